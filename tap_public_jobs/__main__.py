@@ -1,0 +1,5 @@
+"""Runs the tap with `python -m tap_public_jobs`."""
+
+from tap_public_jobs.tap import TapPublicJobs
+
+TapPublicJobs.cli()

@@ -1,0 +1,5 @@
+"""The command `public-jobs-sandbox`."""
+
+
+def main() -> None:
+    """Run the command."""
