@@ -1,0 +1,263 @@
+"""The HTTP side of every stream: one session, authentication, errors and retries."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from decimal import Decimal
+from functools import cached_property
+from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import requests
+from singer_sdk import RESTStream
+from singer_sdk.authenticators import (
+    APIAuthenticatorBase,
+    APIKeyAuthenticator,
+    BearerTokenAuthenticator,
+)
+from singer_sdk.exceptions import RetriableAPIError
+from typing_extensions import override
+
+from tap_public_jobs.errors import (
+    AccessError,
+    NotFoundError,
+    NotTheApiError,
+    RequestRefusedError,
+)
+from tap_public_jobs.settings import API_PATH
+from tap_public_jobs.throttle import Throttle, ThrottledAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from singer_sdk import Tap
+    from singer_sdk.streams.rest import HTTPRequest
+
+    from tap_public_jobs.report import Report
+
+MAX_TRIES = 8
+FIRST_WAIT = 0.5
+"""Seconds before the second try; doubled for each further one, about a minute in all."""
+
+REMEDY_KEY = (
+    "The API refused the key (401): it is mistyped, revoked, or of another environment. Create a "
+    "new one in the portal under Settings → Integrations → API keys and set api_key, or the "
+    "variable TAP_PUBLIC_JOBS_API_KEY."
+)
+REMEDY_PLAN = (
+    "The key is valid, but the plan of its organisation does not include the public API (403). "
+    "Ask the organisation to add it, or set api_key to the key of another organisation."
+)
+
+
+class Connection:
+    """What all streams of a run share on the wire: one throttle, and one session behind it.
+
+    Args:
+        config: The tap's settings.
+        report: Counts the retries.
+    """
+
+    def __init__(self, config: Mapping[str, Any], report: Report) -> None:
+        self.report = report
+        self._config = config
+
+    @cached_property
+    def throttle(self) -> Throttle:
+        """The budget of the key."""
+        return Throttle(
+            self._config["rate_limit_requests"], self._config["rate_limit_period_seconds"]
+        )
+
+    @cached_property
+    def session(self) -> requests.Session:
+        """The session; every attempt it makes goes through the throttle."""
+        session = requests.Session()
+        adapter = ThrottledAdapter(
+            self.throttle, connections=self._config["max_concurrent_requests"]
+        )
+        session.mount("https://", adapter)
+        session.mount("http://", adapter)
+        # `Session.send`, which the SDK calls, leaves REQUESTS_CA_BUNDLE unread.
+        environment = session.merge_environment_settings(
+            self._config["base_url"], {}, None, None, None
+        )
+        session.verify = environment["verify"]
+        # The API knows no cookies, and the jar is the one part that threads would share.
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        return session
+
+
+class PublicJobsStream(RESTStream[int]):
+    """A stream of the Public Jobs API.
+
+    Args:
+        tap: The tap.
+        connection: Shared by all streams of the run.
+    """
+
+    # A redirect would carry `x-api-key` to wherever it points.
+    allow_redirects = False
+
+    def __init__(self, tap: Tap, connection: Connection) -> None:
+        super().__init__(tap)
+        self.connection = connection
+        self.report = connection.report
+
+    @property
+    @override
+    def url_base(self) -> str:
+        base_url: str = self.config["base_url"]
+        return base_url.rstrip("/") + API_PATH
+
+    @cached_property
+    @override
+    def authenticator(self) -> APIAuthenticatorBase:
+        key = self.config["api_key"]
+        if self.config["auth_header"] == "x-api-key":
+            return APIKeyAuthenticator(key="x-api-key", value=key)
+        return BearerTokenAuthenticator(token=key)
+
+    @property
+    @override
+    def http_headers(self) -> dict[str, str]:
+        return {"Accept": "application/json"}
+
+    @cached_property
+    @override
+    def user_agent(self) -> str:
+        return self.config.get("user_agent") or f"tap-public-jobs/{version('tap-public-jobs')}"
+
+    @property
+    @override
+    def requests_session(self) -> requests.Session:
+        return self.connection.session
+
+    @property
+    @override
+    def timeout(self) -> int:
+        return self.config["request_timeout_seconds"]  # type: ignore[no-any-return]
+
+    def fetch(
+        self, request: HTTPRequest, *, is_answer: Callable[[dict[str, Any]], bool]
+    ) -> dict[str, Any]:
+        """Ask for one JSON object, as many times as it takes.
+
+        Args:
+            request: The request; its `url` is sent as it is.
+            is_answer: Tells whether an object is what was asked for.
+
+        Returns:
+            The object, with numbers as `int` or `Decimal`, exact to the last digit.
+
+        Raises:
+            PublicJobsError: The run cannot go on.
+            NotFoundError: The API answered 404.
+            RequestRefusedError: The API answered another status of its caller's fault.
+            RetriableAPIError: All tries failed, the last one like this.
+        """
+
+        def attempt() -> dict[str, Any]:
+            response = self._send(request)
+            document = _json_object(response.content)
+            if document is None or not is_answer(document):
+                msg = f"{response.request.path_url}: the answer is not the JSON that was asked for"
+                raise RetriableAPIError(msg, response)
+            return document
+
+        # Typed for functions that return a response, and good for any.
+        retrying: Any = self.request_decorator
+        document: dict[str, Any] = retrying(attempt)()
+        return document
+
+    @override
+    def validate_response(self, response: requests.Response) -> None:
+        """Sort answers by what follows from them (API page, "Errors").
+
+        Raises:
+            AccessError: 401 or 403.
+            NotTheApiError: A redirect.
+            NotFoundError: 404.
+            RequestRefusedError: Another status from 400 to 499.
+            RetriableAPIError: Anything else but 200.
+        """
+        status = response.status_code
+        if status == HTTPStatus.OK:
+            return
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise AccessError(REMEDY_KEY)
+        if status == HTTPStatus.FORBIDDEN:
+            raise AccessError(REMEDY_PLAN)
+        if status == HTTPStatus.NOT_FOUND:
+            raise NotFoundError
+        msg = f"{response.request.path_url}: the answer is {status} {response.reason}"
+        if 300 <= status < 400:  # noqa: PLR2004
+            raise NotTheApiError(str(response.request.url), f"it redirects ({status})")
+        if 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
+            raise RequestRefusedError(msg)
+        raise RetriableAPIError(msg, response)
+
+    @override
+    def backoff_wait_generator(self) -> Generator[float, None, None]:
+        wait = FIRST_WAIT
+        yield 0.0  # what the generator is started with
+        while True:
+            yield wait
+            wait *= 2
+
+    @override
+    def backoff_max_tries(self) -> int:
+        return MAX_TRIES
+
+    @override
+    def backoff_jitter(self, value: float) -> float:
+        return value * random.uniform(0.75, 1.25)  # noqa: S311  # spreads retries, hides nothing
+
+    @override
+    def backoff_handler(self, details: Mapping[str, Any]) -> None:
+        self.report.count_retry()
+        self.log(
+            "Try %d of %d failed: %s. Trying again in %.1f seconds.",
+            details["tries"],
+            MAX_TRIES,
+            details["exception"],
+            details["wait"],
+            level=logging.WARNING,
+        )
+
+    def _send(self, request: HTTPRequest) -> requests.Response:
+        query = request.encode_params()
+        prepared = self.build_prepared_request(
+            method=request.method, url=request.url, params=query, headers=request.headers
+        )
+        # requests reads %2E%2E as "..", and whoever comes next on the way as the folder above.
+        prepared.url = f"{request.url}?{query}" if query else request.url
+        try:
+            # Private to the SDK, and all that sends, measures and validates.
+            return self._request(prepared, None)
+        except requests.RequestException as error:
+            msg = f"{prepared.path_url}: {_root_cause(error)}"
+            raise RetriableAPIError(msg) from error
+
+
+def _json_object(body: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(
+            body,
+            parse_float=Decimal,
+            parse_constant=str,  # NaN is not JSON; as text it fits no number, but is not lost
+        )
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _root_cause(error: BaseException) -> str:
+    # The messages of requests and urllib3 nest the objects in between.
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,133 @@
+"""Sorts what the API answers into the columns that the schema declares, and loses none of it."""
+
+from __future__ import annotations
+
+import copy
+from decimal import Decimal
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Json = Any
+
+OTHERS = "additionalFields"
+"""The column for all that has no column of its own."""
+
+_TYPES: dict[str, Callable[[Json], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "number": lambda value: isinstance(value, int | Decimal) and not isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
+
+_SIMPLE_KEYWORDS = {
+    "type",
+    "items",
+    "properties",
+    "additionalProperties",
+    "title",
+    "description",
+    "$comment",
+}
+
+
+class Columns:
+    """The columns of one stream.
+
+    Args:
+        properties: The `properties` of the stream's effective JSON schema.
+        on_misfit: Called with the name of a field the first time that a value of it does not fit
+            its declared type.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, dict[str, Json]], on_misfit: Callable[[str], None]
+    ) -> None:
+        self._fits = {name: _test(schema) for name, schema in properties.items() if name != OTHERS}
+        # A user's own column may be declared without null; it is left out where it has no value.
+        self._empty = {name: None for name, fits in self._fits.items() if fits(None)}
+        self._on_misfit = on_misfit
+        self._misfits: set[str] = set()
+
+    def row(self, document: Mapping[str, Json], **key: str) -> dict[str, Json]:
+        """Arrange one JSON object of the API as a record.
+
+        Args:
+            document: The object, numbers as `int` or `Decimal`.
+            key: Columns whose value is known from elsewhere, should the object not have it.
+
+        Returns:
+            Every declared column, null where the object has no value that fits, and under
+            `additionalFields` all other fields as they came, or null if there are none.
+        """
+        row: dict[str, Json] = dict(self._empty)
+        others: dict[str, Json] = {}
+        for name, value in document.items():
+            fits = self._fits.get(name)
+            if fits is None:
+                others[name] = value
+            elif fits(value):
+                row[name] = value
+            elif value is not None:
+                others[name] = value
+                self._note_misfit(name)
+        row[OTHERS] = others or None
+        for name, value in key.items():
+            row[name] = row.get(name) or value
+        return row
+
+    def _note_misfit(self, name: str) -> None:
+        if name not in self._misfits:
+            self._misfits.add(name)
+            self._on_misfit(name)
+
+
+def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
+    """Compile a JSON schema into a test of values.
+
+    The keywords of this project's own schemas are tested by hand, fifty times faster than by the
+    general validator, which serves whatever else a user declares.
+    """
+    if not schema.keys() <= _SIMPLE_KEYWORDS or schema.get("additionalProperties") is False:
+        validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
+        return lambda value: bool(validator.is_valid(value))
+    declared = schema.get("type", list(_TYPES))
+    types = [_TYPES[name] for name in ([declared] if isinstance(declared, str) else declared)]
+    items = _test(schema["items"]) if "items" in schema else None
+    properties = {name: _test(sub) for name, sub in schema.get("properties", {}).items()}
+
+    def fits(value: Json) -> bool:
+        if not any(is_type(value) for is_type in types):
+            return False
+        if isinstance(value, list) and items:
+            return all(map(items, value))
+        if isinstance(value, dict):
+            return all(test(value[name]) for name, test in properties.items() if name in value)
+        return True
+
+    return fits
+
+
+@cache
+def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
+    """The formats that targets turn into column types, tested by reading the value."""
+    import pendulum  # noqa: PLC0415  # loads slowly, and few users declare such a column
+
+    formats = copy.deepcopy(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)
+    kinds = {"date-time": {"DateTime", "Date"}, "date": {"Date"}, "time": {"Time"}}
+
+    def reads_as(names: set[str]) -> Callable[[Json], bool]:
+        return lambda value: (
+            not isinstance(value, str) or type(pendulum.parse(value, exact=True)).__name__ in names
+        )
+
+    for name, names in kinds.items():
+        formats.checks(name, raises=ValueError)(reads_as(names))
+    return formats

@@ -1,0 +1,116 @@
+"""How the command line behaves: one line for an error, whole messages, true exit statuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import click
+from singer_sdk.exceptions import ConfigurationError, MappingError
+from singer_sdk.io_base import SingerWriter
+from typing_extensions import override
+
+from tap_public_jobs.errors import PublicJobsError
+
+if TYPE_CHECKING:
+    from singer_sdk.singerlib.encoding.simple import Message
+
+SECONDS_TO_STOP = 1.5
+"""After a signal: how long a target that does not read may hold up the end of the process."""
+
+
+class WholeMessageWriter(SingerWriter):
+    """Writes Singer messages to stdout, and lets a signal wait for the end of a line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._writing = False
+        self._status: int | None = None
+
+    @override
+    def write_message(self, message: Message) -> None:
+        """Write one message.
+
+        Raises:
+            PublicJobsError: Nobody reads any more.
+            SystemExit: `stop` was called meanwhile.
+        """
+        line = self.format_message(message) + "\n"
+        self._writing = True
+        try:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            # Else Python fails once more at exit, where it flushes stdout.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            msg = "The target stopped reading: look for its own error above, and run again."
+            raise PublicJobsError(msg) from error
+        finally:
+            self._writing = False
+        if self._status is not None:
+            status, self._status = self._status, None
+            sys.exit(status)
+
+    def stop(self, status: int) -> None:
+        """End the process from a signal handler.
+
+        Args:
+            status: Exit status.
+
+        Raises:
+            SystemExit: At once, or after the line that is being written.
+        """
+        force = threading.Timer(SECONDS_TO_STOP, os._exit, [status])
+        force.daemon = True
+        force.start()
+        if not self._writing:
+            sys.exit(status)
+        self._status = status
+
+
+class Command(click.Command):
+    """The tap's command, which turns what a user can mend into one line and exit status 1."""
+
+    logger: logging.Logger
+
+    @classmethod
+    def like(cls, command: click.Command, logger: logging.Logger) -> Self:
+        """Build one with the name, options and action of another command."""
+        new = cls(
+            command.name,
+            callback=command.callback,
+            params=command.params,
+            help=command.help,
+            context_settings=command.context_settings,
+        )
+        new.logger = logger
+        return new
+
+    @override
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command; see `click.Command.main`."""
+        logging.captureWarnings(capture=True)
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_is_news)
+        try:
+            return super().main(*args, **kwargs)
+        except json.JSONDecodeError as error:  # --config is read elsewhere
+            self._fail(f"--state or --catalog is not JSON: {error}")
+        except (PublicJobsError, ConfigurationError, MappingError) as error:
+            self._fail(str(error))
+
+    def _fail(self, message: str) -> NoReturn:
+        self.logger.critical("%s", " ".join(message.split()))
+        sys.exit(1)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    # The SDK and its retry library announce every failure once more, as unhandled and with
+    # arguments; ours are told by `Command.main` and the streams themselves.
+    return not str(record.msg).startswith(
+        ("An unhandled error occurred while syncing", "Backing off %s(...)", "Giving up %s(...)")
+    )

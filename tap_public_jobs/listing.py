@@ -1,0 +1,185 @@
+"""The published jobs as one run sees them, read from a paginated list that may drift meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tap_public_jobs.errors import ListingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+logger = logging.getLogger(__name__)
+
+MAX_SWEEPS = 3
+MAX_PAGES_WITHOUT_NEWS = 10
+
+Json = Any
+
+
+class Page(NamedTuple):
+    """One answer of the list operation (API page, "List envelope").
+
+    The numbers are None where the answer has none that makes sense.
+    """
+
+    items: list[Json]
+    size: int
+    """Items per page, as the server answered it, else as it was asked."""
+    total: int | None
+
+
+class Job(NamedTuple):
+    """What it takes to ask for one job's detail."""
+
+    id: str
+    public_id: str
+
+
+@dataclass
+class _Sweep:
+    """One walk from the first page to the last."""
+
+    ids: set[str] = field(default_factory=set)
+    totals: set[int] = field(default_factory=set)
+    collected: int = 0
+    repeated: bool = False
+
+    @property
+    def consistent(self) -> bool:
+        """Whether nothing was published or unpublished while the pages were read."""
+        return self.totals == {self.collected} and not self.repeated
+
+    def same_jobs(self, other: _Sweep | None) -> bool:
+        """Whether two sweeps saw the same jobs, which outweighs a `total` that never fits."""
+        # No job at all under a total above 0 is a fault, however often it is answered.
+        empty_by_mistake = not self.collected and self.totals != {0}
+        return other is not None and other.ids == self.ids and not empty_by_mistake
+
+
+class Listing:
+    """Reads the list, page by page and at most once, whoever asks for it.
+
+    Pages are read in sweeps until one is consistent, or two see the same jobs, or `MAX_SWEEPS`
+    have been made. Each job is told once, as soon as it is first seen.
+
+    Args:
+        fetch_page: Answers the page of a number, counted from 1.
+
+    Attributes:
+        consistent: Whether the jobs seen are exactly the published ones. Known at the end.
+        unusable: Where there were jobs that cannot be keyed, in words.
+    """
+
+    def __init__(self, fetch_page: Callable[[int], Page]) -> None:
+        self.consistent = False
+        self.unusable: list[str] = []
+        self._fetch_page = fetch_page
+        self._seen: dict[str, Job] = {}
+        self._walk = self._sweep_until_consistent()
+
+    def summaries(self) -> Iterator[dict[str, Json]]:
+        """Yield the summary of each job, as the API answers it, while the pages are read.
+
+        Raises:
+            ListingError: The pages repeat without end.
+        """
+        # Not `yield from`: closing this generator must not close the walk, which `jobs` goes on.
+        for summary in self._walk:  # noqa: UP028
+            yield summary
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield each job: those seen so far, then the others as their pages are read.
+
+        Raises:
+            ListingError: The pages repeat without end.
+        """
+        yield from list(self._seen.values())
+        for summary in self._walk:
+            yield self._seen[summary["id"]]
+
+    def _sweep_until_consistent(self) -> Iterator[dict[str, Json]]:
+        previous = None
+        for _ in range(MAX_SWEEPS):
+            sweep = _Sweep()
+            for number, page in self._pages(sweep):
+                for position, item in enumerate(page.items, start=1):
+                    job = _key(item)
+                    if job is None:
+                        self._note_unusable(f"page {number}, item {position}")
+                        continue
+                    sweep.repeated |= job.id in sweep.ids
+                    sweep.ids.add(job.id)
+                    if job.id not in self._seen:
+                        self._seen[job.id] = job
+                        yield item
+            self.consistent = sweep.consistent or sweep.same_jobs(previous)
+            if self.consistent:
+                return
+            logger.info("The list changed while it was read; reading it again.")
+            previous = sweep
+        logger.warning(
+            "The list of published jobs was different each of the %d times it was read. All jobs "
+            "seen are synced; jobs unpublished since the last complete run stay in the warehouse "
+            "until the next complete one.",
+            MAX_SWEEPS,
+        )
+
+    def _pages(self, sweep: _Sweep) -> Iterator[tuple[int, Page]]:
+        number, last, without_news = 0, Page([], 0, None), 0
+        while True:
+            number += 1
+            page = self._fetch_page(number)
+            total = last.total if page.total is None else page.total
+            if page.items and page.items == last.items:
+                if sweep.collected == total:
+                    return  # a server that answers its last page to every number beyond
+                _raise_endless(number)
+            known = len(sweep.ids)
+            sweep.collected += len(page.items)
+            if page.total is not None:
+                sweep.totals.add(page.total)
+            yield number, page
+            # No single number is trusted: a short page ends the list only if the count fits too;
+            # else an empty page does.
+            full = len(page.items) >= page.size
+            if not page.items or (not full and sweep.collected == total):
+                return
+            without_news = 0 if len(sweep.ids) > known else without_news + 1
+            if without_news == MAX_PAGES_WITHOUT_NEWS:
+                _raise_endless(number)
+            last = page._replace(total=total)
+
+    def _note_unusable(self, place: str) -> None:
+        if place not in self.unusable:
+            self.unusable.append(place)
+
+
+def _key(item: Json) -> Job | None:
+    """Read the key of a summary: two strings that are not empty and can stand in a URL."""
+    if not isinstance(item, dict):
+        return None
+    job = Job(item.get("id", ""), item.get("publicId", ""))
+    for value in job:
+        if not isinstance(value, str) or not value or not _is_unicode(value):
+            return None
+    return job
+
+
+def _is_unicode(value: str) -> bool:
+    # JSON can escape half a surrogate pair, which no encoding of a URL can carry.
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _raise_endless(number: int) -> None:
+    msg = (
+        f"Page {number} of the list repeats jobs already listed, and the list never ends: the "
+        "server ignores the parameter `page`. Check base_url and any proxy in front of it."
+    )
+    raise ListingError(msg)

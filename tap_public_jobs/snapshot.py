@@ -1,0 +1,109 @@
+"""Streams that are whole snapshots, and replace the last one only when they are complete."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from singer_sdk import SchemaDirectory, StreamSchema
+from singer_sdk.batch import Batcher
+from singer_sdk.helpers.conform import TypeConformanceLevel
+from typing_extensions import override
+
+from tap_public_jobs import schemas
+from tap_public_jobs.client import PublicJobsStream
+from tap_public_jobs.columns import Columns
+from tap_public_jobs.errors import PublicJobsError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from singer_sdk.helpers._batch import BaseBatchFileEncoding, BatchConfig
+    from singer_sdk.helpers.types import Context
+
+
+class SnapshotStream(PublicJobsStream):
+    """A stream whose records are all there is, so that the target may remove any other row.
+
+    The SDK writes ACTIVATE_VERSION before the records, and a target that obeys it deletes every
+    row that a crashed run did not come to. Here it is written after the last record, and only if
+    the snapshot is complete. Overriding `_sync_records` and reading or writing `_stream_version`,
+    which are private to the SDK, is what that takes.
+    """
+
+    schema = StreamSchema(SchemaDirectory(schemas))
+    primary_keys = ("id",)
+
+    # `Columns` has already seen to the types. The SDK would turn "no" into true for a boolean, and
+    # a number beyond the range of a float into null.
+    TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE
+
+    emit_activate_version_messages = False
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """Whether the records written are all that the API has."""
+
+    @property
+    @abstractmethod
+    def problems(self) -> list[str]:
+        """What was left out and why, in words; a run with problems ends with exit status 1."""
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns that the effective schema declares."""
+        return Columns(self.effective_schema["properties"], self._warn_of_misfit)
+
+    @override
+    def _sync_records(
+        self, context: Context | None = None, *, write_messages: bool = True
+    ) -> Generator[dict[str, Any], Any, Any]:
+        # A BATCH file does not tell the version of its rows: activating one would delete them.
+        versioned = write_messages and self.config["emit_activate_version_messages"]
+        version = self._stream_version = self._next_version() if versioned else None
+        for record in super()._sync_records(context, write_messages=write_messages):
+            self.report.records[self.name] += 1
+            yield record
+        is_test = self.ABORT_AT_RECORD_COUNT is not None
+        if version and self.complete and not is_test:
+            self._write_activate_version_message(version)
+
+    @override
+    def get_batches(
+        self, batch_config: BatchConfig, context: Context | None = None
+    ) -> Iterable[tuple[BaseBatchFileEncoding, list[str]]]:
+        # The SDK writes the records of batches as they are, unselected and unmapped.
+        if len(self.stream_maps) > 1:
+            msg = (
+                f"stream_maps makes several streams of {self.name}, which batch_config cannot "
+                "write: remove one of the two settings."
+            )
+            raise PublicJobsError(msg)
+        records = (
+            message.record
+            for record in self._sync_records(context, write_messages=False)
+            for message in self._generate_record_messages(record)
+        )
+        batcher = Batcher(self.tap_name, self.name, batch_config)
+        for manifest in batcher.get_batches(records):
+            yield batch_config.encoding, manifest
+
+    def _next_version(self) -> int:
+        """Whole seconds since the epoch, and later than any version that the target has seen."""
+        last = self.stream_state.get("version")
+        version = self._initialized_at // 1000
+        if isinstance(last, int):
+            version = max(version, last + 1)
+        self.stream_state["version"] = version
+        return version
+
+    def _warn_of_misfit(self, name: str) -> None:
+        self.log(
+            "Values of %s do not fit the type that the schema declares; they are kept in "
+            "additionalFields, and the column is null there.",
+            name,
+            level=logging.WARNING,
+        )

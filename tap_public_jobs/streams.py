@@ -1,0 +1,226 @@
+"""The streams: `jobs`, and `job_details` with one request for each job of the listing."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from singer_sdk.exceptions import RetriableAPIError
+from singer_sdk.streams.rest import HTTPRequest
+from typing_extensions import override
+
+from tap_public_jobs.client import MAX_TRIES
+from tap_public_jobs.errors import (
+    ListingError,
+    NotFoundError,
+    NotTheApiError,
+    PublicJobsError,
+    RequestRefusedError,
+)
+from tap_public_jobs.fanout import fan_out
+from tap_public_jobs.listing import Listing, Page
+from tap_public_jobs.report import Progress
+from tap_public_jobs.snapshot import SnapshotStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import requests
+    from singer_sdk import Tap
+    from singer_sdk.helpers.types import Context
+
+    from tap_public_jobs.client import Connection
+    from tap_public_jobs.listing import Job
+
+MAX_FAILURES_IN_A_ROW = 5
+FEWEST_GONE = 5
+
+
+class Jobs(SnapshotStream):
+    """The summaries of all published jobs (API page, "List published jobs")."""
+
+    name = "jobs"
+    path = "/jobs"
+
+    def __init__(self, tap: Tap, connection: Connection) -> None:
+        super().__init__(tap, connection)
+        self.listing = Listing(self.fetch_page)
+        self._reached = False
+
+    @property
+    @override
+    def complete(self) -> bool:
+        return self.listing.consistent and not self.problems
+
+    @property
+    @override
+    def problems(self) -> list[str]:
+        return [
+            f"a job without a usable id or publicId was left out: {place} of the list"
+            for place in self.listing.unusable
+        ]
+
+    @override
+    def get_records(self, context: Context | None) -> Iterator[dict[str, Any]]:
+        return map(self.columns.row, self.listing.summaries())
+
+    @override
+    def validate_response(self, response: requests.Response) -> None:
+        super().validate_response(response)
+        # Once the API has answered, a web page in its place is a passing fault.
+        if not self._reached and response.content.lstrip().startswith(b"<"):
+            raise NotTheApiError(str(response.request.url), "the answer is a web page")
+
+    def fetch_page(self, number: int) -> Page:
+        """Fetch one page of the list.
+
+        Args:
+            number: Counted from 1.
+
+        Raises:
+            PublicJobsError: The list cannot be read.
+        """
+        size = self.config["page_size"]
+        request = HTTPRequest(
+            self.url_base + self.path,
+            headers=self.http_headers,
+            params={"page": number, "pageSize": size},
+        )
+        try:
+            envelope = self.fetch(request, is_answer=lambda it: isinstance(it.get("data"), list))
+        except (NotFoundError, RequestRefusedError) as error:
+            if number > 1:  # how the API answers a page beyond the last is not documented
+                return Page([], size, None)
+            if isinstance(error, NotFoundError):
+                raise NotTheApiError(request.url, "the answer is 404") from error
+            msg = f"The list of jobs cannot be read: {error}. Check base_url and page_size."
+            raise ListingError(msg) from error
+        except RetriableAPIError as error:
+            msg = (
+                f"The list of jobs cannot be read: {error}, after {MAX_TRIES} tries. Check "
+                "base_url and the network, or run again later."
+            )
+            raise ListingError(msg) from error
+        self._reached = True
+        return Page(
+            envelope["data"], _count(envelope, "pageSize") or size, _count(envelope, "total")
+        )
+
+
+class Answer(NamedTuple):
+    """What came of asking for one detail: a document, an error, or neither for a 404."""
+
+    job: Job
+    document: dict[str, Any] | None = None
+    error: Exception | None = None
+
+
+class JobDetails(SnapshotStream):
+    """The details of all published jobs (API page, "Get a single published job").
+
+    Not a child stream of `jobs`: the SDK would fetch one at a time, and write one STATE message and
+    one SCHEMA message for each job.
+    """
+
+    name = "job_details"
+    path = "/jobs/{publicId}"
+
+    def __init__(self, tap: Tap, connection: Connection, jobs: Jobs) -> None:
+        super().__init__(tap, connection)
+        self._jobs = jobs
+        self._planned = 0
+        self._gone = 0
+        self._failed: list[Answer] = []
+        self._failures_in_a_row = 0
+
+    @property
+    @override
+    def complete(self) -> bool:
+        return self._jobs.complete and not self.problems
+
+    @property
+    @override
+    def problems(self) -> list[str]:
+        problems = [
+            f"the detail of {answer.job.public_id!r} is missing: {answer.error}"
+            for answer in self._failed
+        ]
+        if self._gone == self._planned >= FEWEST_GONE:
+            problems.append(
+                f"all {self._gone:,} details answered 404 though their jobs are listed, so nothing "
+                "is removed from the warehouse: check base_url and any proxy in front of the API"
+            )
+        return problems
+
+    @override
+    def get_records(self, context: Context | None) -> Iterator[dict[str, Any]]:
+        listed = islice(self._jobs.listing.jobs(), self.ABORT_AT_RECORD_COUNT)
+        plan = list({job.public_id: job for job in listed}.values())
+        self._planned = len(plan)
+        with self._progress() as progress:
+            for answer in fan_out(
+                self.fetch_detail, plan, workers=self.config["max_concurrent_requests"]
+            ):
+                progress.done += 1
+                if answer.document is None:
+                    self._note_missing(answer)
+                    continue
+                self._failures_in_a_row = 0
+                yield self.columns.row(
+                    answer.document, id=answer.job.id, publicId=answer.job.public_id
+                )
+
+    def fetch_detail(self, job: Job) -> Answer:
+        """Fetch the detail of one job.
+
+        Raises:
+            PublicJobsError: The run cannot go on.
+        """
+        url = f"{self.url_base}/jobs/{_path_segment(job.public_id)}"
+        try:
+            document = self.fetch(
+                HTTPRequest(url, headers=self.http_headers),
+                # Which fields a detail always has is not documented; it has to be this job's.
+                is_answer=lambda it: it.get("id") == job.id or it.get("publicId") == job.public_id,
+            )
+        except NotFoundError:
+            return Answer(job)
+        except (RetriableAPIError, RequestRefusedError) as error:
+            return Answer(job, error=error)
+        return Answer(job, document)
+
+    def _note_missing(self, answer: Answer) -> None:
+        if answer.error is None:
+            self._gone += 1
+            self.report.skipped += 1
+            return
+        self._failed.append(answer)
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row == MAX_FAILURES_IN_A_ROW:
+            msg = (
+                f"{MAX_FAILURES_IN_A_ROW} details in a row failed, the last one with "
+                f"{answer.error}. The API seems to be down: run again later."
+            )
+            raise PublicJobsError(msg)
+
+    def _progress(self) -> Progress:
+        return Progress(
+            self._planned,
+            self.config["rate_limit_requests"],
+            self.config["rate_limit_period_seconds"],
+        )
+
+
+def _path_segment(public_id: str) -> str:
+    """Encode a string as one segment of a path (RFC 3986, section 3.3).
+
+    A segment of dots alone would be read as this folder or the one above.
+    """
+    encoded = quote(public_id, safe="")
+    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+
+
+def _count(envelope: dict[str, Any], name: str) -> int | None:
+    value = envelope.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
