@@ -1,0 +1,85 @@
+"""Runs the tap in this process and keeps what it writes, in order."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tap_public_jobs.tap import TapPublicJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tap_public_jobs.sandbox.state import SeenRequest
+
+Json = Any
+
+
+@dataclass
+class Output:
+    """The Singer messages of one run."""
+
+    messages: list[dict[str, Json]] = field(default_factory=list)
+
+    def of(self, kind: str, stream: str | None = None) -> list[dict[str, Json]]:
+        return [
+            message
+            for message in self.messages
+            if message["type"] == kind and stream in {None, message.get("stream")}
+        ]
+
+    def records(self, stream: str) -> list[dict[str, Json]]:
+        return [message["record"] for message in self.of("RECORD", stream)]
+
+    @property
+    def order(self) -> list[str]:
+        """Kinds and streams of the messages, runs of the same kind as one."""
+        kinds = [f"{m['type']} {m.get('stream', '')}".strip() for m in self.messages]
+        return [kind for kind, last in zip(kinds, [None, *kinds], strict=False) if kind != last]
+
+    @property
+    def state(self) -> dict[str, Json]:
+        state: dict[str, Json] = self.of("STATE")[-1]["value"]
+        return state
+
+
+def parse(text: str) -> Output:
+    """Read Singer messages, numbers exact."""
+    return Output([json.loads(line, parse_float=Decimal) for line in text.splitlines()])
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[Output]:
+    """Collect what is written to stdout meanwhile, also if the run fails."""
+    output, text = Output(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(text):
+            yield output
+    finally:
+        output.messages = parse(text.getvalue()).messages
+
+
+def sync(config: dict[str, Json], **kwargs: Json) -> Output:
+    """Run the tap to its end."""
+    with captured() as output:
+        TapPublicJobs(config=config, **kwargs).sync_all()
+    return output
+
+
+def catalog_of(config: dict[str, Json]) -> dict[str, Json]:
+    """Discover the catalog, as a dictionary that may be changed and given back."""
+    catalog: dict[str, Json] = json.loads(TapPublicJobs(config=config).catalog_json_text)
+    return catalog
+
+
+def paths(requests: list[SeenRequest]) -> list[str]:
+    """What was asked, in order: paths below the API's own, with the page number of the list."""
+    return [
+        request.path.partition("/api/public/v1")[2]
+        + (f"?page={request.query['page']}" if request.query else "")
+        for request in requests
+    ]

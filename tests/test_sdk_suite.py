@@ -1,0 +1,93 @@
+"""The SDK's standard tests on the sandbox, and what this tap relies on of the SDK's inside."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from harness import catalog_of
+from singer_sdk import Stream, Tap
+from singer_sdk.helpers._typing import conform_record_data_types
+from singer_sdk.streams.rest import RESTStream
+from singer_sdk.testing import SuiteConfig, get_tap_test_class
+
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
+from tap_public_jobs.tap import TapPublicJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
+
+# The suite is built on import and runs later, so its address is filled in when the server is up.
+CONFIG: dict[str, Any] = {
+    "api_key": "filled-in-by-the-fixture",
+    "base_url": "https://jobs.example.com",
+    "rate_limit_requests": 100_000,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server() -> Iterator[None]:
+    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
+    # One value that does not fit, so that the suite sees `additionalFields` of both streams filled.
+    sandbox.edit(sandbox.organisation.published()[0].job["publicId"], maxSalary="negotiable")
+    with serving(sandbox) as url:
+        CONFIG.update(api_key=sandbox.key, base_url=url)
+        yield
+
+
+TestStandardSuite = get_tap_test_class(
+    TapPublicJobs,
+    config=CONFIG,
+    parse_env_config=False,
+    suite_config=SuiteConfig(max_records_limit=10),
+)
+
+
+def test_the_catalog_is_pinned() -> None:
+    """A change of the catalog changes the tables of every user: make it on purpose.
+
+    Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
+    """
+    assert catalog_of(CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"),
+    [
+        (Stream, "_sync_records", ["self", "context", "write_messages"]),
+        (Stream, "_generate_record_messages", ["self", "record"]),
+        (Stream, "_write_activate_version_message", ["self", "full_table_version"]),
+        (RESTStream, "_request", ["self", "prepared_request", "context"]),
+        (Tap, "_handle_termination", ["self", "signum", "frame"]),
+        (Tap, "_validate_config", ["self", "raise_errors"]),
+    ],
+)
+def test_private_parts_of_the_sdk_are_as_they_are_relied_on(
+    owner: type, name: str, parameters: list[str]
+) -> None:
+    assert list(inspect.signature(getattr(owner, name)).parameters) == parameters
+
+
+def test_private_attributes_of_the_sdk_are_as_they_are_relied_on() -> None:
+    stream = TapPublicJobs(config=CONFIG).streams["jobs"]
+
+    assert stream._stream_version is None
+    assert stream._initialized_at // 1000 > 1_700_000_000
+
+
+def test_the_sdk_would_change_values_that_this_tap_keeps() -> None:
+    """Why type conformance is off: the day this fails it may be left on."""
+    schema = {"properties": {"b": {"type": ["boolean", "null"]}, "n": {"type": "number"}}}
+
+    conformed = conform_record_data_types(
+        "jobs", {"b": "no", "n": 1e999}, schema, Stream.TYPE_CONFORMANCE_LEVEL, None  # type: ignore[arg-type]
+    )  # fmt: skip
+
+    assert conformed == {"b": True, "n": None}

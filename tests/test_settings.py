@@ -1,0 +1,145 @@
+"""Wrong settings are refused with their name, what is allowed, and never the key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from singer_sdk.exceptions import ConfigValidationError
+
+from tap_public_jobs import settings
+from tap_public_jobs.tap import TapPublicJobs
+
+KEY = "pj_0123456789-secret"
+GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
+
+
+def errors(**config: Any) -> list[str]:
+    """What is said to these settings beside two good ones."""
+    with pytest.raises(ConfigValidationError) as caught:
+        TapPublicJobs(config=GOOD | config)
+    assert KEY not in str(caught.value)
+    return caught.value.errors
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"api_key": None}, "api_key is required: create a key in the portal under Settings → "),
+        ({"api_key": ""}, "api_key is required"),
+        ({"api_key": 12345}, "api_key must be text"),
+        ({"api_key": "Bearer abc"}, "api_key has a space, a line break or a character that no "),
+        ({"api_key": "abc\n"}, "api_key has a space, a line break or a character that no HTTP "),
+        ({"api_key": "schlüssel"}, "copy the key alone, without the word Bearer"),
+        ({"base_url": None}, "base_url is required: the address of the API, such as https://jobs"),
+        ({"base_url": "jobs.example.com"}, "base_url is not a URL: the address of the API, such "),
+        ({"base_url": "htps://jobs.example.com"}, "base_url is not a URL"),
+        ({"base_url": "https://"}, "base_url is not a URL"),
+        ({"base_url": "https://jobs.example.com:99999"}, "base_url is not a URL"),
+        ({"base_url": "https://jobs .example.com"}, "base_url is not a URL"),
+        ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://: over plain"),
+        ({"base_url": "http://127.0.0.1.example.com"}, "base_url must begin with https://"),
+        ({"base_url": "https://me:pw@jobs.example.com"}, "must not contain a user name or passw"),
+        ({"base_url": "https://jobs.example.com?a=b"}, "leave out everything from ? or # on"),
+        ({"base_url": "https://jobs.example.com/#"}, "leave out everything from ? or # on"),
+        ({"base_url": "https://a.example.com/api/public/v1/"}, "must not contain /api/public/v1"),
+        ({"auth_header": "authorisation"}, "auth_header must be one of Authorization, x-api-key, "),
+        ({"page_size": 0}, "page_size must be a whole number from 1 to 100, not 0"),
+        ({"page_size": 101}, "page_size must be a whole number from 1 to 100, not 101"),
+        ({"page_size": "50"}, 'page_size must be a whole number from 1 to 100, not "50"'),
+        ({"page_size": 2.5}, "page_size must be a whole number from 1 to 100, not 2.5"),
+        ({"rate_limit_requests": 0}, "rate_limit_requests must be a whole number, at least 1, no"),
+        ({"rate_limit_requests": True}, "rate_limit_requests must be a whole number, at least 1"),
+        ({"rate_limit_period_seconds": 0}, "must be a number of seconds above 0, at most 86,400"),
+        ({"rate_limit_period_seconds": -60}, "rate_limit_period_seconds must be a number of sec"),
+        ({"rate_limit_period_seconds": float("nan")}, "rate_limit_period_seconds must be a numb"),
+        ({"max_concurrent_requests": 65}, "max_concurrent_requests must be a whole number from "),
+        ({"request_timeout_seconds": "30s"}, "request_timeout_seconds must be a number of secon"),
+        ({"emit_activate_version_messages": "ture"}, "must be true or false, not"),
+        ({"user_agent": "a\r\nb"}, "user_agent has a line break or a character that no HTTP hea"),
+        ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
+        ({"flattening_enabled": "yes"}, "flattening_enabled must be true or false"),
+        ({"batch_config": "x"}, "batch_config must have type"),
+    ],
+)
+def test_a_wrong_setting_gets_one_clear_error(config: dict[str, Any], message: str) -> None:
+    (error,) = errors(**config)
+
+    assert message in error
+    assert next(iter(config)) in error
+
+
+def test_every_wrong_setting_is_told_at_once() -> None:
+    assert len(errors(page_size=0, auth_header="x", base_url="ftp://x")) == 3
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://jobs.example.com",
+        "https://jobs.example.com:8443/eu/",
+        "http://localhost:8000",
+        "http://api.localhost",
+        "http://127.0.0.1:8000/prefix",
+        "http://127.1.2.3",
+        "http://[::1]:8000",
+    ],
+)
+def test_https_is_required_but_for_this_computer(base_url: str) -> None:
+    assert TapPublicJobs(config=GOOD | {"base_url": base_url}).config["base_url"] == base_url
+
+
+def test_a_setting_that_nobody_knows_is_told_and_has_no_effect(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    TapPublicJobs(config=GOOD | {"colour": "blue"})
+
+    assert "The setting colour is not known and has no effect." in caplog.text
+
+
+def test_defaults_are_those_of_the_schema() -> None:
+    config = dict(TapPublicJobs(config=GOOD | {"page_size": None, "auth_header": ""}).config)
+
+    assert config == GOOD | {
+        "auth_header": "Authorization",
+        "page_size": 100,
+        "rate_limit_requests": 60,
+        "rate_limit_period_seconds": 60,
+        "max_concurrent_requests": 8,
+        "request_timeout_seconds": 30,
+        "emit_activate_version_messages": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("page_size", "50", 50),
+        ("page_size", "5e1", 50),
+        ("page_size", "fifty", "fifty"),
+        ("rate_limit_period_seconds", "0.5", 0.5),
+        ("emit_activate_version_messages", "FALSE", False),
+        ("emit_activate_version_messages", "yes", True),
+        ("emit_activate_version_messages", "flase", "flase"),
+        ("user_agent", "12", "12"),
+        ("stream_maps", '{"jobs": null}', {"jobs": None}),
+    ],
+)
+def test_environment_variables_become_what_their_setting_needs(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, value: object
+) -> None:
+    """And stay text otherwise, so that the error can show what was written."""
+    monkeypatch.setenv(f"TAP_PUBLIC_JOBS_{name.upper()}", text)
+    schema = json.loads(json.dumps(TapPublicJobs.config_jsonschema))
+    TapPublicJobs.append_builtin_config(schema)
+
+    assert settings.from_environment(schema, "TAP_PUBLIC_JOBS_") == {name: value}
+
+
+def test_environment_variables_win_over_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "7")
+
+    tap = TapPublicJobs(config=GOOD | {"page_size": 9}, parse_env_config=True)
+
+    assert tap.config["page_size"] == 7

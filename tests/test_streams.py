@@ -1,0 +1,537 @@
+"""The streams against the sandbox: the records they write and the requests they make."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from harness import captured, catalog_of, paths, sync
+from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
+
+from tap_public_jobs.errors import AccessError, ListingError, NotTheApiError, PublicJobsError
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.postings import summary
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
+from tap_public_jobs.tap import TapPublicJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Config = dict[str, Any]
+UNDOCUMENTED = {
+    "keyResponsibilities",
+    "requiredSkills",
+    "preferredQualifications",
+    "benefitsDescription",
+    "workAuthorizationRequirements",
+}
+
+
+def published(sandbox: Sandbox) -> list[dict[str, Any]]:
+    """The jobs that the API shows, in the listing's order, numbers as the wire has them."""
+    return [
+        json.loads(posting.detail_json(sandbox.options), parse_float=Decimal)
+        for posting in sandbox.organisation.published()
+    ]
+
+
+def detail(job: dict[str, Any]) -> dict[str, Any]:
+    """The record of a job's detail."""
+    others = {name: job[name] for name in job if name in UNDOCUMENTED}
+    columns = {name: job[name] for name in job if name not in UNDOCUMENTED}
+    return columns | {"additionalFields": others or None}
+
+
+def keys(records: Iterable[dict[str, Any]]) -> list[str]:
+    return [record["publicId"] for record in records]
+
+
+def test_every_job_arrives_whole_and_in_the_order_of_the_list(
+    sandbox: Sandbox, config: Config
+) -> None:
+    output = sync(config)
+
+    jobs = published(sandbox)
+    assert output.records("jobs") == [summary(job) | {"additionalFields": None} for job in jobs]
+    assert output.records("job_details") == [detail(job) for job in jobs]
+    assert len(jobs) == 250
+
+
+def test_each_page_and_each_detail_is_asked_for_once(sandbox: Sandbox, config: Config) -> None:
+    sync(config)
+
+    asked = paths(sandbox.requests)
+    assert asked[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
+    assert sorted(asked[3:]) == sorted(f"/jobs/{job['publicId']}" for job in published(sandbox))
+
+
+def test_records_fit_the_schemas(config: Config) -> None:
+    output = sync(config)
+
+    for stream in ("jobs", "job_details"):
+        (schema,) = [message["schema"] for message in output.of("SCHEMA", stream)]
+        validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema)
+        assert [list(validator.iter_errors(record)) for record in output.records(stream)] == [
+            []
+        ] * 250
+
+
+def test_messages_come_in_an_order_that_no_crash_makes_wrong(config: Config) -> None:
+    """A stream is activated after its last record, and `jobs` before the long fan-out."""
+    output = sync(config)
+
+    assert output.order == [
+        "SCHEMA jobs",
+        "RECORD jobs",
+        "STATE",
+        "ACTIVATE_VERSION jobs",
+        "SCHEMA job_details",
+        "RECORD job_details",
+        "STATE",
+        "ACTIVATE_VERSION job_details",
+    ]
+    for stream in ("jobs", "job_details"):
+        versions = {message["version"] for message in output.of("RECORD", stream)}
+        assert versions == {output.of("ACTIVATE_VERSION", stream)[0]["version"]}
+
+
+def test_versions_grow_even_if_the_clock_does_not(config: Config) -> None:
+    later = {"bookmarks": {"jobs": {"version": 4_000_000_000}}}
+
+    output = sync(config, state=later)
+
+    assert output.of("ACTIVATE_VERSION", "jobs")[0]["version"] == 4_000_000_001
+    assert output.of("ACTIVATE_VERSION", "job_details")[0]["version"] < 4_000_000_000
+    assert output.state["bookmarks"]["jobs"]["version"] == 4_000_000_001
+
+
+def test_activation_can_be_turned_off(config: Config) -> None:
+    output = sync(config | {"emit_activate_version_messages": False})
+
+    assert output.of("ACTIVATE_VERSION") == []
+    assert [message for message in output.of("RECORD") if "version" in message] == []
+
+
+def test_an_organisation_without_jobs_is_a_complete_snapshot() -> None:
+    sandbox = Sandbox()
+    with serving(sandbox) as url:
+        output = sync({"api_key": sandbox.key, "base_url": url})
+
+    assert output.of("RECORD") == []
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs", "job_details"]
+    assert paths(sandbox.requests) == ["/jobs?page=1"]
+
+
+@pytest.mark.parametrize(
+    ("auth_header", "sent", "other"),
+    [("Authorization", "authorization", "x-api-key"), ("x-api-key", "x-api-key", "authorization")],
+)
+def test_the_key_travels_in_the_chosen_header_alone(
+    sandbox: Sandbox, config: Config, auth_header: str, sent: str, other: str
+) -> None:
+    sync(config | {"auth_header": auth_header, "user_agent": "acme-etl/1"})
+
+    value = f"Bearer {sandbox.key}" if sent == "authorization" else sandbox.key
+    assert {request.headers.get(sent) for request in sandbox.requests} == {value}
+    assert not any(other in request.headers for request in sandbox.requests)
+    assert {request.headers["user-agent"] for request in sandbox.requests} == {"acme-etl/1"}
+
+
+def test_a_path_prefix_and_a_trailing_slash_are_part_of_the_base_url() -> None:
+    sandbox = Sandbox.demo(jobs=3, options=Options(path_prefix="/eu"))
+    with serving(sandbox) as url:
+        output = sync({"api_key": sandbox.key, "base_url": url + "/"})
+
+    assert keys(output.records("job_details")) == keys(published(sandbox))
+    assert {r.path.partition("/jobs")[0] for r in sandbox.requests} == {"/eu/api/public/v1"}
+
+
+HOSTILE = [
+    "a/b", "../../admin", "..", ".", "...", "?page=2", "#top", "%2F", "100%", "a b", "+", "&=;",
+    "ä-ö-ü", "日本語", "🙂", "'\"`", "<b>", "\\", "\x01", "\n", " ", "x" * 300, "jobs", "null", "{id}",
+    "@:,!$*()[]~_-",
+]  # fmt: skip
+
+
+def test_public_ids_of_any_characters_arrive_as_one_path_segment() -> None:
+    sandbox = Sandbox(Options(limited=False))
+    template = Sandbox.demo(jobs=1).organisation.published()[0].job
+    for number, public_id in enumerate(HOSTILE):
+        sandbox.publish(template | {"id": str(number), "publicId": public_id})
+    with serving(sandbox) as url:
+        output = sync({"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 1000})
+
+    assert output.records("job_details") == [detail(job) for job in published(sandbox)]
+    raw = [request.path.rpartition("/")[2] for request in sandbox.requests[1:]]
+    expected = [quote(public_id, safe="") for public_id in HOSTILE]
+    assert sorted(raw) == sorted(
+        text.replace(".", "%2E") if set(text) == {"."} else text for text in expected
+    )
+
+
+def test_numbers_keep_their_decimal_form_and_odd_values_are_kept_apart() -> None:
+    sandbox = Sandbox.demo(jobs=1, options=Options(undocumented_fields=False))
+    public_id = published(sandbox)[0]["publicId"]
+    sandbox.edit(
+        public_id, minSalary=72000.1, maxSalary="a lot", knockoutQuestions="none", x=1
+    )
+    with serving(sandbox) as url:
+        output = sync({"api_key": sandbox.key, "base_url": url})
+
+    (record,) = output.records("job_details")
+    assert record["minSalary"] == Decimal("72000.1")
+    assert record["maxSalary"] is None
+    assert record["knockoutQuestions"] is None
+    assert record["additionalFields"] == {
+        "maxSalary": "a lot", "knockoutQuestions": "none", "x": 1,
+    }  # fmt: skip
+
+
+def test_a_declared_column_takes_its_field_out_of_the_others(
+    sandbox: Sandbox, config: Config
+) -> None:
+    """As Meltano's `schema` extra declares it: in the catalog."""
+    catalog = catalog_of(config)
+    for entry in catalog["streams"]:
+        entry["schema"]["properties"]["requiredSkills"] = {
+            "type": ["array", "null"],
+            "items": {"type": "string"},
+        }
+
+    output = sync(config, catalog=catalog)
+
+    for record, job in zip(output.records("job_details"), published(sandbox), strict=True):
+        assert record["requiredSkills"] == job["requiredSkills"]
+        assert "requiredSkills" not in record["additionalFields"]
+        assert record["additionalFields"]["keyResponsibilities"] == job["keyResponsibilities"]
+
+
+def select(catalog: dict[str, Any], **selected: bool) -> dict[str, Any]:
+    """Select streams, or columns named `stream__column`."""
+    for name, value in selected.items():
+        stream, _, column = name.partition("__")
+        breadcrumb = ["properties", column] if column else []
+        (entry,) = [entry for entry in catalog["streams"] if entry["stream"] == stream]
+        (metadata,) = [it for it in entry["metadata"] if it["breadcrumb"] == breadcrumb]
+        metadata["metadata"]["selected"] = value
+    return catalog
+
+
+def test_jobs_alone_costs_the_listing_alone(sandbox: Sandbox, config: Config) -> None:
+    output = sync(config, catalog=select(catalog_of(config), jobs=True, job_details=False))
+
+    assert keys(output.records("jobs")) == keys(published(sandbox))
+    assert output.of("SCHEMA", "job_details") == []
+    assert paths(sandbox.requests) == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
+
+
+def test_job_details_alone_reads_the_listing_for_itself(sandbox: Sandbox, config: Config) -> None:
+    output = sync(config, catalog=select(catalog_of(config), jobs=False, job_details=True))
+
+    assert output.of("RECORD", "jobs") == []
+    assert keys(output.records("job_details")) == keys(published(sandbox))
+    assert len(sandbox.requests) == 253
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["job_details"]
+
+
+def test_deselected_columns_are_in_neither_schema_nor_records(config: Config) -> None:
+    catalog = select(
+        catalog_of(config), jobs__jobTitle=False, job_details__additionalFields=False
+    )
+
+    output = sync(config, catalog=catalog)
+
+    assert "jobTitle" not in output.of("SCHEMA", "jobs")[0]["schema"]["properties"]
+    assert {frozenset(r) & {"jobTitle", "location"} for r in output.records("jobs")} == {
+        frozenset({"location"})
+    }
+    assert not any("additionalFields" in record for record in output.records("job_details"))
+
+
+def test_stream_maps_rename_drop_and_hash(sandbox: Sandbox, config: Config) -> None:
+    maps = {
+        "jobs": {"title": "jobTitle", "jobTitle": "__NULL__", "hash": "md5(publicId)"},
+        "job_details": {"__alias__": "details"},
+    }
+
+    output = sync(config | {"stream_maps": maps})
+
+    first = output.records("jobs")[0]
+    assert first["title"] == published(sandbox)[0]["jobTitle"]
+    assert "jobTitle" not in first
+    assert len(first["hash"]) == 32
+    assert keys(output.records("details")) == keys(published(sandbox))
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs", "details"]
+
+
+def test_flattening_loses_nothing(sandbox: Sandbox, config: Config) -> None:
+    output = sync(config | {"flattening_enabled": True, "flattening_max_depth": 2})
+
+    for record, job in zip(output.records("job_details"), published(sandbox), strict=True):
+        assert job["jobTitle"] == record["jobTitle"]
+        others = record["additionalFields"]
+        others = json.loads(others) if isinstance(others, str) else others
+        assert others == detail(job)["additionalFields"]
+
+
+def test_batch_files_hold_what_records_would(
+    sandbox: Sandbox, config: Config, tmp_path: Any
+) -> None:
+    """Selected and mapped; and without a version in them nothing may be activated."""
+    import gzip  # noqa: PLC0415
+
+    batch = {
+        "encoding": {"format": "jsonl", "compression": "gzip"},
+        "storage": {"root": f"file://{tmp_path}", "prefix": ""},
+        "batch_size": 100,
+    }
+    maps = {"jobs": {"title": "jobTitle", "jobTitle": "__NULL__"}}
+    catalog = select(catalog_of(config), job_details__roleOverview=False)
+
+    output = sync(config | {"batch_config": batch, "stream_maps": maps}, catalog=catalog)
+
+    rows: dict[str, list[dict[str, Any]]] = {"jobs": [], "job_details": []}
+    for message in output.of("BATCH"):
+        for url in message["manifest"]:
+            with gzip.open(url.removeprefix("file://"), "rt") as lines:
+                rows[message["stream"]] += [json.loads(li, parse_float=Decimal) for li in lines]
+    jobs = published(sandbox)
+    assert [row["title"] for row in rows["jobs"]] == [job["jobTitle"] for job in jobs]
+    assert not any("jobTitle" in row for row in rows["jobs"])
+    assert rows["job_details"] == [
+        {name: value for name, value in detail(job).items() if name != "roleOverview"}
+        for job in jobs
+    ]
+    assert len(output.of("BATCH")) == 6
+    assert output.of("ACTIVATE_VERSION") == []
+    assert output.of("RECORD") == []
+
+
+def test_the_connection_test_makes_one_list_and_one_detail_request(
+    sandbox: Sandbox, config: Config
+) -> None:
+    with captured() as output:
+        assert TapPublicJobs(config=config).run_connection_test()
+
+    first = published(sandbox)[0]
+    assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first['publicId']}"]
+    assert keys(output.records("jobs")) == keys(output.records("job_details")) == keys([first])
+    assert output.of("ACTIVATE_VERSION") == []
+
+
+def test_the_connection_test_of_one_job_activates_nothing() -> None:
+    """A snapshot that is complete by chance is not one that was asked for."""
+    sandbox = Sandbox.demo(jobs=1)
+    with serving(sandbox) as url, captured() as output:
+        TapPublicJobs(config={"api_key": sandbox.key, "base_url": url}).run_connection_test()
+
+    assert len(output.of("RECORD")) == 2
+    assert output.of("ACTIVATE_VERSION") == []
+
+
+def test_a_page_size_clamped_by_the_server_loses_no_job(sandbox: Sandbox, config: Config) -> None:
+    sandbox.options = dataclasses.replace(sandbox.options, max_page_size=40)
+
+    output = sync(config)
+
+    assert keys(output.records("jobs")) == keys(published(sandbox))
+    assert len(output.of("ACTIVATE_VERSION")) == 2
+    assert len(sandbox.requests) == 7 + 250
+
+
+def test_a_job_unpublished_after_the_listing_is_skipped_and_told(
+    sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = published(sandbox)[200]["publicId"]
+    sandbox.at_request(4, lambda: sandbox.unpublish(gone))
+
+    with caplog.at_level("INFO"):
+        output = sync(config)
+
+    assert gone in keys(output.records("jobs"))
+    assert keys(output.records("job_details")) == keys(published(sandbox))
+    assert len(output.of("ACTIVATE_VERSION")) == 2
+    assert "1 job unpublished meanwhile" in caplog.text
+
+
+def test_details_that_are_all_gone_are_not_believed(sandbox: Sandbox, config: Config) -> None:
+    """A proxy that answers 404 to every detail must not empty the warehouse."""
+    for job in published(sandbox):
+        sandbox.at_request(4, lambda public_id=job["publicId"]: sandbox.unpublish(public_id))  # type: ignore[misc]
+
+    with captured() as output, pytest.raises(PublicJobsError, match="all 250 details answered"):
+        TapPublicJobs(config=config).sync_all()
+
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "reset", "cut_body", "cut_chunked", "not_json", "html", "wrong_shape", "empty_body",
+        "http_500", "http_502", "http_503", "http_504",
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("no_waiting")
+def test_a_passing_fault_costs_one_more_request_and_no_record(
+    sandbox: Sandbox, config: Config, fault: str
+) -> None:
+    """Once on a page of the list, and once on a detail."""
+    third = published(sandbox)[2]["publicId"]
+    sandbox.fail_next(fault, path=lambda request: request.query.get("page") == "2")
+    sandbox.fail_next(fault, path=third)
+
+    output = sync(config)
+
+    assert keys(output.records("jobs")) == keys(published(sandbox))
+    assert output.records("job_details") == [detail(job) for job in published(sandbox)]
+    assert len(output.of("ACTIVATE_VERSION")) == 2
+    asked = paths(sandbox.requests)
+    assert asked[:4] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=2", "/jobs?page=3"]
+    assert asked.count(f"/jobs/{third}") == 2
+    assert len(asked) == 255
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_an_answer_that_never_comes_is_given_up_and_asked_for_again(
+    sandbox: Sandbox, config: Config
+) -> None:
+    sandbox.fail_next("stall", path=published(sandbox)[2]["publicId"])
+
+    output = sync(config | {"request_timeout_seconds": 0.2})
+
+    assert keys(output.records("job_details")) == keys(published(sandbox))
+    assert len(sandbox.requests) == 254
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_detail_that_fails_all_its_tries_costs_that_row_alone(
+    sandbox: Sandbox, config: Config
+) -> None:
+    broken = published(sandbox)[2]["publicId"]
+    sandbox.fail_next("http_500", times=None, path=broken)
+
+    with captured() as output, pytest.raises(PublicJobsError) as caught:
+        TapPublicJobs(config=config).sync_all()
+
+    assert f"the detail of '{broken}' is missing" in str(caught.value)
+    assert "500 Internal Server Error" in str(caught.value)
+    assert output.records("job_details") == [
+        detail(job) for job in published(sandbox) if job["publicId"] != broken
+    ]
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
+    assert paths(sandbox.requests).count(f"/jobs/{broken}") == 8
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_five_failed_details_in_a_row_end_the_run(sandbox: Sandbox, config: Config) -> None:
+    jobs = published(sandbox)
+    sandbox.fail_next("http_502", times=None, path=lambda it: it.number > 3 + 20 and not it.query)
+
+    with captured() as output, pytest.raises(PublicJobsError, match="5 details in a row failed"):
+        TapPublicJobs(config=config | {"max_concurrent_requests": 1}).sync_all()
+
+    assert keys(output.records("job_details")) == keys(jobs[:20])
+    assert len(sandbox.requests) < 3 + 20 + 8 * 7
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_list_that_stays_down_ends_the_run(sandbox: Sandbox, config: Config) -> None:
+    sandbox.fail_next("http_503", times=None, path=lambda request: bool(request.query))
+
+    with captured() as output, pytest.raises(ListingError, match="after 8 tries"):
+        TapPublicJobs(config=config).sync_all()
+
+    assert output.of("ACTIVATE_VERSION") == []
+    assert paths(sandbox.requests) == ["/jobs?page=1"] * 8
+
+
+def test_a_job_without_a_key_is_told_and_the_others_go_on(
+    sandbox: Sandbox, config: Config
+) -> None:
+    sandbox.edit(published(sandbox)[105]["publicId"], id=None)
+
+    with captured() as output, pytest.raises(PublicJobsError, match="page 2, item 6 of the list"):
+        TapPublicJobs(config=config).sync_all()
+
+    assert len(output.records("jobs")) == len(output.records("job_details")) == 249
+    assert output.of("ACTIVATE_VERSION") == []
+
+
+def test_a_detail_without_its_key_is_keyed_by_the_list() -> None:
+    """Which fields a detail may omit is not documented."""
+    sandbox = Sandbox.demo(jobs=2, options=Options(limited=False))
+    first, second = published(sandbox)
+    with serving(sandbox) as url:
+        config = {"api_key": sandbox.key, "base_url": url}
+        listing_done = 2
+        sandbox.at_request(listing_done, lambda: sandbox.edit(first["publicId"], id=None))
+        output = sync(config)
+
+    assert [r["id"] for r in output.records("job_details")] == [first["id"], second["id"]]
+
+
+def test_a_revoked_key_ends_the_run_at_once(sandbox: Sandbox, config: Config) -> None:
+    sandbox.at_request(100, lambda: sandbox.revoke(sandbox.key))
+
+    with captured() as output, pytest.raises(AccessError, match=r"refused the key \(401\)"):
+        TapPublicJobs(config=config).sync_all()
+
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
+    assert len(sandbox.requests) <= 99 + 8
+    assert len(output.records("job_details")) >= 99 - 3 - 8
+
+
+def test_a_plan_without_the_api_ends_the_run(sandbox: Sandbox, config: Config) -> None:
+    key = sandbox.organisations["Lumen Books"].key
+
+    with captured(), pytest.raises(AccessError, match="plan of its organisation does not include"):
+        TapPublicJobs(config=config | {"api_key": key}).sync_all()
+
+    assert paths(sandbox.requests) == ["/jobs?page=1"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("redirect", "it redirects"), ("html", "the answer is a web page")]
+)
+def test_what_is_not_the_api_is_told_with_the_url_that_was_asked(
+    sandbox: Sandbox, config: Config, fault: str, said: str
+) -> None:
+    sandbox.fail_next(fault, times=None)
+
+    with captured(), pytest.raises(NotTheApiError, match=said) as caught:
+        TapPublicJobs(config=config).sync_all()
+
+    assert f"{config['base_url']}/api/public/v1/jobs," in str(caught.value)
+    assert len(sandbox.requests) == 1
+
+
+def test_a_base_url_with_nothing_behind_it_is_told(sandbox: Sandbox, config: Config) -> None:
+    elsewhere = config["base_url"] + "/elsewhere"
+
+    with captured(), pytest.raises(NotTheApiError, match="the answer is 404"):
+        TapPublicJobs(config=config | {"base_url": elsewhere}).sync_all()
+
+
+def test_a_redirected_detail_ends_the_run_and_is_not_followed(
+    sandbox: Sandbox, config: Config
+) -> None:
+    sandbox.fail_next("redirect", path=published(sandbox)[0]["publicId"])
+
+    with captured(), pytest.raises(NotTheApiError, match="it redirects"):
+        TapPublicJobs(config=config | {"auth_header": "x-api-key"}).sync_all()
+
+    assert not any("elsewhere" in request.path for request in sandbox.requests)
+
+
+def test_damaged_state_is_set_aside(config: Config, caplog: pytest.LogCaptureFixture) -> None:
+    output = sync(config, state={"bookmarks": {"jobs": ["?"]}})
+
+    assert len(output.records("jobs")) == 250
+    assert "The state is damaged and set aside" in caplog.text
