@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -80,6 +81,9 @@ class Command(click.Command):
     @classmethod
     def like(cls, command: click.Command, logger: logging.Logger) -> Self:
         """Build one with the name, options and action of another command."""
+        for option in command.params:
+            if option.name in {"state", "catalog"}:
+                option.type = _JsonObjectFile()
         new = cls(
             command.name,
             callback=command.callback,
@@ -98,14 +102,31 @@ class Command(click.Command):
             handler.addFilter(_is_news)
         try:
             return super().main(*args, **kwargs)
-        except json.JSONDecodeError as error:  # --config is read elsewhere
-            self._fail(f"--state or --catalog is not JSON: {error}")
         except (PublicJobsError, ConfigurationError, MappingError) as error:
             self._fail(str(error))
 
     def _fail(self, message: str) -> NoReturn:
         self.logger.critical("%s", " ".join(message.split()))
         sys.exit(1)
+
+
+class _JsonObjectFile(click.File):
+    """A file that has to hold a JSON object; the SDK would not look before it uses it."""
+
+    @override
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> io.StringIO:
+        try:
+            text = super().convert(value, param, ctx).read()
+            content = json.loads(text)
+        except (click.BadParameter, ValueError) as error:
+            content = error
+        if not isinstance(content, dict):
+            name = param.name if param else "file"
+            msg = f"--{name} {value} is not a file with a JSON object: {str(content)[:100]}"
+            raise PublicJobsError(msg)
+        return io.StringIO(text)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from requests import PreparedRequest, Response
 
-PACE = 1.02
-"""Paced requests are this much further apart than `period / limit`, to stay clear of the edge."""
+MARGIN = 1.003
+"""Paced requests are this much further apart than the limit needs, for clocks that differ."""
 
 MAX_REJECTIONS = 10
 """Rejections in a row of one request that end the run."""
@@ -49,7 +49,8 @@ class Throttle:
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
     measuring refuse even that. Two lessons are enough for all of them:
 
-    1. After a rejection all requests pause, then go out evenly, `PACE * period / limit` apart.
+    1. After a rejection all requests pause, then go out evenly, `MARGIN * period / (limit - 1)`
+       apart: a server that estimates its window from the one before needs the one less.
     2. Refused again after that, for instance because the network let two requests catch up with
        each other, they pause for a whole period and then go out one at a time, each that long
        after the answer to the one before: so far apart at the server too.
@@ -162,7 +163,8 @@ class Throttle:
 
     @property
     def _interval(self) -> float:
-        return PACE * self._period / self._limit if self._lessons else 0.0
+        # Under a limit of 1 such a server wants an empty window between two requests.
+        return MARGIN * self._period / max(self._limit - 1, 0.5) if self._lessons else 0.0
 
     @property
     def _one_at_a_time(self) -> bool:

@@ -127,7 +127,7 @@ def test_a_failure_ends_it_and_what_is_done_is_not_lost() -> None:
         return item
 
     results = fan_out(function, range(1000), workers=2, ahead=10)
-    got = []
+    got: list[int] = []
     with pytest.raises(ValueError, match="item 2"):
         got.extend(results)
 

@@ -12,8 +12,6 @@ from tap_public_jobs.listing import Job, Listing, Page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Fetch = "Callable[[int], Page]"
-
 
 def job(number: int) -> dict[str, Any]:
     return {"id": f"id-{number}", "publicId": f"job-{number}", "jobTitle": f"Job {number}"}
@@ -35,7 +33,7 @@ class Server:
         *sweeps: list[int],
         size: int = 2,
         said_size: int | None = None,
-        total: int | None | str = "exact",
+        total: int | str | None = "exact",
         beyond: Callable[[], Page] | None = None,
     ) -> None:
         self.asked: list[int] = []

@@ -146,7 +146,7 @@ def test_latency_costs_one_round_trip_a_period() -> None:
     delays=delays,
     start=st.floats(0, 100),
 )
-def test_limits_that_count_requests_in_windows_never_reject(  # noqa: PLR0913  # one per fact
+def test_limits_that_count_requests_in_windows_never_reject(
     algorithm: str,
     limit: int,
     period: int,
@@ -170,7 +170,7 @@ def test_limits_that_count_requests_in_windows_never_reject(  # noqa: PLR0913  #
     delays=delays,
     start=st.floats(0, 100),
 )
-def test_any_other_limit_is_learnt_from_two_lessons(  # noqa: PLR0913  # one per fact
+def test_any_other_limit_is_learnt_from_two_lessons(
     algorithm: str,
     limit: int,
     period: int,

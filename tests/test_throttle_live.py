@@ -24,12 +24,14 @@ def run(jobs: int, **options: Any) -> Sandbox:
         ),
     )
     with serving(sandbox) as url:
-        output = sync({
-            "api_key": sandbox.key,
-            "base_url": url,
-            "rate_limit_requests": LIMIT,
-            "rate_limit_period_seconds": PERIOD,
-        })
+        output = sync(
+            {
+                "api_key": sandbox.key,
+                "base_url": url,
+                "rate_limit_requests": LIMIT,
+                "rate_limit_period_seconds": PERIOD,
+            }
+        )
     ids = {posting.job["id"] for posting in sandbox.organisation.published()}
     assert {record["id"] for record in output.records("job_details")} == ids
     return sandbox
@@ -48,9 +50,7 @@ def test_limits_by_windows_and_buckets_never_reject(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize(("algorithm", "jobs"), [("sliding_counter", 120), ("leaky_bucket", 30)])
-def test_stricter_limits_are_learnt_from_a_handful_of_rejections(
-    algorithm: str, jobs: int
-) -> None:
+def test_stricter_limits_are_learnt_from_a_handful_of_rejections(algorithm: str, jobs: int) -> None:
     sandbox = run(jobs, limit_algorithm=algorithm)
 
     rejected = rejections(sandbox)
@@ -84,12 +84,14 @@ def test_a_rejection_in_any_form_ends_well(status: int, retry_after: str | None)
         ),
     )
     with serving(sandbox) as url:
-        output = sync({
-            "api_key": sandbox.key,
-            "base_url": url,
-            "rate_limit_requests": 8,
-            "rate_limit_period_seconds": 0.3,
-        })
+        output = sync(
+            {
+                "api_key": sandbox.key,
+                "base_url": url,
+                "rate_limit_requests": 8,
+                "rate_limit_period_seconds": 0.3,
+            }
+        )
 
     assert len(output.records("job_details")) == 10
     assert len(output.of("ACTIVATE_VERSION")) == 2

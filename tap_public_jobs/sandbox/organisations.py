@@ -1,0 +1,83 @@
+"""Organisations and their jobs, with the JSON that is answered for each job kept ready."""
+
+import json
+
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, Job, summary
+
+
+def to_json(value: object) -> bytes:
+    """Return compact JSON, with numbers as short as Python writes them."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Posting:
+    """A job and its publication flag (*States and transitions*)."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_published = True
+        self._summary: bytes | None = None
+        self._details: dict[tuple[bool, bool], bytes] = {}
+
+    def summary_json(self) -> bytes:
+        """Return the job as an element of the list (*Job summary*)."""
+        if self._summary is None:
+            self._summary = to_json(summary(self.job))
+        return self._summary
+
+    def detail_json(self, options: Options) -> bytes:
+        """Return the job as the detail operation answers it (*Job detail*)."""
+        shape = (options.undocumented_fields, options.omit_empty)
+        if shape not in self._details:
+            self._details[shape] = to_json(self._detail(options))
+        return self._details[shape]
+
+    def _detail(self, options: Options) -> Job:
+        documented = summary(self.job)
+        return {
+            field: value
+            for field, value in self.job.items()
+            if field in documented
+            or (
+                (options.undocumented_fields or field not in UNDOCUMENTED_FIELDS)
+                and not (options.omit_empty and value in (None, "", []))
+            )
+        }
+
+
+class Organisation:
+    """An organisation: its postings by publicId, its latest key, and what its plan includes."""
+
+    def __init__(self, name: str, *, plan_includes_api: bool = True) -> None:
+        self.name = name
+        self.plan_includes_api = plan_includes_api
+        self.key = ""
+        self.postings: dict[str, Posting] = {}
+
+    def publish(self, job: Job | str) -> None:
+        """Publish a job, a new version of one, or by its publicId an unpublished one."""
+        if isinstance(job, str):
+            self.postings[job].is_published = True
+        else:
+            self.postings[job["publicId"]] = Posting(job)
+
+    def unpublish(self, public_id: str) -> None:
+        """Hide a job from both operations."""
+        self.postings[public_id].is_published = False
+
+    def edit(self, public_id: str, **fields: object) -> None:
+        """Give a job new values for some fields, without a word about it elsewhere."""
+        edited = Posting(self.postings[public_id].job | fields)
+        edited.is_published = self.postings[public_id].is_published
+        self.postings[public_id] = edited
+
+    def published(self) -> list[Posting]:
+        """Return the postings that are public, in the order of their first publication."""
+        # The copy is atomic, so that another thread may publish in the meantime.
+        return [posting for posting in list(self.postings.values()) if posting.is_published]
+
+    def find(self, public_id: str) -> Posting | None:
+        """Return the posting with this publicId if it is public."""
+        posting = self.postings.get(public_id)
+        return posting if posting and posting.is_published else None

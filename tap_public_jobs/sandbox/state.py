@@ -1,0 +1,243 @@
+"""The world that the sandbox serves: organisations, their jobs, their keys, and what goes wrong."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Self
+
+from tap_public_jobs.sandbox.faults import KINDS
+from tap_public_jobs.sandbox.limits import ALGORITHMS, Limiter
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.organisations import Organisation
+from tap_public_jobs.sandbox.postings import Job, make_jobs
+
+
+@dataclasses.dataclass
+class SeenRequest:
+    """One request as it came over the wire, and what became of it.
+
+    Attributes:
+        number: Its place in the log, from 1.
+        time: The sandbox's clock when it arrived.
+        method: The HTTP method.
+        path: The path as sent, still percent-encoded.
+        query: The decoded query parameters.
+        headers: The headers, with names in lower case.
+        counted: The clock when the rate limit judged it, if it got so far.
+        organisation: The organisation that its key belongs to, if the key is good.
+        fault: The fault that took the place of its answer, if one did.
+        status: The status that was answered, or None if there was no answer.
+    """
+
+    number: int
+    time: float
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    counted: float | None = None
+    organisation: str | None = None
+    fault: str | None = None
+    status: int | None = None
+
+
+Selector = str | Callable[[SeenRequest], bool]
+"""Which requests a fault hits: those with this text in their path, or those it is true for."""
+
+
+@dataclasses.dataclass
+class _PlannedFault:
+    kind: str
+    times: int | None
+    path: Selector | None
+
+    def hits(self, request: SeenRequest) -> bool:
+        if callable(self.path):
+            return self.path(request)
+        return self.path is None or self.path in request.path
+
+
+class Sandbox:
+    """A small world behind the API, which tests change while it is served.
+
+    A new sandbox has one organisation without jobs, named `Halden Robotics`. Methods that name no
+    organisation are about that one, and `key` is its key. Everything may be called from any
+    thread while the sandbox is served.
+
+    Args:
+        options: How to behave where the API page says "not shown".
+        clock: Seconds, for the rate limit and the request log.
+        seed: Decides keys, delays and shuffled lists.
+
+    Attributes:
+        organisations: Every organisation by its name.
+        requests: Every request of the API so far, first to last.
+    """
+
+    def __init__(
+        self,
+        options: Options | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        seed: int = 1,
+    ) -> None:
+        self._options = options or Options()
+        self.clock = clock
+        self.random = Random(seed)  # noqa: S311 - keys that open nothing but this sandbox
+        self.organisations: dict[str, Organisation] = {}
+        self.requests: list[SeenRequest] = []
+        self._keys: dict[str, Organisation] = {}
+        self._limiters: dict[str, Limiter] = {}
+        self._faults: list[_PlannedFault] = []
+        self._changes: dict[int, list[Callable[[], object]]] = {}
+        self.organisation = self.add_organisation("Halden Robotics")
+
+    @classmethod
+    def demo(
+        cls,
+        jobs: int = 120,
+        *,
+        seed: int = 1,
+        options: Options | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Self:
+        """Make a world with `jobs` published jobs, and what a reader of the API may not see.
+
+        Beside the published jobs there is an unpublished one for every ten, a second organisation
+        with jobs of its own (`Osprey Health`), and one whose plan lacks the API (`Lumen Books`).
+        """
+        sandbox = cls(options, clock=clock, seed=seed)
+        hidden = max(1, jobs // 10)
+        for number, job in enumerate(make_jobs(jobs + hidden, seed=seed)):
+            sandbox.organisation.publish(job)
+            if number >= jobs:
+                sandbox.organisation.unpublish(job["publicId"])
+        for name, plan_includes_api in (("Osprey Health", True), ("Lumen Books", False)):
+            sandbox.add_organisation(
+                name,
+                make_jobs(15, seed=seed, organisation=name),
+                plan_includes_api=plan_includes_api,
+            )
+        return sandbox
+
+    @property
+    def options(self) -> Options:
+        """How the sandbox behaves; assigning new options forgets what was counted so far."""
+        return self._options
+
+    @options.setter
+    def options(self, options: Options) -> None:
+        self._options = options
+        self._limiters = {}
+
+    @property
+    def key(self) -> str:
+        """An API key that works."""
+        return self.organisation.key
+
+    def add_organisation(
+        self, name: str, jobs: Iterable[Job] = (), *, plan_includes_api: bool = True
+    ) -> Organisation:
+        """Add an organisation with published jobs and a key of its own (*Authentication*)."""
+        organisation = Organisation(name, plan_includes_api=plan_includes_api)
+        for job in jobs:
+            organisation.publish(job)
+        self.organisations[name] = organisation
+        self.add_key(name)
+        return organisation
+
+    def add_key(self, organisation: str | None = None) -> str:
+        """Create one more key for an organisation, and return it (*Authentication*, 2)."""
+        owner = self.organisations[organisation] if organisation else self.organisation
+        owner.key = f"pj_{self.random.getrandbits(160):040x}"
+        self._keys[owner.key] = owner
+        return owner.key
+
+    def revoke(self, key: str) -> None:
+        """Revoke a key: the next request with it is answered 401 (*Authentication*, 5)."""
+        del self._keys[key]
+
+    def publish(self, job: Job | str) -> None:
+        """Publish a new job, a new version of one, or by its publicId an unpublished one."""
+        self.organisation.publish(job)
+
+    def unpublish(self, public_id: str) -> None:
+        """Hide a job from the API (*States and transitions*)."""
+        self.organisation.unpublish(public_id)
+
+    def edit(self, public_id: str, **fields: object) -> None:
+        """Give a job new values for some fields."""
+        self.organisation.edit(public_id, **fields)
+
+    def fail_next(self, kind: str, times: int | None = 1, path: Selector | None = None) -> None:
+        """Plan a fault (see `KINDS`) in place of the next answers.
+
+        A fault replaces an answer that was due: a request with a bad key, or beyond the rate
+        limit, meets no fault and uses none up. A request that meets one has been counted.
+
+        Args:
+            kind: What happens: one of `KINDS`.
+            times: How many requests it hits; None for all until `recover`.
+            path: Which requests it hits; all by default.
+        """
+        if kind not in KINDS:
+            message = f"No fault {kind!r}: use one of {sorted(KINDS)}"
+            raise ValueError(message)
+        self._faults.append(_PlannedFault(kind, times, path))
+
+    def fail_every(self, kind: str, n: int) -> None:
+        """Plan a fault for every n-th request that is due an answer."""
+        due = iter(range(1, 1 << 62))
+        self.fail_next(kind, times=None, path=lambda _: next(due) % n == 0)
+
+    def recover(self) -> None:
+        """Forget all planned faults."""
+        self._faults = []
+
+    def at_request(self, n: int, change: Callable[[], object]) -> None:
+        """Run `change` just before the n-th request (`SeenRequest.number`) is handled."""
+        self._changes.setdefault(n, []).append(change)
+
+    def see(
+        self, method: str, path: str, query: dict[str, str], headers: dict[str, str]
+    ) -> SeenRequest:
+        """Log a request that has arrived, and make the changes that were due before it."""
+        number = len(self.requests) + 1
+        request = SeenRequest(number, self.clock(), method, path, query, headers)
+        self.requests.append(request)
+        for change in self._changes.pop(number, ()):
+            change()
+        return request
+
+    def owner_of(self, key: str | None) -> Organisation | None:
+        """Return whose key this is, or None if it is missing, malformed or revoked."""
+        return self._keys.get(key) if key else None
+
+    def count(self, request: SeenRequest, key: str) -> float | None:
+        """Count a request for its key's rate limit (*Limits*).
+
+        Returns:
+            None if the request is allowed, otherwise the seconds until a retry can succeed.
+        """
+        request.counted = self.clock()
+        if not self._options.limited:
+            return None
+        limiter = self._limiters.get(key)
+        if limiter is None:
+            make_limiter = ALGORITHMS[self._options.limit_algorithm]
+            limiter = make_limiter(self._options.limit_requests, self._options.limit_period)
+            self._limiters[key] = limiter
+        return limiter.hit(request.counted)
+
+    def take_fault(self, request: SeenRequest) -> str | None:
+        """Return the kind of the first planned fault that hits this request, and use it up."""
+        for fault in self._faults:
+            if fault.hits(request):
+                if fault.times is not None:
+                    fault.times -= 1
+                    if not fault.times:
+                        self._faults.remove(fault)
+                request.fault = fault.kind
+                return fault.kind
+        return None

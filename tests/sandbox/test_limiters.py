@@ -1,0 +1,120 @@
+"""Each algorithm allows what it must, refuses the one too many, and tells when to come back."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_public_jobs.sandbox.limits import ALGORITHMS
+
+LIMIT, PERIOD = 4, 60.0
+BURSTY = sorted(set(ALGORITHMS) - {"leaky_bucket"})
+GAPS = st.lists(st.integers(0, 70), min_size=1, max_size=40)
+
+
+def hits(algorithm: str, *times: float) -> list[float | None]:
+    limiter = ALGORITHMS[algorithm](LIMIT, PERIOD)
+    return [limiter.hit(time) for time in times]
+
+
+@pytest.mark.parametrize("algorithm", BURSTY)
+def test_a_burst_as_large_as_the_limit_is_allowed_and_one_more_refused(algorithm: str) -> None:
+    *allowed, refused = hits(algorithm, *[120.0] * (LIMIT + 1))
+
+    assert allowed == [None] * LIMIT
+    assert refused
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_requests_well_below_the_limit_are_never_refused(algorithm: str) -> None:
+    assert hits(algorithm, *range(120, 720, 21)) == [None] * 29
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@given(gaps=GAPS)
+def test_a_refused_request_succeeds_after_the_hint_and_not_before(
+    algorithm: str, gaps: list[int]
+) -> None:
+    limiter = ALGORITHMS[algorithm](LIMIT, PERIOD)
+    now = 1_000_000.0
+    for gap in gaps:
+        now += gap
+        wait = limiter.hit(now)
+        if wait is not None:
+            assert wait > 0
+            assert deepcopy(limiter).hit(now + wait) is None
+            assert deepcopy(limiter).hit(now + wait - 0.01) is not None
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@given(gaps=GAPS)
+def test_refused_requests_are_not_counted(algorithm: str, gaps: list[int]) -> None:
+    """A second client that skips what was refused to the first is treated the same."""
+    limiter, twin = (ALGORITHMS[algorithm](LIMIT, PERIOD) for _ in range(2))
+    now = 0.0
+    for gap in gaps:
+        now += gap
+        if limiter.hit(now) is None:
+            assert twin.hit(now) is None
+
+
+@given(gaps=GAPS)
+def test_the_sliding_log_never_allows_more_than_the_limit_in_any_period(gaps: list[int]) -> None:
+    limiter = ALGORITHMS["sliding_log"](LIMIT, PERIOD)
+    now, allowed = 0.0, []
+    for gap in gaps:
+        now += gap
+        if limiter.hit(now) is None:
+            allowed.append(now)
+    for first, one_too_many in zip(allowed, allowed[LIMIT:], strict=False):
+        assert one_too_many - first >= PERIOD
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "times", "expected"),
+    [
+        pytest.param(
+            "sliding_log",
+            [0, 10, 20, 30, 59, 60, 61],
+            [None, None, None, None, 1, None, 9],
+            id="sliding_log: the oldest request leaves after a period",
+        ),
+        pytest.param(
+            "fixed_window",
+            [59, 59, 59, 59, 59, 60, 60, 60, 60, 61],
+            [None, None, None, None, 1, None, None, None, None, 59],
+            id="fixed_window: two bursts fit around a multiple of the period",
+        ),
+        pytest.param(
+            "token_bucket",
+            [0, 0, 0, 0, 0, 15, 16, 45, 45, 45],
+            [None, None, None, None, 15, None, 14, None, None, 15],
+            id="token_bucket: a burst, then one more every 15 s",
+        ),
+        pytest.param(
+            "sliding_counter",
+            [59, 59, 59, 59, 59, 60, 75, 75, 90],
+            [None, None, None, None, 16, 15, None, 15, None],
+            id="sliding_counter: a burst weighs on into the next window",
+        ),
+        pytest.param(
+            "sliding_counter",
+            [0, 0, 0, 0, 120, 120, 120, 120],
+            [None] * 8,
+            id="sliding_counter: an idle window forgives all",
+        ),
+        pytest.param(
+            "leaky_bucket",
+            [0, 0, 14, 15, 29, 30, 300, 301],
+            [None, 15, 1, None, 1, None, None, 14],
+            id="leaky_bucket: one request every 15 s, and no saving up",
+        ),
+    ],
+)
+def test_each_algorithm_counts_in_its_own_way(
+    algorithm: str, times: list[float], expected: list[float | None]
+) -> None:
+    assert hits(algorithm, *times) == expected

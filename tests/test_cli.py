@@ -1,0 +1,290 @@
+"""The tap as a process: exit statuses, the one line of an error, signals and pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import pytest
+from harness import parse, paths
+
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TAP = [sys.executable, "-m", "tap_public_jobs"]
+SECONDS = 30.0
+"""How long a process may take before the test calls it hung."""
+
+Config = dict[str, Any]
+
+
+def environment(config: Config) -> dict[str, str]:
+    settings = {f"TAP_PUBLIC_JOBS_{name.upper()}": str(value) for name, value in config.items()}
+    return {"PATH": os.environ["PATH"]} | settings
+
+
+def run(*arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TAP, *arguments],
+        env=environment(config),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def complaints(stderr: str) -> list[str]:
+    """The lines that are not information."""
+    return [
+        line for line in stderr.splitlines() if "| INFO " not in line and "| WARNING " not in line
+    ]
+
+
+def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Config) -> None:
+    done = run("--config=ENV", config=config)
+
+    assert done.returncode == 0
+    assert complaints(done.stderr) == []
+    assert (
+        "Synced 250 jobs, 250 job_details with 253 requests (0 rejections, 0 retries); "
+        "0 jobs unpublished meanwhile; took less than a minute."
+    ) in done.stderr
+    assert sandbox.key not in done.stdout + done.stderr
+    assert len(parse(done.stdout).records("job_details")) == 250
+
+
+def test_metrics_of_the_sdk_stay(config: Config) -> None:
+    done = run("--config=ENV", config=config)
+
+    for metric in ("http_request_duration", "record_count", "sync_duration"):
+        assert f'"metric":"{metric}"' in done.stderr
+
+
+def test_the_connection_test_makes_two_requests(sandbox: Sandbox, config: Config) -> None:
+    done = run("--config=ENV", "--test", config=config)
+
+    first = sandbox.organisation.published()[0].job["publicId"]
+    assert done.returncode == 0
+    assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first}"]
+
+
+@pytest.mark.parametrize("arguments", [("--discover",), ("--about",), ("--version",), ("--help",)])
+def test_the_tap_describes_itself_without_settings(arguments: tuple[str]) -> None:
+    done = run(*arguments, config={})
+
+    assert done.returncode == 0
+    assert done.stdout
+    assert complaints(done.stderr) == []
+
+
+def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.json" for name in ("config", "catalog", "state")}
+    files["config"].write_text(json.dumps(config))
+    files["catalog"].write_text(run("--discover", config={}).stdout)
+    files["state"].write_text(json.dumps({"bookmarks": {"jobs": {"version": 4_000_000_000}}}))
+    # As Meltano's `select` does.
+    catalog = json.loads(files["catalog"].read_text())
+    for entry in catalog["streams"]:
+        for metadata in entry["metadata"]:
+            metadata["metadata"]["selected"] = True
+    files["catalog"].write_text(json.dumps(catalog))
+
+    done = run(*(f"--{name}={path}" for name, path in files.items()), config={})
+
+    output = parse(done.stdout)
+    assert done.returncode == 0
+    assert output.of("ACTIVATE_VERSION", "jobs")[0]["version"] == 4_000_000_001
+    assert len(output.records("job_details")) == 250
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"api_key": ""}, "api_key is required: create a key in the portal"),
+        ({"api_key": "pj_wrong"}, "The API refused the key (401)"),
+        ({"base_url": ""}, "base_url is required"),
+        ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://"),
+        ({"page_size": "1o0"}, 'page_size must be a whole number from 1 to 100, not "1o0"'),
+        ({"emit_activate_version_messages": "flase"}, "must be true or false, not"),
+        ({"rate_limit_period_seconds": "minute"}, "rate_limit_period_seconds must be a number"),
+        ({"auth_header": "Bearer"}, "auth_header must be one of Authorization, x-api-key"),
+        ({"stream_maps": "{"}, "stream_maps must have type"),
+        ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "nope("),
+    ],
+)
+@pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
+def test_a_wrong_setting_is_one_line_and_status_one(
+    sandbox: Sandbox, config: Config, change: Config, said: str, arguments: tuple[str, ...]
+) -> None:
+    done = run("--config=ENV", *arguments, config=config | change)
+
+    assert done.returncode == 1
+    (line,) = complaints(done.stderr)
+    assert "| CRITICAL |" in line
+    assert said in line
+    assert sandbox.key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "was not found"), ("{", "is not a file with a JSON object"), ("[1]", "JSON object")],
+)
+def test_a_config_file_that_cannot_be_read_is_one_line(
+    tmp_path: Path, content: str | None, said: str
+) -> None:
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_text(content)
+
+    done = run(f"--config={path}", config={})
+
+    assert done.returncode == 1
+    (line,) = complaints(done.stderr)
+    assert str(path) in line
+    assert said in line
+
+
+@pytest.mark.parametrize("option", ["--state", "--catalog"])
+@pytest.mark.parametrize("content", [None, "{", "[1]", '"x"'])
+def test_a_state_or_catalog_that_is_none_is_one_line(
+    config: Config, tmp_path: Path, option: str, content: str | None
+) -> None:
+    path = tmp_path / "file.json"
+    if content is not None:
+        path.write_text(content)
+
+    done = run("--config=ENV", f"{option}={path}", config=config)
+
+    assert done.returncode == 1
+    (line,) = complaints(done.stderr)
+    assert f"{option} {path} is not a file with a JSON object" in line
+
+
+@contextmanager
+def started(config: Config) -> Iterator[subprocess.Popen[str]]:
+    """Run the tap with a pipe that the test reads, and end it with the test."""
+    process = subprocess.Popen(
+        [*TAP, "--config=ENV"],
+        env=environment(config),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_until(pipe: IO[str] | None, text: str) -> str:
+    """Read whole lines up to the one that has the text."""
+    assert pipe is not None
+    lines: list[str] = []
+    for line in pipe:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    pytest.fail(f"{text} did not come; this did: {lines}")
+
+
+SIGNALS = pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["TERM", "INT"]
+)
+
+
+@SIGNALS
+def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) -> None:
+    """In the middle of the fan-out, where all wait for the rate limit."""
+    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
+    with serving(sandbox) as url:
+        settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
+        with started(settings) as tap:
+            assert tap.stdout
+            assert tap.stderr
+            head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
+            tap.send_signal(number)
+            rest, errors = tap.stdout.read(), tap.stderr.read()
+            assert tap.wait(SECONDS) == status
+
+    output = parse(head + rest)
+    assert output.messages[-1]["type"] == "STATE"
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
+    assert complaints(errors) == []
+    assert "Traceback" not in errors
+
+
+@SIGNALS
+def test_a_signal_ends_a_tap_whose_server_does_not_answer(number: int, status: int) -> None:
+    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
+    sandbox.fail_next("stall")
+    with serving(sandbox) as url, started({"api_key": sandbox.key, "base_url": url}) as tap:
+        read_until(tap.stdout, "SCHEMA")
+        tap.send_signal(number)
+        assert tap.wait(SECONDS) == status
+
+
+@SIGNALS
+def test_a_signal_ends_a_tap_whose_target_does_not_read(
+    config: Config, number: int, status: int
+) -> None:
+    with started(config) as tap:
+        read_until(tap.stdout, "RECORD")
+        read_until(tap.stderr, "http_request_duration")
+        tap.send_signal(number)
+        assert tap.wait(SECONDS) == status
+
+
+def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) -> None:
+    """As in `tap-public-jobs | head -1`."""
+    with started(config) as tap:
+        assert tap.stdout
+        assert tap.stderr
+        tap.stdout.readline()
+        tap.stdout.close()
+        errors = tap.stderr.read()
+        assert tap.wait(SECONDS) == 1
+
+    (line,) = complaints(errors)
+    assert "The target stopped reading" in line
+
+
+def test_a_target_that_reads_slowly_bounds_the_requests(
+    sandbox: Sandbox, config: Config, tmp_path: Path
+) -> None:
+    """While it does not read, the tap fetches what it holds ahead and what the pipe takes."""
+    for posting in Sandbox.demo(jobs=1000, seed=2).organisation.published():
+        sandbox.publish(posting.job)
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(
+            [*TAP, "--config=ENV"],
+            env=environment(config),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as tap,
+    ):
+        head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
+        asked = -1
+        while asked != (asked := len(sandbox.requests)):
+            with pytest.raises(subprocess.TimeoutExpired):
+                tap.wait(0.5)
+        assert tap.stdout
+        rest = tap.stdout.read()
+        assert tap.wait(SECONDS) == 0
+
+    assert 13 + 256 < asked < 13 + 256 + 200
+    ids = [record["id"] for record in parse(head + rest).records("job_details")]
+    assert ids == [posting.job["id"] for posting in sandbox.organisation.published()]
