@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import random
+import socket
+import ssl
 from decimal import Decimal
 from functools import cached_property
 from http import HTTPStatus
@@ -60,10 +62,15 @@ class Connection:
     Args:
         config: The tap's settings.
         report: Counts the retries.
+
+    Attributes:
+        reached: Whether the API has answered yet. Until it has, some faults mean that `base_url` is
+            wrong, and trying again does not mend them.
     """
 
     def __init__(self, config: Mapping[str, Any], report: Report) -> None:
         self.report = report
+        self.reached = False
         self._config = config
 
     @cached_property
@@ -167,6 +174,7 @@ class PublicJobsStream(RESTStream[int]):
             if document is None or not is_answer(document):
                 msg = f"{response.request.path_url}: the answer is not the JSON that was asked for"
                 raise RetriableAPIError(msg, response)
+            self.connection.reached = True
             return document
 
         # Typed for functions that return a response, and good for any.
@@ -180,13 +188,15 @@ class PublicJobsStream(RESTStream[int]):
 
         Raises:
             AccessError: 401 or 403.
-            NotTheApiError: A redirect.
+            NotTheApiError: A redirect, or a web page instead of the first answer.
             NotFoundError: 404.
             RequestRefusedError: Another status from 400 to 499.
             RetriableAPIError: Anything else but 200.
         """
         status = response.status_code
         if status == HTTPStatus.OK:
+            if not self.connection.reached and response.content.lstrip().startswith(b"<"):
+                raise NotTheApiError(str(response.request.url), "the answer is a web page")
             return
         if status == HTTPStatus.UNAUTHORIZED:
             raise AccessError(REMEDY_KEY)
@@ -240,7 +250,10 @@ class PublicJobsStream(RESTStream[int]):
             # Private to the SDK, and all that sends, measures and validates.
             return self._request(prepared, None)
         except requests.RequestException as error:
-            msg = f"{prepared.path_url}: {_root_cause(error)}"
+            cause = _root_cause(error)
+            if not self.connection.reached and (what := _lasting(cause)):
+                raise NotTheApiError(request.url, what) from error
+            msg = f"{prepared.path_url}: {type(cause).__name__}: {cause}"
             raise RetriableAPIError(msg) from error
 
 
@@ -256,8 +269,22 @@ def _json_object(body: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _root_cause(error: BaseException) -> str:
-    # The messages of requests and urllib3 nest the objects in between.
+def _root_cause(error: BaseException) -> BaseException:
+    """Undo the nesting of requests and urllib3, whose own messages name objects in memory."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    return f"{type(error).__name__}: {error}"
+    return error
+
+
+def _lasting(cause: BaseException) -> str | None:
+    """Say what is wrong if another try would meet the same."""
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+        return "there is no such host"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted ({cause.verify_message}; for an authority of your "
+            "own, set REQUESTS_CA_BUNDLE)"
+        )
+    if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+        return "it does not speak https"
+    return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from singer_sdk import typing as th
-from singer_sdk.configuration._dict_config import TRUTHY, parse_environment_config
+from singer_sdk.configuration._dict_config import parse_environment_config
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     ),
 ).to_dict()
 
+_BOOLEANS = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+
 _REMEDIES = {
     "api_key": "create a key in the portal under Settings → Integrations → API keys",
     "base_url": "the address of the API, such as https://jobs.example.com",
@@ -178,8 +183,8 @@ def _typed(text: str, schema: Mapping[str, Json]) -> Json:
     types = schema.get("type", [])
     if "string" in types:
         return text
-    if "boolean" in types and text.lower() in {*TRUTHY, "false", "0", "no", "off"}:
-        return text.lower() in TRUTHY
+    if "boolean" in types and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
     try:
         value = json.loads(text)
     except ValueError:

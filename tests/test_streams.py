@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import socket
+import ssl
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -511,6 +513,35 @@ def test_a_base_url_with_nothing_behind_it_is_told(config: Config) -> None:
 
     with captured(), pytest.raises(NotTheApiError, match="the answer is 404"):
         TapPublicJobs(config=config | {"base_url": elsewhere}).sync_all()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "there is no such host"),
+        (ssl.SSLCertVerificationError(1, "self-signed"), "its certificate is not trusted"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version"), "it does not speak https"),
+    ],
+)
+def test_what_another_try_would_not_mend_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    tries = []
+
+    def fail(*_: Any, **__: Any) -> None:
+        tries.append(1)
+        raise error
+
+    if isinstance(error, ssl.SSLError):
+        # What the ssl module sets when it reads the name of the reason out of the library.
+        error.reason, error.verify_message = "WRONG_VERSION_NUMBER", "self-signed"  # type: ignore[attr-defined]
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    config = {"api_key": "x", "base_url": "https://jobs.example.com"}
+
+    with captured(), pytest.raises(NotTheApiError, match=said):
+        TapPublicJobs(config=config).sync_all()
+
+    assert len(tries) == 1
 
 
 def test_a_redirected_detail_ends_the_run_and_is_not_followed(
