@@ -52,7 +52,7 @@ class Columns:
     ) -> None:
         self._fits = {name: _test(schema) for name, schema in properties.items() if name != OTHERS}
         # A user's own column may be declared without null; it is left out where it has no value.
-        self._empty = {name: None for name, fits in self._fits.items() if fits(None)}
+        self._never_null = [name for name, fits in self._fits.items() if not fits(None)]
         self._on_misfit = on_misfit
         self._misfits: set[str] = set()
 
@@ -67,7 +67,7 @@ class Columns:
             Every declared column, null where the object has no value that fits, and under
             `additionalFields` all other fields as they came, or null if there are none.
         """
-        row: dict[str, Json] = dict(self._empty)
+        row: dict[str, Json] = dict.fromkeys(self._fits)
         others: dict[str, Json] = {}
         for name, value in document.items():
             fits = self._fits.get(name)
@@ -81,6 +81,9 @@ class Columns:
         row[OTHERS] = others or None
         for name, value in key.items():
             row[name] = row.get(name) or value
+        for name in self._never_null:
+            if row[name] is None:
+                del row[name]
         return row
 
     def _note_misfit(self, name: str) -> None:

@@ -1,0 +1,97 @@
+"""The README tells the truth."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+from harness import sync
+
+from tap_public_jobs import client, command, errors, listing, streams, tap, throttle
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    return README.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of a table, its two first lines left out."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_two_commands_open_it() -> None:
+    assert blocks("bash")[:2] == [
+        "pip install uv && uv run public-jobs-sandbox demo\n",
+        "pip install uv && uv run pytest\n",
+    ]
+
+
+@pytest.mark.parametrize(("number", "stream"), [(0, "jobs"), (1, "job_details")])
+def test_the_records_shown_are_real(number: int, stream: str) -> None:
+    shown = json.loads(blocks("json")[number], parse_float=Decimal)
+    sandbox = Sandbox.demo(options=Options(limited=False))
+    with serving(sandbox) as url:
+        config = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 1000}
+        records = sync(config).records(stream)
+
+    assert shown in records
+    assert list(shown) == list(records[0])
+
+
+def test_the_length_of_a_backfill_is_what_the_limit_makes_it() -> None:
+    table = rows(section("## From zero to rows in your own warehouse"))
+
+    for jobs, requests, minutes in (map(_number, row) for row in table):
+        pages = jobs // 100 + 1  # one more after a full page, to see that it is the last
+        assert requests == pages + jobs
+        assert minutes == -(-requests // 60)
+    assert len(table) == 6
+
+
+def _number(cell: str) -> int:
+    return int(cell.replace(",", ""))
+
+
+def test_every_error_in_the_table_is_one_that_the_tap_can_say() -> None:
+    modules = (client, command, errors, listing, streams, tap, throttle)
+    source = " ".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
+    said = re.sub(r'"\s*f?"|\{MAX_FAILURES_IN_A_ROW\}|\{MAX_REJECTIONS\}', "", source)
+    said = re.sub(r"\s+", " ", said)
+    quoted = [row[0] for row in rows(section("## When it stops"))[2:]]
+
+    for cell in quoted:
+        for message in re.findall(r"`(.*?)`", cell):
+            words = re.sub(r"^[5…]+ |10 (?=times)", "", message)
+            assert words in said, message
+
+
+def test_the_queries_run() -> None:
+    """On tables as target-duckdb makes them; what they answer is tested with the real target."""
+    database = duckdb.connect()
+    database.execute("create schema public_jobs")
+    columns = {
+        "jobs": "department, location, currency, senioritylevel, publicid",
+        "job_details": "jobtitle, location, joburl, publicid, additionalfields",
+    }
+    numbers = {"jobs": "minsalary, maxsalary", "job_details": "yearsexperience"}
+    for table, names in columns.items():
+        parts = [f"{name} text" for name in names.split(", ")]
+        parts += [f"{name} double" for name in numbers[table].split(", ")]
+        database.execute(f"create table public_jobs.{table} ({', '.join(parts)})")
+
+    for query in blocks("sql")[0].split(";\n\n"):
+        assert database.execute(query).fetchall() == []
