@@ -1,16 +1,11 @@
-"""The HTTP side of every stream: one session, authentication, errors and retries."""
+"""The HTTP side of every stream: URLs, authentication, classes of answers, retries."""
 
 from __future__ import annotations
 
-import json
 import logging
 import random
-import socket
-import ssl
-from decimal import Decimal
 from functools import cached_property
 from http import HTTPStatus
-from http.cookiejar import DefaultCookiePolicy
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +19,7 @@ from singer_sdk.authenticators import (
 from singer_sdk.exceptions import RetriableAPIError
 from typing_extensions import override
 
+from tap_public_jobs.connection import json_object, lasting, root_cause
 from tap_public_jobs.errors import (
     AccessError,
     NotFoundError,
@@ -31,7 +27,6 @@ from tap_public_jobs.errors import (
     RequestRefusedError,
 )
 from tap_public_jobs.settings import API_PATH
-from tap_public_jobs.throttle import Throttle, ThrottledAdapter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
     from singer_sdk import Tap
     from singer_sdk.streams.rest import HTTPRequest
 
-    from tap_public_jobs.report import Report
+    from tap_public_jobs.connection import Connection
 
 MAX_TRIES = 8
 FIRST_WAIT = 0.5
@@ -54,49 +49,6 @@ REMEDY_PLAN = (
     "The key is valid, but the plan of its organisation does not include the public API (403). "
     "Ask the organisation to add it, or set api_key to the key of another organisation."
 )
-
-
-class Connection:
-    """What all streams of a run share on the wire: one throttle, and one session behind it.
-
-    Args:
-        config: The tap's settings.
-        report: Counts the retries.
-
-    Attributes:
-        reached: Whether the API has answered yet. Until it has, some faults mean that `base_url` is
-            wrong, and trying again does not mend them.
-    """
-
-    def __init__(self, config: Mapping[str, Any], report: Report) -> None:
-        self.report = report
-        self.reached = False
-        self._config = config
-
-    @cached_property
-    def throttle(self) -> Throttle:
-        """The budget of the key."""
-        return Throttle(
-            self._config["rate_limit_requests"], self._config["rate_limit_period_seconds"]
-        )
-
-    @cached_property
-    def session(self) -> requests.Session:
-        """The session; every attempt it makes goes through the throttle."""
-        session = requests.Session()
-        adapter = ThrottledAdapter(
-            self.throttle, connections=self._config["max_concurrent_requests"]
-        )
-        session.mount("https://", adapter)
-        session.mount("http://", adapter)
-        # `Session.send`, which the SDK calls, leaves REQUESTS_CA_BUNDLE unread.
-        environment = session.merge_environment_settings(
-            self._config["base_url"], {}, None, None, None
-        )
-        session.verify = environment["verify"]
-        # The API knows no cookies, and the jar is the one part that threads would share.
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        return session
 
 
 class PublicJobsStream(RESTStream[int]):
@@ -170,7 +122,7 @@ class PublicJobsStream(RESTStream[int]):
 
         def attempt() -> dict[str, Any]:
             response = self._send(request)
-            document = _json_object(response.content)
+            document = json_object(response.content)
             if document is None or not is_answer(document):
                 msg = f"{response.request.path_url}: the answer is not the JSON that was asked for"
                 raise RetriableAPIError(msg, response)
@@ -250,41 +202,8 @@ class PublicJobsStream(RESTStream[int]):
             # Private to the SDK, and all that sends, measures and validates.
             return self._request(prepared, None)
         except requests.RequestException as error:
-            cause = _root_cause(error)
-            if not self.connection.reached and (what := _lasting(cause)):
+            cause = root_cause(error)
+            if not self.connection.reached and (what := lasting(cause)):
                 raise NotTheApiError(request.url, what) from error
             msg = f"{prepared.path_url}: {type(cause).__name__}: {cause}"
             raise RetriableAPIError(msg) from error
-
-
-def _json_object(body: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(
-            body,
-            parse_float=Decimal,
-            parse_constant=str,  # NaN is not JSON; as text it fits no number, but is not lost
-        )
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """Undo the nesting of requests and urllib3, whose own messages name objects in memory."""
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    return error
-
-
-def _lasting(cause: BaseException) -> str | None:
-    """Say what is wrong if another try would meet the same."""
-    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-        return "there is no such host"
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return (
-            f"its certificate is not trusted ({cause.verify_message}; for an authority of your "
-            "own, set REQUESTS_CA_BUNDLE)"
-        )
-    if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
-        return "it does not speak https"
-    return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from singer_sdk import Tap
     from singer_sdk.helpers.types import Context
 
-    from tap_public_jobs.client import Connection
+    from tap_public_jobs.connection import Connection
     from tap_public_jobs.listing import Job
 
 MAX_FAILURES_IN_A_ROW = 5

@@ -11,8 +11,8 @@ from singer_sdk.exceptions import ConfigValidationError
 from typing_extensions import override
 
 from tap_public_jobs import settings
-from tap_public_jobs.client import Connection
 from tap_public_jobs.command import Command, WholeMessageWriter
+from tap_public_jobs.connection import Connection
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, Jobs
