@@ -82,7 +82,7 @@ class Progress:
         self.done = 0
         self._total = total
         self._seconds_each = period / limit
-        self._rate = f"{limit:,} requests per {in_words(period, exactly=True)}"
+        self._rate = f"{limit:,} requests per {_exactly(period)}"
         self._clock = clock
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
@@ -127,16 +127,21 @@ class Progress:
         return left * max(self._seconds_each, so_far / self.done if self.done else 0.0)
 
 
-def in_words(seconds: float, *, exactly: bool = False) -> str:
-    """Put a duration into words, rounded up to minutes unless it has to be exact."""
+def in_words(seconds: float) -> str:
+    """Put a duration into words, rounded up to minutes."""
     import pendulum  # noqa: PLC0415  # a tenth of the start-up, and --discover has no durations
 
-    if exactly:
-        return pendulum.duration(seconds=seconds).in_words(locale="en")
     minutes = math.ceil(seconds / 60)
     if minutes <= 1:
         return "less than a minute"
     return f"about {pendulum.duration(minutes=minutes).in_words(locale='en')}"
+
+
+def _exactly(seconds: float) -> str:
+    """Put the length of a period into words: a minute is "minute", 90 of them have a number."""
+    import pendulum  # noqa: PLC0415  # as above
+
+    return pendulum.duration(seconds=seconds).in_words(locale="en").removeprefix("1 ")
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

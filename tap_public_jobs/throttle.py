@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections import deque
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -126,16 +127,19 @@ class Throttle:
                 self._not_before = now + self._interval
             return delay
 
-    def answered(self, sent: float) -> None:
+    def answered(self, sent: float) -> float:
         """Free the slot of a request, one period from now.
 
         Args:
             sent: What `acquire` returned. A request that got no answer ends here too: it may have
                 reached the server all the same.
+
+        Returns:
+            Seconds that the request took.
         """
         with self._changed:
-            self._end(sent)
             self._answered += 1
+            return self._end(sent) - sent
 
     def rejected(self, sent: float, retry_after: float | None = None) -> None:
         """Pause all requests because the server refused this one for the rate limit.
@@ -221,7 +225,9 @@ class ThrottledAdapter(HTTPAdapter):
                 self.throttle.answered(sent)
                 raise
             if not is_rejection(response):
-                self.throttle.answered(sent)
+                # Else requests would count the wait for a slot as the server's time.
+                took = self.throttle.answered(sent)
+                request.register_hook("response", _took(took))  # type: ignore[no-untyped-call]
                 return response
             self.throttle.rejected(sent, retry_after(response.headers))
             response.close()
@@ -231,6 +237,13 @@ class ThrottledAdapter(HTTPAdapter):
             "rate_limit_requests."
         )
         raise RateLimitedError(msg)
+
+
+def _took(seconds: float) -> Callable[..., None]:
+    def set_elapsed(response: Response, **_: Any) -> None:  # noqa: ANN401  # requests' signature
+        response.elapsed = timedelta(seconds=seconds)
+
+    return set_elapsed
 
 
 def is_rejection(response: Response) -> bool:

@@ -55,7 +55,7 @@ def test_progress_is_logged_at_the_start_and_every_thirty_seconds(
         pass
 
     assert waits[:3] == [30.0, 30.0, 30.0]
-    assert "Fetching 90 details at up to 60 requests per 1 minute" in caplog.text
+    assert "Fetching 90 details at up to 60 requests per minute" in caplog.text
 
 
 def test_nothing_is_announced_when_there_is_nothing_to_fetch(

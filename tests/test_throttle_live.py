@@ -96,3 +96,25 @@ def test_a_rejection_in_any_form_ends_well(status: int, retry_after: str | None)
     assert len(output.records("job_details")) == 10
     assert len(output.of("ACTIVATE_VERSION")) == 2
     assert status in {request.status for request in sandbox.requests}
+
+
+def test_metrics_time_the_server_and_not_the_throttle(caplog: pytest.LogCaptureFixture) -> None:
+    """A request that waits a third of a second for its slot was answered within milliseconds."""
+    sandbox = Sandbox.demo(jobs=12, options=Options(limit_requests=6, limit_period=0.3))
+    with serving(sandbox) as url, caplog.at_level("INFO"):
+        sync(
+            {
+                "api_key": sandbox.key,
+                "base_url": url,
+                "rate_limit_requests": 6,
+                "rate_limit_period_seconds": 0.3,
+            }
+        )
+
+    points = [
+        record.args[0].value  # type: ignore[union-attr, index]
+        for record in caplog.records
+        if "http_request_duration" in record.getMessage()
+    ]
+    assert len(points) == 13
+    assert sum(points) < sandbox.requests[-1].time - sandbox.requests[0].time

@@ -1,5 +1,142 @@
 """The command `public-jobs-sandbox`."""
 
+from typing import get_args, get_type_hints
 
+import click
+
+from tap_public_jobs.sandbox.demo import demo
+from tap_public_jobs.sandbox.faults import KINDS
+from tap_public_jobs.sandbox.limits import ALGORITHMS
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.server import LOCALHOST, run
+from tap_public_jobs.sandbox.state import Sandbox
+
+DEFAULTS = Options()
+ORDERS = get_args(get_type_hints(Options)["order"])
+
+
+class _FaultRate(click.ParamType[tuple[str, int]]):
+    """A kind of fault and how often it happens, such as `http_503:10`."""
+
+    name = "KIND:EVERY_N"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        kind, _, every = str(value).partition(":")
+        if kind not in KINDS:
+            self.fail(f"no fault {kind!r}, use one of: {', '.join(KINDS)}", param, ctx)
+        if not every.isdecimal() or not int(every):
+            self.fail(f"{value!r} does not say how often: use {kind}:10", param, ctx)
+        return kind, int(every)
+
+
+@click.group(context_settings={"show_default": True})
+@click.version_option(package_name="tap-public-jobs")
 def main() -> None:
-    """Run the command."""
+    """The Public Jobs API on this computer, to try the tap without an account."""
+
+
+main.add_command(demo)
+
+
+@main.command()
+@click.option("--host", default=LOCALHOST, help="Address to listen on.")
+@click.option("--port", default=8000, help="Port to listen on; 0 for any free one.")
+@click.option("--jobs", default=120, help="Number of published jobs.")
+@click.option("--seed", default=1, help="The same seed gives the same jobs and keys.")
+@click.option(
+    "--limit-algorithm",
+    type=click.Choice(list(ALGORITHMS)),
+    default=DEFAULTS.limit_algorithm,
+    help="How requests are counted.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=DEFAULTS.limit_requests,
+    help="Requests per period and key.",
+)
+@click.option(
+    "--period",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULTS.limit_period,
+    help="Seconds in a period.",
+)
+@click.option("--no-limit", is_flag=True, help="Answer every request at once.")
+@click.option(
+    "--rejection-status",
+    type=click.IntRange(200, 599),
+    default=DEFAULTS.rejection_status,
+    help="Status of an answer beyond the limit.",
+)
+@click.option(
+    "--retry-after",
+    default=DEFAULTS.retry_after,
+    help="Retry-After beyond the limit: seconds, date, none, or any text to send as it is.",
+)
+@click.option("--latency", default=DEFAULTS.latency, help="Seconds that every answer takes.")
+@click.option("--jitter", default=DEFAULTS.jitter, help="Up to so many seconds more.")
+@click.option(
+    "--order", type=click.Choice(ORDERS), default=DEFAULTS.order, help="Order of the list."
+)
+@click.option(
+    "--no-undocumented-fields",
+    is_flag=True,
+    help="Leave out the five fields that the API page does not name.",
+)
+@click.option("--omit-empty", is_flag=True, help="Leave out detail fields without a value.")
+@click.option(
+    "--fault",
+    "faults",
+    type=_FaultRate(),
+    multiple=True,
+    help=f"Let every n-th request go wrong. Kinds: {', '.join(KINDS)}.",
+)
+def serve(  # noqa: PLR0913 - one parameter per option
+    *,
+    host: str,
+    port: int,
+    jobs: int,
+    seed: int,
+    limit_algorithm: str,
+    limit: int,
+    period: float,
+    no_limit: bool,
+    rejection_status: int,
+    retry_after: str,
+    latency: float,
+    jitter: float,
+    order: str,
+    no_undocumented_fields: bool,
+    omit_empty: bool,
+    faults: tuple[tuple[str, int], ...],
+) -> None:
+    """Serve the API until Ctrl-C."""
+    options = Options(
+        limit_algorithm=limit_algorithm,
+        limit_requests=limit,
+        limit_period=period,
+        limited=not no_limit,
+        rejection_status=rejection_status,
+        retry_after=None if retry_after == "none" else retry_after,
+        latency=latency,
+        jitter=jitter,
+        order=order,  # type: ignore[arg-type] # click has checked it
+        undocumented_fields=not no_undocumented_fields,
+        omit_empty=omit_empty,
+    )
+    sandbox = Sandbox.demo(jobs, seed=seed, options=options)
+    for kind, every in faults:
+        sandbox.fail_every(kind, every)
+
+    def announce(base_url: str) -> None:
+        click.echo(f"export TAP_PUBLIC_JOBS_BASE_URL={base_url}")
+        click.echo(f"export TAP_PUBLIC_JOBS_API_KEY={sandbox.key}")
+        click.echo(f"Serving {jobs} published jobs until Ctrl-C.", err=True)
+
+    try:
+        run(sandbox, host, port, announce)
+    except OSError as error:
+        message = f"Cannot listen on {host}:{port}: {error.strerror}"
+        raise click.ClickException(message) from error

@@ -1,5 +1,6 @@
 """Job postings that look real and are the same for the same seed (*Resources and their fields*)."""
 
+import itertools
 import re
 import unicodedata
 import uuid
@@ -108,7 +109,7 @@ def _make_job(random: Random, site: str) -> Job:
         "preferredQualifications": random.sample(QUALIFICATIONS, k=random.randint(0, 3)),
         "benefitsDescription": random.choice(BENEFITS),
         "workAuthorizationRequirements": random.choice(WORK_AUTHORISATIONS).format(
-            country=place.country
+            country=_in_a_sentence(place.country)
         ),
     }
 
@@ -150,11 +151,11 @@ def _overview(random: Random, department: str, place: Place, duties: list[str]) 
 
 def _questions(random: Random, place: Place, skill: str, years: float) -> list[Job]:
     texts = random.sample(QUESTIONS, k=random.randint(0, 4))
-    return [
+    questions = [
         {
             "id": f"q-{random.getrandbits(32):08x}",
             "question": text.format(
-                country=place.country,
+                country=_in_a_sentence(place.country),
                 language=place.language,
                 city=place.city,
                 skill=skill,
@@ -165,6 +166,13 @@ def _questions(random: Random, place: Place, skill: str, years: float) -> list[J
         }
         for text in texts
     ]
+    # Nobody asks for "at least 0 years"; they are left out last, so that no other text changes.
+    asked = [years > 1 or "{years}" not in text for text in texts]
+    return list(itertools.compress(questions, asked))
+
+
+def _in_a_sentence(country: str) -> str:
+    return f"the {country}" if country.startswith("United") else country
 
 
 def _slug(text: str) -> str:

@@ -40,7 +40,7 @@ class Api:
             timeout=10,
         )
 
-    def list(self, **params: object) -> Any:  # noqa: ANN401 - JSON
+    def list(self, **params: object) -> Any:
         response = self.get(JOBS, params=params)
         assert response.status_code == 200, response.text
         return response.json()

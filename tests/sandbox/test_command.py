@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-c", "from tap_public_jobs.sandbox.cli import main; 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_serve_prints_its_settings_and_serves_until_it_is_stopped(stop: signal.Signals) -> None:
-    with subprocess.Popen(  # noqa: S603 - our own command
+    with subprocess.Popen(
         [*COMMAND, "--port", "0", "--jobs", "3", "--limit", "2", "--fault", "http_503:2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,0 +1,30 @@
+"""A copy of the project, in which Meltano installs its plugins once for all tests."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from e2e.pipeline import Project, Warehouse
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy, so that the user's own warehouse and state are left alone."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, folder)
+    shutil.copytree(
+        REPOSITORY / "tap_public_jobs",
+        folder / "tap_public_jobs",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    return Project(folder)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    return Warehouse(tmp_path_factory.mktemp("warehouse"))

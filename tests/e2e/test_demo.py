@@ -1,0 +1,330 @@
+"""`public-jobs-sandbox demo` shows a newcomer true answers, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import uuid
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e.pipeline import Run, Warehouse
+
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from e2e.pipeline import Project
+
+    from tap_public_jobs.sandbox.postings import Job
+    from tap_public_jobs.sandbox.state import SeenRequest
+
+DEMO = [sys.executable, "-c", "from tap_public_jobs.sandbox.cli import main; main()", "demo"]
+MARK = "PUBLIC_JOBS_TEST_MARK"
+USERS_KEY = "pj_this_key_is_the_users_own"
+
+Table = list[list[str]]
+
+
+@pytest.fixture(scope="module")
+def published() -> list[Job]:
+    """The jobs that the demo serves."""
+    return make_jobs(120)
+
+
+@pytest.fixture(scope="module")
+def users_api() -> Iterator[tuple[str, list[SeenRequest]]]:
+    """An API that the user has set up already, and what it was asked."""
+    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
+    with serving(sandbox) as base_url:
+        yield base_url, sandbox.requests
+
+
+@pytest.fixture(scope="module")
+def environment(
+    project: Project, warehouse: Warehouse, users_api: tuple[str, list[SeenRequest]]
+) -> Iterator[dict[str, str]]:
+    """A shell and a `.env` that name the user's own API, warehouse and state."""
+    theirs = {
+        "TAP_PUBLIC_JOBS_API_KEY": USERS_KEY,
+        "TAP_PUBLIC_JOBS_BASE_URL": users_api[0],
+        "TAP_PUBLIC_JOBS_MAX_CONCURRENT_REQUESTS": "0",
+        "TARGET_DUCKDB_FILEPATH": str(warehouse.file),
+        "TARGET_DUCKDB_DEFAULT_TARGET_SCHEMA": "theirs",
+        "MELTANO_DATABASE_URI": f"sqlite:///{warehouse.state}",
+        "MELTANO_ENVIRONMENT": "nowhere",
+    }
+    in_file = theirs | {"TAP_PUBLIC_JOBS_PAGE_SIZE": "0", "TAP_PUBLIC_JOBS__SELECT": '["!*.*"]'}
+    dotenv = "".join(f"{name}='{value}'\n" for name, value in in_file.items())
+    file = project.folder / ".env"
+    file.write_text(dotenv, "utf-8")
+    yield project.environment(COLUMNS="200", **theirs, **{MARK: uuid.uuid4().hex})
+    file.unlink()
+
+
+@pytest.fixture(scope="module")
+def demos(project: Project, environment: dict[str, str]) -> list[Run]:
+    """The demo, twice."""
+
+    def run() -> Run:
+        result = subprocess.run(
+            DEMO,
+            cwd=project.folder,  # where `-c` looks for the package first
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stdout
+        return Run(result.returncode, result.stdout)
+
+    return [run(), run()]
+
+
+def tables(output: str) -> list[Table]:
+    """The rows of each table that was printed, cell by cell."""
+    found: list[Table] = []
+    below_header = False
+    for line in output.splitlines():
+        if re.fullmatch(r" +-+( +-+)+", line):
+            found.append([])
+            below_header = True
+        elif not line.strip():
+            below_header = False
+        elif below_header:
+            found[-1].append(re.split(r" {2,}", line.strip()))
+    return found
+
+
+def grouped(jobs: list[Job], key: Callable[[Job], Any]) -> dict[Any, list[Job]]:
+    groups: dict[Any, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[key(job)].append(job)
+    return groups
+
+
+def still_running(mark: str) -> list[int]:
+    """Processes that inherited the mark (on Linux, where the kernel tells)."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in file.read_bytes():
+                found.append(int(file.parent.name))
+        except OSError:
+            continue  # it ended meanwhile, or belongs to someone else
+    return found
+
+
+@pytest.mark.parametrize("which", [0, 1])
+class TestAnswers:
+    """The second run finds the file of the first, and comes to the same."""
+
+    def test_open_roles_by_department(
+        self, demos: list[Run], published: list[Job], which: int
+    ) -> None:
+        departments = grouped(published, lambda job: job["department"])
+        expected = sorted(
+            (-len(jobs), name, len({job["location"] for job in jobs}))
+            for name, jobs in departments.items()
+        )
+        assert tables(demos[which].output)[0] == [
+            [name, str(-minus_count), str(places)] for minus_count, name, places in expected
+        ]
+
+    def test_salaries_by_seniority_and_currency(
+        self, demos: list[Run], published: list[Job], which: int
+    ) -> None:
+        in_currency = [job for job in published if job["currency"] in {"EUR", "USD"}]
+        ranges = sorted(
+            (
+                currency,
+                min(job["minSalary"] for job in jobs),
+                max(job["maxSalary"] for job in jobs),
+                level,
+                len(jobs),
+            )
+            for (currency, level), jobs in grouped(
+                in_currency, lambda job: (job["currency"], job["seniorityLevel"])
+            ).items()
+        )
+        assert tables(demos[which].output)[1] == [
+            [currency, level, str(count), f"{low:,.2f}", f"{high:,.2f}"]
+            for currency, low, high, level, count in ranges
+        ]
+
+    def test_most_frequent_knockout_questions(
+        self, demos: list[Run], published: list[Job], which: int
+    ) -> None:
+        questions = [item for job in published for item in job["knockoutQuestions"]]
+        expected = sorted(
+            (-len(items), text, sum(item["required"] for item in items))
+            for text, items in grouped(questions, lambda item: item["question"]).items()
+        )
+        assert tables(demos[which].output)[2] == [
+            [text, str(-minus_count), str(required)] for minus_count, text, required in expected[:5]
+        ]
+
+    def test_undocumented_fields(self, demos: list[Run], published: list[Job], which: int) -> None:
+        table = tables(demos[which].output)[3]
+        example = min(published, key=lambda job: str(job["publicId"]))
+        assert [row[:2] for row in table] == [[name, "120"] for name in sorted(UNDOCUMENTED_FIELDS)]
+        for name, _, kind, shown in table:
+            value = example[name]
+            assert kind == ("ARRAY" if isinstance(value, list) else "VARCHAR")
+            text = value[0] if isinstance(value, list) else " ".join(value.split())
+            assert text[:40] in shown
+
+    def test_shows_the_throttle_at_work(self, demos: list[Run], which: int) -> None:
+        assert "at up to 60 requests per 1 second" in demos[which].output
+        assert "The sandbox counted 122 requests and rejected 0." in demos[which].output
+
+    def test_keeps_to_itself(
+        self,
+        demos: list[Run],
+        warehouse: Warehouse,
+        users_api: tuple[str, list[SeenRequest]],
+        which: int,
+    ) -> None:
+        """The user's key, API, warehouse and state are not touched."""
+        base_url, requests = users_api
+        assert USERS_KEY not in demos[which].output
+        assert base_url not in demos[which].output
+        assert requests == []
+        assert not warehouse.file.exists()
+        assert not warehouse.state.exists()
+
+    def test_leaves_no_process_behind(
+        self, demos: list[Run], environment: dict[str, str], which: int
+    ) -> None:
+        assert demos[which].status == 0
+        assert still_running(environment[MARK]) == []
+
+
+@pytest.mark.usefixtures("demos")
+def test_what_it_prints_is_what_the_file_holds(project: Project, published: list[Job]) -> None:
+    """Two runs later there is still one row a job."""
+    demo = Warehouse(project.folder)
+    demo.file = project.folder / "output" / "demo.duckdb"
+    ids = sorted(job["id"] for job in published)
+    assert [row["id"] for row in demo.rows("jobs")] == ids
+    assert [row["id"] for row in demo.rows("job_details")] == ids
+
+
+@pytest.mark.usefixtures("demos")
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_everything_that_it_started(
+    project: Project, environment: dict[str, str], sign: signal.Signals
+) -> None:
+    mark = {MARK: uuid.uuid4().hex}
+    with subprocess.Popen(
+        DEMO, cwd=project.folder, env=environment | mark, stdout=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout
+        assert any("Fetching 120 details" in line for line in demo.stdout)
+        started = set(still_running(mark[MARK])) - {demo.pid}
+        handles = [os.pidfd_open(pid) for pid in started]
+        demo.send_signal(sign)
+        assert demo.wait(timeout=10) == (1 if sign == signal.SIGINT else 143)
+
+    assert handles  # uv, Meltano, the tap and the target
+    for handle in handles:
+        assert select.select([handle], [], [], 10)[0], "still running"
+        os.close(handle)
+    assert still_running(mark[MARK]) == []
+
+
+def test_without_uv_one_line_says_what_is_missing(
+    project: Project, environment: dict[str, str], tmp_path: Path
+) -> None:
+    result = subprocess.run(
+        DEMO,
+        cwd=project.folder,
+        env=environment | {"UV": "", "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr == (
+        "Error: uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/ and "
+        "retry.\n"
+    )
+
+
+CANNOT_INSTALL = (
+    "Error: Meltano or its plugins could not be installed: check the network, which a first run "
+    "needs, and retry.\n"
+)
+SYNC_FAILED = (
+    "Error: The sync failed. The last lines above say why; if another program has "
+    "output/demo.duckdb open, close it there, or delete the file, and retry.\n"
+)
+
+
+def test_without_a_network_one_line_says_what_to_do(
+    project: Project, environment: dict[str, str], tmp_path: Path
+) -> None:
+    result = subprocess.run(
+        DEMO,
+        cwd=project.folder,
+        env=environment | {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "the network was disabled" in result.stdout
+    assert result.stderr == CANNOT_INSTALL
+
+
+@pytest.mark.parametrize(
+    ("log", "error"),
+    [
+        pytest.param(
+            ["Installation failed. Command failed.", "Running job with name 'x'", "No target"],
+            CANNOT_INSTALL,
+            id="a plugin is missing",
+        ),
+        pytest.param(
+            ["Installed 2/2 plugins", "Running job with name 'x'", "Could not set lock on file"],
+            SYNC_FAILED,
+            id="the database is open elsewhere",
+        ),
+    ],
+)
+def test_a_failure_shows_the_whole_log_and_a_remedy(
+    log: list[str],
+    error: str,
+    project: Project,
+    environment: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    uv = tmp_path / "uv"
+    lines = "\n".join(json.dumps({"event": event, "level": "info"}) for event in log)
+    uv.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}\nEND\nexit 1\n", "utf-8")
+    uv.chmod(0o755)
+    result = subprocess.run(
+        DEMO,
+        cwd=project.folder,
+        env=environment | {"UV": str(uv)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    _, _, shown = result.stdout.partition("All that Meltano said:\n")
+    assert [line.split("  ")[-1] for line in shown.splitlines()] == log
+    assert result.stderr == error
