@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tap_public_jobs.report import Progress, Report, in_words
@@ -43,19 +45,26 @@ def test_progress_is_logged_at_the_start_and_every_thirty_seconds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     waits: list[float] = []
+    ended = threading.Event()
 
     def wait(seconds: float) -> bool:
         waits.append(seconds)
+        if len(waits) == 3:
+            ended.set()
+            return True
         progress.done += 30
-        return len(waits) == 3
+        return False
 
     progress = Progress(90, 60, 60.0, clock=lambda: 0.0, wait=wait)
-    progress._log_until_ended()
     with caplog.at_level("INFO"), progress:
-        pass
+        assert ended.wait(10)
 
-    assert waits[:3] == [30.0, 30.0, 30.0]
-    assert "Fetching 90 details at up to 60 requests per minute" in caplog.text
+    assert waits == [30.0, 30.0, 30.0]
+    assert caplog.messages == [
+        "Fetching 90 details at up to 60 requests per minute: about 2 minutes.",
+        "Details: 30 of 90 (33 %), less than a minute left.",
+        "Details: 60 of 90 (66 %), less than a minute left.",
+    ]
 
 
 def test_nothing_is_announced_when_there_is_nothing_to_fetch(

@@ -99,7 +99,7 @@ def test_a_rejection_in_any_form_ends_well(status: int, retry_after: str | None)
 
 
 def test_metrics_time_the_server_and_not_the_throttle(caplog: pytest.LogCaptureFixture) -> None:
-    """A request that waits a third of a second for its slot was answered within milliseconds."""
+    """One after the other, requests take no longer than the run less its waits of 0.3 seconds."""
     sandbox = Sandbox.demo(jobs=12, options=Options(limit_requests=6, limit_period=0.3))
     with serving(sandbox) as url, caplog.at_level("INFO"):
         sync(
@@ -108,6 +108,7 @@ def test_metrics_time_the_server_and_not_the_throttle(caplog: pytest.LogCaptureF
                 "base_url": url,
                 "rate_limit_requests": 6,
                 "rate_limit_period_seconds": 0.3,
+                "max_concurrent_requests": 1,
             }
         )
 
@@ -117,4 +118,4 @@ def test_metrics_time_the_server_and_not_the_throttle(caplog: pytest.LogCaptureF
         if "http_request_duration" in record.getMessage()
     ]
     assert len(points) == 13
-    assert sum(points) < sandbox.requests[-1].time - sandbox.requests[0].time
+    assert sum(points[:-1]) < sandbox.requests[-1].time - sandbox.requests[0].time - 0.5

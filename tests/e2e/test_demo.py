@@ -187,7 +187,7 @@ class TestAnswers:
             assert text[:40] in shown
 
     def test_shows_the_throttle_at_work(self, demos: list[Run], which: int) -> None:
-        assert "at up to 60 requests per 1 second" in demos[which].output
+        assert "at up to 60 requests per second" in demos[which].output
         assert "The sandbox counted 122 requests and rejected 0." in demos[which].output
 
     def test_keeps_to_itself(

@@ -207,7 +207,7 @@ def test_each_run_asks_for_each_page_and_each_detail_once(
 
 
 def test_meltano_shows_what_the_tap_did(first: Synced) -> None:
-    assert "Fetching 200 details at up to 100 requests per 1 second" in first.run.output
+    assert "Fetching 200 details at up to 100 requests per second" in first.run.output
     assert "Synced 200 jobs, 200 job_details with 203 requests (0 rejections" in first.run.output
 
 
