@@ -20,7 +20,7 @@ from tap_public_jobs.errors import PublicJobsError
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
 
-SECONDS_TO_STOP = 1.5
+SECONDS_TO_STOP = 1.8
 """After a signal: how long a target that does not read may hold up the end of the process."""
 
 
@@ -56,6 +56,16 @@ class WholeMessageWriter(SingerWriter):
             status, self._status = self._status, None
             sys.exit(status)
 
+    def exit_soon(self, status: int) -> None:
+        """See to it that the process ends within `SECONDS_TO_STOP`, even if nobody reads.
+
+        Args:
+            status: Exit status.
+        """
+        force = threading.Timer(SECONDS_TO_STOP, os._exit, [status])
+        force.daemon = True
+        force.start()
+
     def stop(self, status: int) -> None:
         """End the process from a signal handler.
 
@@ -65,9 +75,6 @@ class WholeMessageWriter(SingerWriter):
         Raises:
             SystemExit: At once, or after the line that is being written.
         """
-        force = threading.Timer(SECONDS_TO_STOP, os._exit, [status])
-        force.daemon = True
-        force.start()
         if not self._writing:
             sys.exit(status)
         self._status = status

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from tap_public_jobs.errors import ListingError
+from tap_public_jobs.ledger import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,10 +33,12 @@ class Page(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What it takes to ask for one job's detail."""
+    """What it takes to ask for one job's detail, and to know whether that is needed."""
 
     id: str
     public_id: str
+    fingerprint: str
+    """Of the summary."""
 
 
 @dataclass
@@ -161,14 +164,15 @@ def _key(item: Json) -> Job | None:
     """Read the key of a summary: two strings that are not empty and can stand in a URL."""
     if not isinstance(item, dict):
         return None
-    job = Job(item.get("id", ""), item.get("publicId", ""))
-    for value in job:
-        if not isinstance(value, str) or not value or not _is_unicode(value):
-            return None
-    return job
+    job_id, public_id = item.get("id"), item.get("publicId")
+    if not _is_usable(job_id) or not _is_usable(public_id):
+        return None
+    return Job(job_id, public_id, fingerprint(item))
 
 
-def _is_unicode(value: str) -> bool:
+def _is_usable(value: Json) -> TypeGuard[str]:
+    if not isinstance(value, str) or not value:
+        return False
     # JSON can escape half a surrogate pair, which no encoding of a URL can carry.
     try:
         value.encode()

@@ -88,6 +88,22 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         description="Seconds to wait for a connection, and for each part of an answer.",
     ),
     th.Property(
+        "detail_refresh",
+        th.StringType(allowed_values=["all", "changed"]),
+        default="all",
+        title="Detail refresh",
+        description="Which details a run fetches again: all of them, or only those of jobs whose "
+        "summary changed and those older than detail_max_age_days. New jobs always.",
+    ),
+    th.Property(
+        "detail_max_age_days",
+        th.NumberType(minimum=0),
+        default=7,
+        title="Greatest age of a detail",
+        description="Days after which a detail is fetched again under detail_refresh: changed. "
+        "0 fetches all.",
+    ),
+    th.Property(
         "emit_activate_version_messages",
         th.BooleanType,
         default=True,
@@ -208,7 +224,7 @@ def _allowed(schema: Mapping[str, Json]) -> str:  # noqa: PLR0911  # a table of 
         return "text"
     if "integer" not in types and "number" not in types:
         return ""
-    noun = "a whole number" if "integer" in types else "a number of seconds"
+    noun = "a whole number" if "integer" in types else "a number"
     if "exclusiveMinimum" in schema:
         return f"{noun} above {schema['exclusiveMinimum']}, at most {schema['maximum']:,}"
     if "maximum" in schema:

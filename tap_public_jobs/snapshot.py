@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -61,15 +62,21 @@ class SnapshotStream(PublicJobsStream):
     def _sync_records(
         self, context: Context | None = None, *, write_messages: bool = True
     ) -> Generator[dict[str, Any], Any, Any]:
+        version = self.begin()
         # A BATCH file does not tell the version of its rows: activating one would delete them.
         versioned = write_messages and self.config["emit_activate_version_messages"]
-        version = self._stream_version = self._next_version() if versioned else None
+        self._stream_version = version if versioned else None
         for record in super()._sync_records(context, write_messages=write_messages):
             self.report.records[self.name] += 1
             yield record
-        is_test = self.ABORT_AT_RECORD_COUNT is not None
-        if version and self.complete and not is_test:
+        if versioned and self.complete and not self.is_test:
             self._write_activate_version_message(version)
+        self.finish()
+
+    @override
+    def _write_state_message(self) -> None:
+        self.save()
+        super()._write_state_message()
 
     @override
     def get_batches(
@@ -91,10 +98,25 @@ class SnapshotStream(PublicJobsStream):
         for manifest in batcher.get_batches(records):
             yield batch_config.encoding, manifest
 
-    def _next_version(self) -> int:
+    @property
+    def is_test(self) -> bool:
+        """Whether the SDK only tests the connection, and so keeps no promise of completeness."""
+        return self.ABORT_AT_RECORD_COUNT is not None
+
+    def begin(self) -> int:
+        """Begin a sync; returns the version of its records."""
+        return self.new_version()
+
+    def save(self) -> None:
+        """Bring `stream_state` up to date; called before it is written."""
+
+    def finish(self) -> None:
+        """End a sync that came to its end, complete or not."""
+
+    def new_version(self) -> int:
         """Whole seconds since the epoch, and later than any version that the target has seen."""
         last = self.stream_state.get("version")
-        version = self._initialized_at // 1000
+        version = int(time.time())
         if isinstance(last, int):
             version = max(version, last + 1)
         self.stream_state["version"] = version

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import time
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -18,7 +22,8 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     RequestRefusedError,
 )
-from tap_public_jobs.fanout import fan_out
+from tap_public_jobs.fanout import FanOut
+from tap_public_jobs.ledger import REASONS, DamagedLedgerError, Ledger
 from tap_public_jobs.listing import Listing, Page
 from tap_public_jobs.report import Progress
 from tap_public_jobs.snapshot import SnapshotStream
@@ -30,10 +35,15 @@ if TYPE_CHECKING:
     from singer_sdk.helpers.types import Context
 
     from tap_public_jobs.connection import Connection
+    from tap_public_jobs.ledger import Reason
     from tap_public_jobs.listing import Job
 
 MAX_FAILURES_IN_A_ROW = 5
 FEWEST_GONE = 5
+FEWEST_BETWEEN_STATES = 100
+"""Records; where there are more jobs, state is written twenty times, so that it stays linear."""
+DAY = 86_400
+"""Seconds."""
 
 
 class Jobs(SnapshotStream):
@@ -119,15 +129,26 @@ class JobDetails(SnapshotStream):
     def __init__(self, tap: Tap, connection: Connection, jobs: Jobs) -> None:
         super().__init__(tap, connection)
         self._jobs = jobs
-        self._planned = 0
+        self._ledger = Ledger()
+        self._plan: dict[Job, Reason] = {}
+        self._published = 0
         self._gone = 0
         self._failed: list[Answer] = []
         self._failures_in_a_row = 0
+        self._fan_out: FanOut[Job, Answer] | None = None
+        self._status: int | None = None
 
     @property
     @override
     def complete(self) -> bool:
-        return self._jobs.complete and not self.problems
+        refreshes_all = self.config["detail_refresh"] == "all"
+        return (
+            self._jobs.complete
+            and not self.problems
+            and self._ledger.whole
+            # Under `changed` no detail at all is no news, and no reason to forget them.
+            and (refreshes_all or bool(self._plan))
+        )
 
     @property
     @override
@@ -136,7 +157,7 @@ class JobDetails(SnapshotStream):
             f"the detail of {answer.job.public_id!r} is missing: {answer.error}"
             for answer in self._failed
         ]
-        if self._gone == self._planned >= FEWEST_GONE:
+        if self._gone == len(self._plan) >= FEWEST_GONE:
             problems.append(
                 f"all {self._gone:,} details answered 404 though their jobs are listed, so nothing "
                 "is removed from the warehouse: check base_url and any proxy in front of the API"
@@ -144,14 +165,61 @@ class JobDetails(SnapshotStream):
         return problems
 
     @override
+    def begin(self) -> int:
+        try:
+            self._ledger = Ledger.read(self.stream_state.get("ledger"))
+        except DamagedLedgerError as error:
+            self.log(
+                "The state of earlier runs cannot be read (%s) and is set aside; all details are "
+                "fetched again.",
+                error,
+                level=logging.WARNING,
+            )
+        listed = list(islice(self._jobs.listing.jobs(), self.ABORT_AT_RECORD_COUNT))
+        self._published = len(listed)
+        self.STATE_MSG_FREQUENCY = max(FEWEST_BETWEEN_STATES, self._published // 20)
+        self._plan = self._ledger.plan(
+            listed,
+            self.config["detail_refresh"],
+            time.time(),
+            self.config["detail_max_age_days"] * DAY,
+            self.new_version,
+        )
+        return self._ledger.version
+
+    @override
+    def save(self) -> None:
+        if not self.is_test:
+            self.stream_state["ledger"] = self._ledger.write()
+
+    @override
+    def finish(self) -> None:
+        if not self.problems:
+            self._ledger.finish()
+
+    def stop(self, status: int) -> bool:
+        """End a fan-out under way, whose results so far are still written; from a signal handler.
+
+        Args:
+            status: Exit status of the process.
+
+        Returns:
+            Whether there is one.
+        """
+        if self._fan_out is None:
+            return False
+        self._status = status
+        self._fan_out.stop()
+        self.connection.throttle.close()
+        return True
+
+    @override
     def get_records(self, context: Context | None) -> Iterator[dict[str, Any]]:
-        listed = islice(self._jobs.listing.jobs(), self.ABORT_AT_RECORD_COUNT)
-        plan = list({job.public_id: job for job in listed}.values())
-        self._planned = len(plan)
+        self._fan_out = FanOut(
+            self.fetch_detail, self._plan, workers=self.config["max_concurrent_requests"]
+        )
         with self._progress() as progress:
-            for answer in fan_out(
-                self.fetch_detail, plan, workers=self.config["max_concurrent_requests"]
-            ):
+            for answer in self._fan_out:
                 progress.done += 1
                 if answer.document is None:
                     self._note_missing(answer)
@@ -160,6 +228,11 @@ class JobDetails(SnapshotStream):
                 yield self.columns.row(
                     answer.document, id=answer.job.id, publicId=answer.job.public_id
                 )
+                # The record is written, or nobody had come back for the next.
+                self._ledger.done(answer.job, time.time())
+        if self._status is not None:
+            sys.exit(self._status)
+        self._log_savings()
 
     def fetch_detail(self, job: Job) -> Answer:
         """Fetch the detail of one job.
@@ -182,6 +255,7 @@ class JobDetails(SnapshotStream):
 
     def _note_missing(self, answer: Answer) -> None:
         if answer.error is None:
+            self._ledger.gone(answer.job)
             self._gone += 1
             self.report.skipped += 1
             return
@@ -194,9 +268,20 @@ class JobDetails(SnapshotStream):
             )
             raise PublicJobsError(msg)
 
+    def _log_savings(self) -> None:
+        counts = Counter(self._plan.values())
+        parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
+        self.log(
+            "Fetched %s of %s details%s; %s unchanged.",
+            f"{len(self._plan):,}",
+            f"{self._published:,}",
+            f" ({parts})" if parts else "",
+            f"{self._published - len(self._plan):,}",
+        )
+
     def _progress(self) -> Progress:
         return Progress(
-            self._planned,
+            len(self._plan),
             self.config["rate_limit_requests"],
             self.config["rate_limit_period_seconds"],
         )

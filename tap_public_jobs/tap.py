@@ -36,6 +36,7 @@ class TapPublicJobs(Tap):
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
+    _details: JobDetails | None = None
 
     def __init__(
         self,
@@ -64,7 +65,8 @@ class TapPublicJobs(Tap):
     @override
     def discover_streams(self) -> Sequence[Stream]:
         jobs = Jobs(self, self.connection)
-        return [jobs, JobDetails(self, self.connection, jobs)]
+        self._details = JobDetails(self, self.connection, jobs)
+        return [jobs, self._details]
 
     @property
     @override
@@ -75,6 +77,11 @@ class TapPublicJobs(Tap):
         return {name: streams[name] for name in (Jobs.name, JobDetails.name)}
 
     # Final in the SDK, which has no hook for the end of a run.
+    @property
+    def snapshots(self) -> list[SnapshotStream]:
+        """The streams, as what they are."""
+        return list(self.streams.values())  # type: ignore[arg-type]
+
     @override  # type: ignore[misc]
     def sync_all(self) -> None:
         """Sync the selected streams, sum up, and own up to what was left out.
@@ -84,7 +91,10 @@ class TapPublicJobs(Tap):
         """
         try:
             super().sync_all()
-        except SystemExit:
+        except (PublicJobsError, SystemExit):
+            # What is paid for and written need not be fetched again.
+            for stream in self.snapshots:
+                stream.save()
             self.state_writer.write_state(self.state)
             raise
         finally:
@@ -94,8 +104,7 @@ class TapPublicJobs(Tap):
                 "%s",
                 self.report.summary(requests=throttle.requests, rejections=throttle.rejections),
             )
-        streams: dict[str, SnapshotStream] = self.streams  # type: ignore[assignment]
-        problems = [problem for stream in streams.values() for problem in stream.problems]
+        problems = [problem for stream in self.snapshots for problem in stream.problems]
         if problems:
             raise PublicJobsError(_incomplete(problems))
 
@@ -135,7 +144,9 @@ class TapPublicJobs(Tap):
     @override
     def _handle_termination(self, signum: int, frame: FrameType | None) -> None:
         # The SDK exits with status 0, which a scheduler takes for success.
-        self.message_writer.stop(128 + signum)
+        self.message_writer.exit_soon(128 + signum)
+        if not (self._details and self._details.stop(128 + signum)):
+            self.message_writer.stop(128 + signum)
 
 
 def _is_bookmark(value: object) -> bool:

@@ -225,6 +225,41 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
+def test_a_run_that_was_ended_goes_on_with_what_is_missing(
+    sandbox: Sandbox, config: Config, tmp_path: Path, number: int
+) -> None:
+    """TERM loses no answer; KILL loses what came after the last state."""
+    sandbox.options = Options(limited=False, latency=0.02)
+    with started(config) as tap:
+        sandbox.at_request(3 + 180, lambda: tap.send_signal(number))
+        assert tap.stdout
+        first = parse(whole_lines(tap.stdout.read()))
+        tap.wait(SECONDS)
+    before = [path for path in paths(sandbox.requests) if "?" not in path]
+    state = tmp_path / "state.json"
+    state.write_text(json.dumps(first.state))
+    sandbox.requests.clear()
+
+    done = run("--config=ENV", f"--state={state}", config=config)
+
+    second = parse(done.stdout)
+    after = [path for path in paths(sandbox.requests) if "?" not in path]
+    repeated = set(before) & set(after)
+    assert len(repeated) <= (5 if number == signal.SIGTERM else 100)
+    assert len(after) == 250 - len(before) + len(repeated)
+    ids = {r["id"] for output in (first, second) for r in output.records("job_details")}
+    assert ids == {posting.job["id"] for posting in sandbox.organisation.published()}
+    assert [m["stream"] for m in first.of("ACTIVATE_VERSION")] == ["jobs"]
+    (version,) = {m["version"] for m in first.of("RECORD", "job_details")}
+    assert second.of("ACTIVATE_VERSION", "job_details")[0]["version"] == version
+
+
+def whole_lines(text: str) -> str:
+    """What a target can read of what a killed process has written."""
+    return text[: text.rfind("\n") + 1]
+
+
 @SIGNALS
 def test_a_signal_ends_a_tap_whose_server_does_not_answer(number: int, status: int) -> None:
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))

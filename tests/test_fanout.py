@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tap_public_jobs.fanout import fan_out
+from tap_public_jobs.fanout import FanOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def consumer() -> Iterator[ThreadPoolExecutor]:
 
 
 def test_results_come_in_the_order_of_the_items(gate: Gate, consumer: ThreadPoolExecutor) -> None:
-    results = consumer.submit(list, fan_out(gate, range(4), workers=4))
+    results = consumer.submit(list, FanOut(gate, range(4), workers=4))
     gate.wait_for(0, 1, 2, 3)
 
     gate.let(3, 1, 2, 0)
@@ -75,7 +75,7 @@ def test_results_come_in_the_order_of_the_items(gate: Gate, consumer: ThreadPool
 
 
 def test_no_more_calls_at_once_than_workers(gate: Gate, consumer: ThreadPoolExecutor) -> None:
-    results = consumer.submit(list, fan_out(gate, range(20), workers=3))
+    results = consumer.submit(list, FanOut(gate, range(20), workers=3))
     gate.wait_for(0, 1, 2)
 
     gate.let(*range(20))
@@ -87,8 +87,8 @@ def test_no_more_calls_at_once_than_workers(gate: Gate, consumer: ThreadPoolExec
 def test_a_slow_head_of_the_line_does_not_stop_the_others(
     gate: Gate, consumer: ThreadPoolExecutor
 ) -> None:
-    results = fan_out(gate, count(), workers=2, ahead=5)
-    first = consumer.submit(next, results)
+    results = iter(FanOut(gate, count(), workers=2, ahead=5))
+    first = consumer.submit(lambda: next(results))
 
     gate.let(1, 2, 3, 4, 5)
     gate.wait_for(0, 1, 2, 3, 4)
@@ -102,7 +102,7 @@ def test_a_slow_consumer_bounds_what_is_begun(gate: Gate) -> None:
     taken = []
     source = (taken.append(item) or item for item in count())  # type: ignore[func-returns-value]
     gate.let(*range(100))
-    results = fan_out(gate, source, workers=4, ahead=6)
+    results = FanOut(gate, source, workers=4, ahead=6)
 
     consumed = list(islice(results, 3))
 
@@ -111,7 +111,7 @@ def test_a_slow_consumer_bounds_what_is_begun(gate: Gate) -> None:
 
 
 def test_nothing_to_do() -> None:
-    assert list(fan_out(str, [], workers=8)) == []
+    assert list(FanOut(str, [], workers=8)) == []
 
 
 def test_a_failure_ends_it_and_what_is_done_is_not_lost() -> None:
@@ -126,7 +126,7 @@ def test_a_failure_ends_it_and_what_is_done_is_not_lost() -> None:
             failing.set()
         return item
 
-    results = fan_out(function, range(1000), workers=2, ahead=10)
+    results = FanOut(function, range(1000), workers=2, ahead=10)
     got: list[int] = []
     with pytest.raises(ValueError, match="item 2"):
         got.extend(results)
@@ -144,13 +144,13 @@ def test_the_first_failure_in_time_is_told_while_an_earlier_item_still_runs(gate
         return gate(item)
 
     with pytest.raises(ValueError, match="item 1"):
-        list(fan_out(function, [0, 1], workers=2))
+        list(FanOut(function, [0, 1], workers=2))
     gate.let(0)
 
 
 def test_an_abandoned_map_begins_nothing_more(gate: Gate) -> None:
     gate.let(0)
-    results = fan_out(gate, range(100), workers=1, ahead=3)
+    results = iter(FanOut(gate, range(100), workers=1, ahead=3))
     assert next(results) == "result 0"
     gate.wait_for(0, 1)
 
@@ -161,3 +161,39 @@ def test_an_abandoned_map_begins_nothing_more(gate: Gate) -> None:
         if thread.daemon and "_work" in thread.name:
             thread.join(SECONDS)
     assert gate.begun == [0, 1]
+
+
+def test_a_stopped_map_yields_what_is_done_and_under_way(
+    gate: Gate, consumer: ThreadPoolExecutor
+) -> None:
+    """Also out of turn: all of it is paid for."""
+    fan_out = FanOut(gate, range(100), workers=3)
+    results = consumer.submit(list, fan_out)
+    gate.wait_for(0, 1, 2)
+    gate.let(1)
+    gate.wait_for(0, 1, 2, 3)
+
+    fan_out.stop()
+    gate.let(0, 2, 3)
+
+    assert results.result(SECONDS) == ["result 0", "result 1", "result 2", "result 3"]
+    assert gate.begun == [0, 1, 2, 3]
+
+
+def test_what_fails_because_it_was_stopped_is_no_failure(consumer: ThreadPoolExecutor) -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    def function(_: int) -> int:
+        begun.set()
+        assert stopped.wait(SECONDS)
+        msg = "closed meanwhile"
+        raise ValueError(msg)
+
+    fan_out = FanOut(function, range(100), workers=1)
+    results = consumer.submit(list, fan_out)
+    assert begun.wait(SECONDS)
+
+    fan_out.stop()
+    stopped.set()
+
+    assert results.result(SECONDS) == []

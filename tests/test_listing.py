@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tap_public_jobs.errors import ListingError
+from tap_public_jobs.ledger import fingerprint
 from tap_public_jobs.listing import Job, Listing, Page
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ def test_each_job_is_told_once_however_often_it_is_listed() -> None:
     listing, seen = listed(Server([1, 2, 2, 1, 3]))
 
     assert seen == ids(1, 2, 3)
-    assert list(listing.jobs()) == [Job(f"id-{n}", f"job-{n}") for n in (1, 2, 3)]
+    assert list(listing.jobs()) == [
+        Job(f"id-{n}", f"job-{n}", fingerprint(job(n))) for n in (1, 2, 3)
+    ]
     assert listing.consistent  # the second sweep saw the same
 
 

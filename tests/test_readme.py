@@ -84,8 +84,8 @@ def test_the_queries_run() -> None:
     database = duckdb.connect()
     database.execute("create schema public_jobs")
     columns = {
-        "jobs": "department, location, currency, senioritylevel, publicid",
-        "job_details": "jobtitle, location, joburl, publicid, additionalfields",
+        "jobs": "id, department, location, currency, senioritylevel, publicid",
+        "job_details": "id, jobtitle, location, joburl, publicid, additionalfields",
     }
     numbers = {"jobs": "minsalary, maxsalary", "job_details": "yearsexperience"}
     for table, names in columns.items():
@@ -93,5 +93,5 @@ def test_the_queries_run() -> None:
         parts += [f"{name} double" for name in numbers[table].split(", ")]
         database.execute(f"create table public_jobs.{table} ({', '.join(parts)})")
 
-    for query in blocks("sql")[0].split(";\n\n"):
+    for query in ";\n\n".join(blocks("sql")).split(";\n\n"):
         assert database.execute(query).fetchall() == []

@@ -51,11 +51,19 @@ def errors(**config: Any) -> list[str]:
         ({"page_size": 2.5}, "page_size must be a whole number from 1 to 100, not 2.5"),
         ({"rate_limit_requests": 0}, "rate_limit_requests must be a whole number, at least 1, no"),
         ({"rate_limit_requests": True}, "rate_limit_requests must be a whole number, at least 1"),
-        ({"rate_limit_period_seconds": 0}, "must be a number of seconds above 0, at most 86,400"),
-        ({"rate_limit_period_seconds": -60}, "rate_limit_period_seconds must be a number of sec"),
+        (
+            {"rate_limit_period_seconds": 0},
+            "rate_limit_period_seconds must be a number above 0, at most 86,400",
+        ),
+        ({"rate_limit_period_seconds": -60}, "rate_limit_period_seconds must be a number above"),
         ({"rate_limit_period_seconds": float("nan")}, "rate_limit_period_seconds must be a numb"),
         ({"max_concurrent_requests": 65}, "max_concurrent_requests must be a whole number from "),
-        ({"request_timeout_seconds": "30s"}, "request_timeout_seconds must be a number of secon"),
+        ({"request_timeout_seconds": "30s"}, "request_timeout_seconds must be a number above 0"),
+        (
+            {"detail_refresh": "chnaged"},
+            'detail_refresh must be one of all, changed, not "chnaged"',
+        ),
+        ({"detail_max_age_days": -1}, "detail_max_age_days must be a number, at least 0, not -1"),
         ({"emit_activate_version_messages": "ture"}, "must be true or false, not"),
         ({"user_agent": "a\r\nb"}, "user_agent has a line break or a character that no HTTP hea"),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
@@ -108,6 +116,8 @@ def test_defaults_are_those_of_the_schema() -> None:
         "rate_limit_period_seconds": 60,
         "max_concurrent_requests": 8,
         "request_timeout_seconds": 30,
+        "detail_refresh": "all",
+        "detail_max_age_days": 7,
         "emit_activate_version_messages": True,
     }
 

@@ -70,20 +70,26 @@ class Project:
         return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
 
     def sync(self, sandbox: Sandbox, base_url: str, warehouse: Warehouse, **variables: str) -> Run:
-        """Run the pipeline as README.md tells its users to."""
+        """Run the pipeline into DuckDB as README.md tells its users to."""
+        return self.meltano(
+            "tap-public-jobs",
+            "target-duckdb",
+            TAP_PUBLIC_JOBS_API_KEY=sandbox.key,
+            TAP_PUBLIC_JOBS_BASE_URL=base_url,
+            TARGET_DUCKDB_FILEPATH=str(warehouse.file),
+            MELTANO_DATABASE_URI=f"sqlite:///{warehouse.state}",
+            **variables,
+        )
+
+    def meltano(self, tap: str, target: str, **variables: str) -> Run:
+        """Run a tap into a target; Meltano installs what is not there yet."""
         command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano", "run"]
-        if (self.folder / ".meltano" / "loaders").exists():
+        if (self.folder / ".meltano" / "loaders" / target).exists():
             command.append("--no-install")
         result = subprocess.run(
-            [*command, "tap-public-jobs", "target-duckdb"],
+            [*command, tap, target],
             cwd=self.folder,
-            env=self.environment(
-                TAP_PUBLIC_JOBS_API_KEY=sandbox.key,
-                TAP_PUBLIC_JOBS_BASE_URL=base_url,
-                TARGET_DUCKDB_FILEPATH=str(warehouse.file),
-                MELTANO_DATABASE_URI=f"sqlite:///{warehouse.state}",
-                **variables,
-            ),
+            env=self.environment(**variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

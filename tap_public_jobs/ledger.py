@@ -1,0 +1,217 @@
+"""What earlier runs fetched of each job, and so what a run still has to fetch.
+
+Pure: times are given, and the state is a JSON value that somebody else keeps.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
+
+    from tap_public_jobs.listing import Job
+
+Json = Any
+Refresh = Literal["all", "changed"]
+Reason = Literal["new", "changed", "refreshed"]
+REASONS: tuple[Reason, ...] = ("new", "changed", "refreshed")
+
+FORMAT = 1
+"""Version of the state's form, for a later reader to migrate it by."""
+
+FINGERPRINT_BYTES = 6
+FINGERPRINT_LENGTH = FINGERPRINT_BYTES * 4 // 3
+
+RESUMABLE = 86_400
+"""Seconds. A run interrupted longer ago is begun afresh: its first details are too old."""
+
+
+class Entry(NamedTuple):
+    """What is known of a job's detail in the warehouse."""
+
+    fingerprint: str
+    """Of the summary that was listed when the detail was fetched."""
+    fetched_at: int
+    """Seconds since the epoch."""
+
+
+class Run(NamedTuple):
+    """A run that is not finished."""
+
+    version: int
+    started_at: int
+    """Seconds since the epoch; later than whatever earlier runs fetched."""
+    refresh: str
+
+
+class DamagedLedgerError(ValueError):
+    """A state that cannot be read."""
+
+
+class Ledger:
+    """Per published job, the fingerprint of its summary and when its detail was fetched.
+
+    Args:
+        entries: By publicId.
+        run: The run that is not finished, if there is one.
+    """
+
+    def __init__(self, entries: dict[str, Entry] | None = None, run: Run | None = None) -> None:
+        self.entries = entries or {}
+        self.run = run
+        self._published: set[str] = set()
+
+    @classmethod
+    def read(cls, state: Json) -> Self:
+        """Read what `write` has written.
+
+        Args:
+            state: A JSON value; None for none.
+
+        Raises:
+            DamagedLedgerError: It is of another format, or none.
+        """
+        if state is None:
+            return cls()
+        try:
+            return cls._read(state)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            msg = f"{type(error).__name__}: {error}"
+            raise DamagedLedgerError(msg) from error
+
+    @classmethod
+    def _read(cls, state: Json) -> Self:
+        if state["format"] != FORMAT:
+            msg = f"format {state['format']!r} is not known"
+            raise ValueError(msg)
+        length, prints = FINGERPRINT_LENGTH, state["fingerprints"]
+        fingerprints = [prints[at : at + length] for at in range(0, len(prints), length)]
+        rows = zip(state["publicIds"], fingerprints, state["fetchedAt"], strict=True)
+        entries = {str(name): Entry(fingerprint, int(at)) for name, fingerprint, at in rows}
+        run = state.get("run")
+        if run is None:
+            return cls(entries)
+        version, started_at, refresh = run
+        return cls(entries, Run(int(version), int(started_at), str(refresh)))
+
+    def write(self) -> dict[str, Json]:
+        """Return the state as JSON, in columns, which take half the space of one object a job."""
+        state: dict[str, Json] = {
+            "format": FORMAT,
+            "publicIds": list(self.entries),
+            "fingerprints": "".join(entry.fingerprint for entry in self.entries.values()),
+            "fetchedAt": [entry.fetched_at for entry in self.entries.values()],
+        }
+        return state | {"run": list(self.run)} if self.run else state
+
+    def plan(
+        self,
+        jobs: Iterable[Job],
+        refresh: Refresh,
+        now: float,
+        max_age: float,
+        new_version: Callable[[], int],
+    ) -> dict[Job, Reason]:
+        """Begin a run, or go on with the one that was interrupted, and tell what it has to fetch.
+
+        Args:
+            jobs: The published jobs; all others leave the ledger.
+            refresh: Which details the run fetches again.
+            now: Seconds since the epoch.
+            max_age: Seconds. Under `changed`, a detail is fetched again between half this age and
+                this age, each at a point of its own, so that not all expire in one run.
+            new_version: Answers a version that no earlier run had.
+
+        Returns:
+            The jobs whose details are to be fetched, and why, in their order.
+        """
+        by_name = {job.public_id: job for job in jobs}
+        if self.run is None or not self._can_go_on(self.run, refresh, now, by_name.keys()):
+            latest = max((entry.fetched_at for entry in self.entries.values()), default=0)
+            self.run = Run(new_version(), max(int(now), latest + 1), refresh)
+        self._published = set(by_name)
+        self.entries = {name: self.entries[name] for name in by_name if name in self.entries}
+        plan: dict[Job, Reason] = {}
+        for job in by_name.values():
+            if reason := self._reason(job, self.run, refresh, now, max_age):
+                plan[job] = reason
+        return plan
+
+    def _can_go_on(
+        self, run: Run, refresh: Refresh, now: float, published: AbstractSet[str]
+    ) -> bool:
+        if abs(now - run.started_at) >= RESUMABLE:
+            return False
+        if refresh == "changed":
+            return True
+        # Rows that a run of all has written stay when its version is activated. Should one of them
+        # be of a job that is unpublished by now, only a new version removes it.
+        return run.refresh == "all" and all(
+            name in published or entry.fetched_at < run.started_at
+            for name, entry in self.entries.items()
+        )
+
+    @property
+    def version(self) -> int:
+        """The version of the run; 0 if there is none."""
+        return self.run.version if self.run else 0
+
+    def done(self, job: Job, now: float) -> None:
+        """Note that a job's detail has been written.
+
+        Args:
+            job: As it was listed.
+            now: Seconds since the epoch.
+        """
+        started_at = self.run.started_at if self.run else 0
+        self.entries[job.public_id] = Entry(job.fingerprint, max(int(now), started_at))
+
+    def gone(self, job: Job) -> None:
+        """Note that a job turned out to be unpublished."""
+        self.entries.pop(job.public_id, None)
+        self._published.discard(job.public_id)
+
+    @property
+    def whole(self) -> bool:
+        """Whether this run, or its part before an interruption, has written every detail."""
+        return self.run is not None and all(
+            name in self.entries and self.entries[name].fetched_at >= self.run.started_at
+            for name in self._published
+        )
+
+    def finish(self) -> None:
+        """Note that the run owes nothing any more."""
+        self.run = None
+
+    def _reason(
+        self, job: Job, run: Run, refresh: Refresh, now: float, max_age: float
+    ) -> Reason | None:
+        entry = self.entries.get(job.public_id)
+        if entry is None:
+            return "new"
+        if entry.fingerprint != job.fingerprint:
+            return "changed"
+        owed = run.refresh == "all" and entry.fetched_at < run.started_at
+        expired = refresh == "changed" and now - entry.fetched_at >= max_age * _share(job.public_id)
+        return "refreshed" if owed or expired else None
+
+
+def fingerprint(summary: Json) -> str:
+    """Condense a job's summary to a few characters that change when any of its values does."""
+    text = json.dumps(summary, sort_keys=True, default=str)
+    return urlsafe_b64encode(_digest(text)).decode()
+
+
+def _share(name: str) -> float:
+    """A number from 0.5 to 1 that is always the same for a name."""
+    return 0.5 + int.from_bytes(_digest(name)) / (1 << 8 * FINGERPRINT_BYTES) / 2
+
+
+def _digest(text: str) -> bytes:
+    # JSON can escape half a surrogate pair, which strict UTF-8 refuses.
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=FINGERPRINT_BYTES).digest()

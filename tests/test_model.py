@@ -1,0 +1,163 @@
+"""Random histories of an organisation and its syncs, against a model of a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from harness import captured
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tap_public_jobs import client, snapshot, streams
+from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.sandbox.options import Options
+from tap_public_jobs.sandbox.postings import make_jobs
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
+from tap_public_jobs.tap import TapPublicJobs
+
+if TYPE_CHECKING:
+    from harness import Output
+
+JOBS = make_jobs(12, seed=3)
+REFRESHES = st.sampled_from(["all", "changed"])
+
+
+class Target:
+    """Tables by primary key that honour upserts and ACTIVATE_VERSION, and the state."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {}
+        self.state: dict[str, Any] = {}
+
+    def load(self, output: Output, upto: int | None = None) -> None:
+        """Take messages in; a crash leaves those from `upto` on unread."""
+        for message in output.messages[:upto]:
+            table = self.tables.setdefault(message.get("stream", ""), {})
+            if message["type"] == "RECORD":
+                table[message["record"]["id"]] = (message["version"], message["record"])
+            elif message["type"] == "ACTIVATE_VERSION":
+                for key in [key for key, row in table.items() if row[0] < message["version"]]:
+                    del table[key]
+            elif message["type"] == "STATE":
+                self.state = message["value"]
+
+    def titles(self, stream: str) -> dict[str, str]:
+        return {key: row["jobTitle"] for key, (_, row) in self.tables.get(stream, {}).items()}
+
+
+class Histories(RuleBasedStateMachine):
+    """Whatever happens, a complete run makes the tables equal to the API."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sandbox = Sandbox(Options(limited=False))
+        self.serving = serving(self.sandbox)
+        self.base_url = self.serving.__enter__()
+        self.target = Target()
+        self.known: dict[str, set[str]] = {"jobs": set(), "job_details": set()}
+        self.edits = 0
+        self.now = 1_800_000_000.0
+        for job in JOBS[:4]:
+            self.sandbox.publish(job)
+
+    def teardown(self) -> None:
+        try:
+            assert self.run("all")
+            assert self.target.titles("jobs") == self.truth()
+            assert self.target.titles("job_details") == self.truth()
+        finally:
+            self.serving.__exit__(None, None, None)
+
+    def time(self) -> float:
+        """The time, as the tap asks for it."""
+        return self.now
+
+    def truth(self) -> dict[str, str]:
+        jobs = [posting.job for posting in self.sandbox.organisation.published()]
+        return {job["id"]: job["jobTitle"] for job in jobs}
+
+    def run(self, refresh: str, upto: int | None = None) -> bool:
+        """Run the tap into the target; True if both came to their ends.
+
+        A minute after the last run: versions are seconds, and a target that died has told no state.
+        """
+        self.now += 60
+        config = {
+            "api_key": self.sandbox.key,
+            "base_url": self.base_url,
+            "rate_limit_requests": 100_000,
+            "detail_refresh": refresh,
+            "max_concurrent_requests": 2,
+        }
+        tap = TapPublicJobs(config=config, state=self.target.state)
+        complete = True
+        with captured() as output, pytest.MonkeyPatch.context() as patch:
+            for module in (snapshot, streams):
+                patch.setattr(module, "time", self)
+            try:
+                tap.sync_all()
+            except PublicJobsError:
+                complete = False
+        self.target.load(output, upto)
+        return complete and upto is None
+
+    @rule(number=st.integers(0, len(JOBS) - 1))
+    def publish(self, number: int) -> None:
+        self.sandbox.publish(JOBS[number])
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.truth())
+    def unpublish(self, data: st.DataObject) -> None:
+        published = [it.job["publicId"] for it in self.sandbox.organisation.published()]
+        self.sandbox.unpublish(data.draw(st.sampled_from(published)))
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.truth())
+    def edit(self, data: st.DataObject) -> None:
+        self.edits += 1
+        published = [it.job["publicId"] for it in self.sandbox.organisation.published()]
+        self.sandbox.edit(data.draw(st.sampled_from(published)), jobTitle=f"Title {self.edits}")
+
+    @rule(refresh=REFRESHES)
+    def sync(self, refresh: str) -> None:
+        assert self.run(refresh)
+        assert self.target.titles("jobs") == self.truth()
+        details = self.target.titles("job_details")
+        assert {key: details.get(key) for key in self.truth()} == self.truth()
+
+    @rule(refresh=REFRESHES, upto=st.integers(0, 40))
+    def crash(self, refresh: str, upto: int) -> None:
+        """The target, or the machine, dies after so many messages."""
+        self.run(refresh, upto=upto)
+
+    @rule(refresh=REFRESHES, data=st.data())
+    @precondition(lambda self: self.truth())
+    def fail(self, refresh: str, data: st.DataObject) -> None:
+        """One detail fails all its tries; the run goes on and ends incomplete."""
+        published = [it.job["publicId"] for it in self.sandbox.organisation.published()]
+        self.sandbox.fail_next("http_500", None, data.draw(st.sampled_from(published)))
+        before = self.target.titles("job_details").keys()
+        if not self.run(refresh):
+            assert self.target.titles("job_details").keys() >= before
+        self.sandbox.recover()
+
+    @invariant()
+    def what_is_published_is_never_lost(self) -> None:
+        """Once it was loaded, a job stays for as long as it is published."""
+        for stream, known in self.known.items():
+            loaded, published = self.target.titles(stream).keys(), self.truth().keys()
+            assert loaded >= known & published
+            self.known[stream] = loaded & published
+
+
+class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+
+    @pytest.fixture(autouse=True)
+    def _small_and_quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """State after every second record, and no waiting between tries."""
+        monkeypatch.setattr(streams, "FEWEST_BETWEEN_STATES", 2)
+        monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
