@@ -140,9 +140,9 @@ class PublicJobsStream(RESTStream[int]):
 
         Raises:
             AccessError: 401 or 403.
-            NotTheApiError: A redirect, or a web page instead of the first answer.
+            NotTheApiError: A web page instead of the first answer.
             NotFoundError: 404.
-            RequestRefusedError: Another status from 400 to 499.
+            RequestRefusedError: Another status from 300 to 499.
             RetriableAPIError: Anything else but 200.
         """
         status = response.status_code
@@ -156,11 +156,10 @@ class PublicJobsStream(RESTStream[int]):
             raise AccessError(REMEDY_PLAN)
         if status == HTTPStatus.NOT_FOUND:
             raise NotFoundError
-        msg = f"{response.request.path_url}: the answer is {status} {response.reason}"
-        if 300 <= status < 400:  # noqa: PLR2004
-            raise NotTheApiError(str(response.request.url), f"it redirects ({status})")
-        if 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
-            raise RequestRefusedError(msg)
+        reason = self._quote(response.reason)
+        msg = f"{response.request.path_url}: the answer is {status} {reason}"
+        if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
+            raise RequestRefusedError(msg, status)
         raise RetriableAPIError(msg, response)
 
     @override
@@ -205,5 +204,9 @@ class PublicJobsStream(RESTStream[int]):
             cause = root_cause(error)
             if not self.connection.reached and (what := lasting(cause)):
                 raise NotTheApiError(request.url, what) from error
-            msg = f"{prepared.path_url}: {type(cause).__name__}: {cause}"
+            msg = f"{prepared.path_url}: {type(cause).__name__}: {self._quote(cause)}"
             raise RetriableAPIError(msg) from error
+
+    def _quote(self, text: object) -> str:
+        """Quote what a server said, which may be long, of many lines, or repeat the key."""
+        return " ".join(str(text).replace(self.config["api_key"], "***").split())[:200]

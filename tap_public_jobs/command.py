@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -45,10 +46,12 @@ class WholeMessageWriter(SingerWriter):
         try:
             sys.stdout.write(line)
             sys.stdout.flush()
-        except BrokenPipeError as error:
+        except OSError as error:
             # Else Python fails once more at exit, where it flushes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            msg = "The target stopped reading: look for its own error above, and run again."
+            msg = f"Messages cannot be written to stdout: {error.strerror}."
+            if isinstance(error, BrokenPipeError):
+                msg = "The target stopped reading: look for its own error above, and run again."
             raise PublicJobsError(msg) from error
         finally:
             self._writing = False
@@ -105,16 +108,36 @@ class Command(click.Command):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command; see `click.Command.main`."""
         logging.captureWarnings(capture=True)
+        # A line of a response that is no header is worth no traceback.
+        logging.getLogger("urllib3").setLevel(logging.ERROR)
+        if sys.stdout is None:  # started with its stdout closed
+            self._fail("There is no stdout to write messages to.")
+        _buffer_stdout()
         for handler in logging.getLogger().handlers:
             handler.addFilter(_is_news)
         try:
             return super().main(*args, **kwargs)
         except (PublicJobsError, ConfigurationError, MappingError) as error:
             self._fail(str(error))
+        except RecursionError:
+            self._fail("An answer of the API, or a file, is nested too deeply to be worked with.")
 
     def _fail(self, message: str) -> NoReturn:
         self.logger.critical("%s", " ".join(message.split()))
         sys.exit(1)
+
+
+def _buffer_stdout() -> None:
+    """Give stdout a buffer that sees to it that all is written.
+
+    Without one, as under PYTHONUNBUFFERED, a signal or a pipe that does not block cuts a line
+    short, and Python does not tell.
+    """
+    if not sys.stdout.isatty():
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            number = sys.stdout.fileno()
+            os.set_blocking(number, True)
+            sys.stdout = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 class _JsonObjectFile(click.File):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 import requests
+from typing_extensions import override
 
 from tap_public_jobs.throttle import Throttle, ThrottledAdapter
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tap_public_jobs.report import Report
+
+
+class _Session(requests.Session):
+    @override
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Never look where a redirect points: none is followed, and some point nowhere."""
+        return None
 
 
 class Connection:
@@ -47,12 +55,14 @@ class Connection:
     @cached_property
     def session(self) -> requests.Session:
         """The session; every attempt it makes goes through the throttle."""
-        session = requests.Session()
+        session = _Session()
         adapter = ThrottledAdapter(
             self.throttle, connections=self._config["max_concurrent_requests"]
         )
         session.mount("https://", adapter)
         session.mount("http://", adapter)
+        # Plain http is for this computer alone, and so not for a proxy.
+        session.trust_env = not self._config["base_url"].startswith("http:")
         # `Session.send`, which the SDK calls, leaves REQUESTS_CA_BUNDLE unread.
         environment = session.merge_environment_settings(
             self._config["base_url"], {}, None, None, None
@@ -68,12 +78,27 @@ def json_object(body: bytes) -> dict[str, Any] | None:
     try:
         document = json.loads(
             body,
-            parse_float=Decimal,
+            parse_float=_decimal,
+            parse_int=_integer,
             parse_constant=str,  # NaN is not JSON; as text it fits no number, but is not lost
         )
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _decimal(text: str) -> Decimal | str:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond any number; as text it is not lost
+        return text
+
+
+def _integer(text: str) -> int | Decimal:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python reads into an int
+        return Decimal(text)
 
 
 def root_cause(error: BaseException) -> BaseException:

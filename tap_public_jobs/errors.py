@@ -36,9 +36,22 @@ class ListingError(PublicJobsError):
     """The list of published jobs cannot be read to its end."""
 
 
+class PageError(ListingError):
+    """One page of the list cannot be read, be it the last or one beyond it."""
+
+
 class NotFoundError(Exception):
     """The API answered 404: for a detail, the job is not published (API page, "Endpoints")."""
 
 
 class RequestRefusedError(Exception):
-    """The API answered a 4xx status that its specification does not know."""
+    """The API answered a 3xx or 4xx status that its specification does not know.
+
+    Args:
+        message: Which request, and what came.
+        status: The HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status

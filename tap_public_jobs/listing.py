@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from tap_public_jobs.errors import ListingError
+from tap_public_jobs.errors import ListingError, PageError
 from tap_public_jobs.ledger import fingerprint
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Listing:
         """Yield the summary of each job, as the API answers it, while the pages are read.
 
         Raises:
-            ListingError: The pages repeat without end.
+            ListingError: A page cannot be read, or the pages repeat without end.
         """
         # Not `yield from`: closing this generator must not close the walk, which `jobs` goes on.
         for summary in self._walk:  # noqa: UP028
@@ -97,7 +97,7 @@ class Listing:
         """Yield each job: those seen so far, then the others as their pages are read.
 
         Raises:
-            ListingError: The pages repeat without end.
+            ListingError: A page cannot be read, or the pages repeat without end.
         """
         yield from list(self._seen.values())
         for summary in self._walk:
@@ -115,8 +115,9 @@ class Listing:
                         continue
                     sweep.repeated |= job.id in sweep.ids
                     sweep.ids.add(job.id)
-                    if job.id not in self._seen:
-                        self._seen[job.id] = job
+                    is_new = job.id not in self._seen
+                    self._seen[job.id] = job  # a publicId may have changed since the last sweep
+                    if is_new:
                         yield item
             self.consistent = sweep.consistent or sweep.same_jobs(previous)
             if self.consistent:
@@ -131,29 +132,45 @@ class Listing:
         )
 
     def _pages(self, sweep: _Sweep) -> Iterator[tuple[int, Page]]:
-        number, last, without_news = 0, Page([], 0, None), 0
+        number, total, last, without_news = 0, None, None, 0
         while True:
             number += 1
-            page = self._fetch_page(number)
-            total = last.total if page.total is None else page.total
-            if page.items and page.items == last.items:
+            page = self._page(number, sweep, total)
+            keys = [_key(item) for item in page.items]
+            if any(keys) and keys == last:
                 if sweep.collected == total:
                     return  # a server that answers its last page to every number beyond
                 _raise_endless(number)
+            # A page beyond the last may say 0 (API page, "List published jobs", rule 2).
+            if page.total is not None and (page.items or number == 1):
+                total = page.total
+                sweep.totals.add(total)
             known = len(sweep.ids)
             sweep.collected += len(page.items)
-            if page.total is not None:
-                sweep.totals.add(page.total)
             yield number, page
             # No single number is trusted: a short page ends the list only if the count fits too;
             # else an empty page does.
             full = len(page.items) >= page.size
             if not page.items or (not full and sweep.collected == total):
                 return
-            without_news = 0 if len(sweep.ids) > known else without_news + 1
+            news = len(sweep.ids) > known or not all(keys)
+            without_news = 0 if news else without_news + 1
             if without_news == MAX_PAGES_WITHOUT_NEWS:
                 _raise_endless(number)
-            last = page._replace(total=total)
+            last = keys
+
+    def _page(self, number: int, sweep: _Sweep, total: int | None) -> Page:
+        """Fetch a page; an error beyond the last is the end, as that is not documented.
+
+        Raises:
+            PageError: It is not beyond the last.
+        """
+        try:
+            return self._fetch_page(number)
+        except PageError:
+            if number == 1 or (total is not None and sweep.collected < total):
+                raise
+            return Page([], 0, None)
 
     def _note_unusable(self, place: str) -> None:
         if place not in self.unusable:

@@ -7,6 +7,9 @@ import ipaddress
 import json
 import logging
 import math
+import os
+import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -140,12 +143,18 @@ def from_environment(schema: Mapping[str, Json], prefix: str) -> dict[str, Json]
     Args:
         schema: JSON schema of all settings.
         prefix: What the variables' names begin with.
+
+    Returns:
+        The settings by name, those that are not known included.
     """
     properties: Mapping[str, dict[str, Json]] = schema["properties"]
     texts = parse_environment_config(
         {"properties": {name: {"type": "string"} for name in properties}}, prefix
     )
-    return {name: _typed(text, properties[name]) for name, text in texts.items()}
+    known = {name: _typed(text, properties[name]) for name, text in texts.items()}
+    names = {name.removeprefix(prefix) for name in os.environ if name.startswith(prefix)}
+    unknown = {name.lower() for name in names - {"LOGLEVEL"} if not name.startswith("_")}
+    return dict.fromkeys(unknown - properties.keys(), "set in the environment") | known
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -153,10 +162,17 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
 
     An empty variable in a deployment means a setting that was left out.
     """
-    given = {name: value for name, value in config.items() if value not in (None, "")}
+    given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
     properties: dict[str, dict[str, Json]] = CONFIG_JSONSCHEMA["properties"]
     defaults = {name: sub["default"] for name, sub in properties.items() if "default" in sub}
     return defaults | given
+
+
+def _plain(value: Json) -> Json:
+    # The SDK reads the numbers of a file as decimals, which clocks and sockets do not take.
+    if not isinstance(value, float | Decimal) or not math.isfinite(value):
+        return value
+    return int(value) if value == int(value) else float(value)
 
 
 def problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> list[str]:
@@ -202,10 +218,10 @@ def _typed(text: str, schema: Mapping[str, Json]) -> Json:
     if "boolean" in types and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     try:
-        value = json.loads(text)
+        value: Json = json.loads(text)
     except ValueError:
         return text
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return _plain(value)
 
 
 def _wrong_value(name: str, value: Json, schema: Mapping[str, Json]) -> str:
@@ -263,7 +279,7 @@ def _check_base_url(value: str) -> Iterator[str]:
         return
     if url.username is not None or url.password is not None:
         yield "must not contain a user name or password: the API takes api_key only"
-    elif url.scheme not in {"https", "http"} or not host or not _is_plain(value):
+    elif url.scheme not in {"https", "http"} or not _is_host(host) or not _is_plain(value):
         yield f"is not a URL: {_REMEDIES['base_url']}"
     elif url.scheme == "http" and not _is_loopback(host):
         yield "must begin with https://: over plain http anyone on the way can read the key"
@@ -277,10 +293,20 @@ def _is_plain(value: str) -> bool:
     return value.isascii() and value.isprintable() and " " not in value and "\\" not in value
 
 
+def _is_host(host: str) -> bool:
+    label = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"  # RFC 1123, 2.1, and the _ of internal names
+    return _address(host) is not None or bool(re.fullmatch(rf"{label}(\.{label})*\.?", host))
+
+
 def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761, section 6.3
-        return True
+    address = _address(host)
+    if address is None:
+        return host == "localhost" or host.endswith(".localhost")  # RFC 6761, section 6.3
+    return address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return None

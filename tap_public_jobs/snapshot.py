@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from abc import abstractmethod
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from singer_sdk import SchemaDirectory, StreamSchema
 from singer_sdk.batch import Batcher
 from singer_sdk.helpers.conform import TypeConformanceLevel
+from singer_sdk.mapper import RemoveRecordTransform
 from typing_extensions import override
 
 from tap_public_jobs import schemas
@@ -19,10 +21,11 @@ from tap_public_jobs.columns import Columns
 from tap_public_jobs.errors import PublicJobsError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Mapping
 
     from singer_sdk.helpers._batch import BaseBatchFileEncoding, BatchConfig
     from singer_sdk.helpers.types import Context
+    from singer_sdk.singerlib.messages import RecordMessage
 
 
 class SnapshotStream(PublicJobsStream):
@@ -62,6 +65,8 @@ class SnapshotStream(PublicJobsStream):
     def _sync_records(
         self, context: Context | None = None, *, write_messages: bool = True
     ) -> Generator[dict[str, Any], Any, Any]:
+        if all(isinstance(stream_map, RemoveRecordTransform) for stream_map in self.stream_maps):
+            return  # stream_maps removes the stream: nothing of it is worth a request
         version = self.begin()
         # A BATCH file does not tell the version of its rows: activating one would delete them.
         versioned = write_messages and self.config["emit_activate_version_messages"]
@@ -72,6 +77,27 @@ class SnapshotStream(PublicJobsStream):
         if versioned and self.complete and not self.is_test:
             self._write_activate_version_message(version)
         self.finish()
+
+    @override
+    def _generate_record_messages(
+        self, record: dict[str, Any]
+    ) -> Generator[RecordMessage, None, None]:
+        try:
+            yield from super()._generate_record_messages(record)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            msg = (
+                f"stream_maps cannot be applied to the record of {self.name} with the id "
+                f"{record.get('id')!r}: {type(error).__name__}: {error}. Correct its expressions."
+            )
+            raise PublicJobsError(msg) from error
+
+    @override
+    def get_batch_config(self, config: Mapping[str, Any]) -> BatchConfig | None:
+        try:
+            return super().get_batch_config(config)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            msg = f"batch_config is not what the SDK's documentation of BATCH describes: {error}"
+            raise PublicJobsError(msg) from error
 
     @override
     def _write_state_message(self) -> None:
@@ -117,8 +143,8 @@ class SnapshotStream(PublicJobsStream):
         """Whole seconds since the epoch, and later than any version that the target has seen."""
         last = self.stream_state.get("version")
         version = int(time.time())
-        if isinstance(last, int):
-            version = max(version, last + 1)
+        if isinstance(last, int | float | Decimal):  # whatever became of it in a store of states
+            version = max(version, int(last) + 1)
         self.stream_state["version"] = version
         return version
 

@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections import Counter
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -16,9 +17,9 @@ from typing_extensions import override
 
 from tap_public_jobs.client import MAX_TRIES
 from tap_public_jobs.errors import (
-    ListingError,
     NotFoundError,
     NotTheApiError,
+    PageError,
     PublicJobsError,
     RequestRefusedError,
 )
@@ -91,18 +92,21 @@ class Jobs(SnapshotStream):
         try:
             envelope = self.fetch(request, is_answer=lambda it: isinstance(it.get("data"), list))
         except (NotFoundError, RequestRefusedError) as error:
-            if number > 1:  # how the API answers a page beyond the last is not documented
-                return Page([], size, None)
+            if number > 1:
+                msg = f"Page {number} of the list of jobs cannot be read: {error}."
+                raise PageError(msg) from error
             if isinstance(error, NotFoundError):
                 raise NotTheApiError(request.url, "the answer is 404") from error
+            if error.status < 400:  # noqa: PLR2004
+                raise NotTheApiError(request.url, f"it redirects ({error.status})") from error
             msg = f"The list of jobs cannot be read: {error}. Check base_url and page_size."
-            raise ListingError(msg) from error
+            raise PageError(msg) from error
         except RetriableAPIError as error:
             msg = (
                 f"The list of jobs cannot be read: {error}, after {MAX_TRIES} tries. Check "
                 "base_url and the network, or run again later."
             )
-            raise ListingError(msg) from error
+            raise PageError(msg) from error
         return Page(
             envelope["data"], _count(envelope, "pageSize") or size, _count(envelope, "total")
         )
@@ -244,8 +248,7 @@ class JobDetails(SnapshotStream):
         try:
             document = self.fetch(
                 HTTPRequest(url, headers=self.http_headers),
-                # Which fields a detail always has is not documented; it has to be this job's.
-                is_answer=lambda it: it.get("id") == job.id or it.get("publicId") == job.public_id,
+                is_answer=partial(_is_detail_of, job),
             )
         except NotFoundError:
             return Answer(job)
@@ -285,6 +288,14 @@ class JobDetails(SnapshotStream):
             self.config["rate_limit_requests"],
             self.config["rate_limit_period_seconds"],
         )
+
+
+def _is_detail_of(job: Job, document: dict[str, Any]) -> bool:
+    """Tell whether a detail is this job's; which fields it always has is not documented."""
+    key = document.get("id")
+    if isinstance(key, str) and key:
+        return key == job.id
+    return bool(document.get("publicId") == job.public_id)
 
 
 def _path_segment(public_id: str) -> str:

@@ -50,7 +50,13 @@ class TapPublicJobs(Tap):
             config = (config or {}) | settings.from_environment(
                 self.config_jsonschema, "TAP_PUBLIC_JOBS_"
             )
-        super().__init__(config=config, **kwargs)
+        try:
+            super().__init__(config=config, **kwargs)
+        except (AttributeError, KeyError, TypeError) as error:
+            if not kwargs.get("catalog") and not kwargs.get("state"):
+                raise
+            msg = f"The catalog or the state is damaged: {type(error).__name__}: {error}"
+            raise PublicJobsError(msg) from error
 
     @cached_property
     def report(self) -> Report:
@@ -122,7 +128,9 @@ class TapPublicJobs(Tap):
         try:
             return super().cb_config(ctx, param, value)
         except (OSError, ValueError, TypeError) as error:
-            msg = f"--config {' '.join(value)} is not a file with a JSON object: {error}"
+            # Somebody may have given the settings themselves, the key among them.
+            names = " ".join(name if "{" not in name else "…" for name in value)
+            msg = f"--config {names} is not a file with a JSON object: {type(error).__name__}"
             raise PublicJobsError(msg) from error
 
     @classmethod

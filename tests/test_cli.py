@@ -115,6 +115,7 @@ def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path
         ({"api_key": "pj_wrong"}, "The API refused the key (401)"),
         ({"base_url": ""}, "base_url is required"),
         ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://"),
+        ({"page_sise": "50"}, "page_sise is not a setting: did you mean page_size?"),
         ({"page_size": "1o0"}, 'page_size must be a whole number from 1 to 100, not "1o0"'),
         ({"emit_activate_version_messages": "flase"}, "must be true or false, not"),
         ({"rate_limit_period_seconds": "minute"}, "rate_limit_period_seconds must be a number"),
@@ -138,7 +139,7 @@ def test_a_wrong_setting_is_one_line_and_status_one(
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "was not found"), ("{", "is not a file with a JSON object"), ("[1]", "JSON object")],
+    [(None, "FileNotFoundError"), ("{", "is not a file with a JSON object"), ("[1]", "TypeError")],
 )
 def test_a_config_file_that_cannot_be_read_is_one_line(
     tmp_path: Path, content: str | None, said: str
@@ -172,11 +173,11 @@ def test_a_state_or_catalog_that_is_none_is_one_line(
 
 
 @contextmanager
-def started(config: Config) -> Iterator[subprocess.Popen[str]]:
+def started(config: Config, **variables: str) -> Iterator[subprocess.Popen[str]]:
     """Run the tap with a pipe that the test reads, and end it with the test."""
     process = subprocess.Popen(
         [*TAP, "--config=ENV"],
-        env=environment(config),
+        env=environment(config) | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -279,6 +280,39 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
         read_until(tap.stderr, "http_request_duration")
         tap.send_signal(number)
         assert tap.wait(SECONDS) == status
+
+
+def test_a_disk_that_is_full_is_one_line_and_no_traceback(config: Config) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [*TAP, "--config=ENV"],
+            env=environment(config),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    (line,) = complaints(done.stderr)
+    assert "Messages cannot be written to stdout: No space left on device." in line
+
+
+def test_a_signal_cuts_no_line_short_when_python_does_not_buffer(
+    sandbox: Sandbox, config: Config
+) -> None:
+    """As in many a container image. The lines are longer than a pipe takes at once."""
+    for posting in sandbox.organisation.published():
+        sandbox.edit(posting.job["publicId"], roleOverview="x" * 300_000)
+    with started(config | {"max_concurrent_requests": 1}, PYTHONUNBUFFERED="1") as tap:
+        assert tap.stdout
+        head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
+        tap.send_signal(signal.SIGTERM)
+        rest = tap.stdout.read()
+        assert tap.wait(SECONDS) == 143
+
+    assert parse(head + rest).messages[-1]["type"] == "STATE"
 
 
 def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) -> None:

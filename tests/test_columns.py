@@ -129,6 +129,7 @@ def test_nested_values_are_judged_whole(questions: object, fits: bool) -> None:
         ({"type": "string", "format": "date-time"}, "2026-11-21T10:00:00+02:00", "tomorrow"),
         ({"type": "string", "format": "date"}, "2026-11-21", "2026-13-21"),
         ({"type": "string", "format": "time"}, "10:00:00", "noon"),
+        ({"type": "string", "format": "date"}, "2026-11-21", "P1D/9999-12-31"),
         ({"type": "string", "enum": ["a", "b"]}, "a", "c"),
         ({"type": "string", "maxLength": 3}, "abc", "abcd"),
         ({"anyOf": [{"type": "number"}, {"type": "boolean"}]}, Decimal("1.5"), "1.5"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tap_public_jobs.errors import ListingError
+from tap_public_jobs.errors import ListingError, PageError
 from tap_public_jobs.ledger import fingerprint
 from tap_public_jobs.listing import Job, Listing, Page
 
@@ -56,6 +56,11 @@ class Server:
         return Page(items, self._said_size, total)
 
 
+def _refuse() -> Page:
+    msg = "the answer is 404"
+    raise PageError(msg)
+
+
 def listed(server: Server) -> tuple[Listing, list[str]]:
     listing = Listing(server)
     return listing, [summary["id"] for summary in listing.summaries()]
@@ -77,9 +82,8 @@ def ids(*numbers: int) -> list[str]:
             [1, 2, 3],
             id="pages shorter than the server says",
         ),
-        pytest.param(
-            Server([1, 2, 3, 4], beyond=lambda: Page([], 2, None)), [1, 2, 3], id="404 beyond"
-        ),
+        pytest.param(Server([1, 2, 3, 4], beyond=lambda: Page([], 2, 0)), [1, 2, 3], id="0 beyond"),
+        pytest.param(Server([1, 2, 3, 4], beyond=_refuse), [1, 2, 3], id="an error beyond"),
         pytest.param(
             Server([1, 2, 3, 4], beyond=lambda: Page([job(3), job(4)], 2, 4)),
             [1, 2, 3],
@@ -204,6 +208,31 @@ def test_pages_that_go_round_in_a_circle_are_an_error_and_no_loop() -> None:
 
     with pytest.raises(ListingError, match="never ends"):
         list(listing.summaries())
+
+
+def test_a_page_that_cannot_be_read_before_the_end_is_an_error() -> None:
+    """Else the jobs beyond it would be taken for unpublished."""
+    server = Server([1, 2], total=4, beyond=_refuse)
+
+    with pytest.raises(PageError):
+        listed(server)
+
+
+def test_jobs_without_a_key_do_not_end_the_list() -> None:
+    pages = {1: Page([None], 1, 3), 2: Page([None], 1, 3), 3: Page([job(1)], 1, 3)}
+    listing = Listing(lambda number: pages.get(number, Page([], 1, 3)))
+
+    assert [summary["id"] for summary in listing.summaries()] == ids(1)
+    assert listing.unusable == ["page 1, item 1", "page 2, item 1"]
+
+
+def test_a_public_id_that_changes_between_sweeps_is_asked_for_by_its_last() -> None:
+    moved = job(1) | {"publicId": "moved"}
+    pages = iter([Page([job(1)], 2, 2), Page([], 2, 2), Page([moved], 2, 1)])
+    listing = Listing(lambda _: next(pages))
+
+    assert [it.public_id for it in list(listing.jobs())] == ["job-1"]
+    assert [it.public_id for it in listing.jobs()] == ["moved"]
 
 
 def test_jobs_goes_on_where_the_summaries_were_left() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -36,6 +37,9 @@ def errors(**config: Any) -> list[str]:
         ({"base_url": "jobs.example.com"}, "base_url is not a URL: the address of the API, such "),
         ({"base_url": "htps://jobs.example.com"}, "base_url is not a URL"),
         ({"base_url": "https://"}, "base_url is not a URL"),
+        ({"base_url": "https://a..b"}, "base_url is not a URL"),
+        ({"base_url": "https://*.example.com"}, "base_url is not a URL"),
+        ({"base_url": f"https://{'a' * 64}.example.com"}, "base_url is not a URL"),
         ({"base_url": "https://jobs.example.com:99999"}, "base_url is not a URL"),
         ({"base_url": "https://jobs .example.com"}, "base_url is not a URL"),
         ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://: over plain"),
@@ -134,6 +138,7 @@ def test_defaults_are_those_of_the_schema() -> None:
         ("emit_activate_version_messages", "flase", "flase"),
         ("user_agent", "12", "12"),
         ("stream_maps", '{"jobs": null}', {"jobs": None}),
+        ("page_sise", "5", "set in the environment"),
     ],
 )
 def test_environment_variables_become_what_their_setting_needs(
@@ -145,6 +150,19 @@ def test_environment_variables_become_what_their_setting_needs(
     TapPublicJobs.append_builtin_config(schema)
 
     assert settings.from_environment(schema, "TAP_PUBLIC_JOBS_") == {name: value}
+
+
+def test_numbers_of_a_file_are_plain_numbers() -> None:
+    """The SDK reads them as decimals, with which no clock can reckon."""
+    config = GOOD | {
+        "rate_limit_period_seconds": Decimal("1.5"),
+        "request_timeout_seconds": Decimal("30.0"),
+        "page_size": Decimal("50.0"),
+    }
+
+    read = TapPublicJobs(config=config).config
+
+    assert [repr(read[name]) for name in config if name not in GOOD] == ["1.5", "30", "50"]
 
 
 def test_environment_variables_win_over_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

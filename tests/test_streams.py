@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
+import requests
 from harness import captured, catalog_of, paths, sync
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
-from tap_public_jobs.errors import AccessError, ListingError, NotTheApiError, PublicJobsError
+from tap_public_jobs import client
+from tap_public_jobs.connection import json_object
+from tap_public_jobs.errors import (
+    AccessError,
+    ListingError,
+    NotTheApiError,
+    PublicJobsError,
+    RequestRefusedError,
+)
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.postings import summary
 from tap_public_jobs.sandbox.server import serving
@@ -544,15 +553,94 @@ def test_what_another_try_would_not_mend_is_told_at_once(
     assert len(tries) == 1
 
 
-def test_a_redirected_detail_ends_the_run_and_is_not_followed(
+def test_a_redirected_detail_is_not_followed_and_costs_that_row_alone(
     sandbox: Sandbox, config: Config
 ) -> None:
-    sandbox.fail_next("redirect", path=published(sandbox)[0]["publicId"])
+    first = published(sandbox)[0]["publicId"]
+    sandbox.fail_next("redirect", path=first)
 
-    with captured(), pytest.raises(NotTheApiError, match="it redirects"):
+    with captured() as output, pytest.raises(PublicJobsError, match="302 Found"):
         TapPublicJobs(config=config | {"auth_header": "x-api-key"}).sync_all()
 
+    assert keys(output.records("job_details")) == keys(published(sandbox))[1:]
     assert not any("elsewhere" in request.path for request in sandbox.requests)
+
+
+def test_what_a_server_says_is_quoted_without_the_key(sandbox: Sandbox, config: Config) -> None:
+    stream = TapPublicJobs(config=config).streams["jobs"]
+    response = requests.Response()
+    response.status_code, response.reason = 400, f"Bad key\r\n {sandbox.key}"
+    response.request = requests.Request("GET", config["base_url"] + "/x").prepare()
+
+    with pytest.raises(RequestRefusedError) as caught:
+        stream.validate_response(response)  # type: ignore[attr-defined]
+
+    assert str(caught.value) == "/x: the answer is 400 Bad key ***"
+
+
+def test_a_detail_of_another_job_is_no_answer(sandbox: Sandbox, config: Config) -> None:
+    """Two rows would have one key, and one of them would be lost."""
+    first, second, third = published(sandbox)[:3]
+    sandbox.at_request(4, lambda: sandbox.edit(second["publicId"], id=first["id"]))
+    sandbox.at_request(4, lambda: sandbox.edit(third["publicId"], publicId="renamed"))
+
+    with pytest.MonkeyPatch.context() as patch, captured() as output:
+        patch.setattr(client, "FIRST_WAIT", 0.0)
+        with pytest.raises(PublicJobsError) as caught:
+            TapPublicJobs(config=config).sync_all()
+
+    assert f"the detail of '{second['publicId']}' is missing" in str(caught.value)
+    records = output.records("job_details")
+    assert [r["id"] for r in records] == [
+        job["id"] for job in published(sandbox) if job["publicId"] != second["publicId"]
+    ]
+    assert records[1]["publicId"] == "renamed"
+
+
+def test_a_page_that_is_refused_ends_the_run_and_deletes_nothing(
+    sandbox: Sandbox, config: Config
+) -> None:
+    """Unless the list is over by its own count: what lies beyond it is not documented."""
+    sandbox.fail_next("redirect", times=None, path=lambda it: it.query.get("page") == "3")
+
+    with captured() as output, pytest.raises(ListingError, match="Page 3 of the list of jobs"):
+        TapPublicJobs(config=config).sync_all()
+    assert output.of("ACTIVATE_VERSION") == []
+
+    for job in published(sandbox)[200:]:
+        sandbox.unpublish(job["publicId"])
+    output = sync(config)
+    assert keys(output.records("jobs")) == keys(published(sandbox))
+    assert len(output.of("ACTIVATE_VERSION")) == 2
+
+
+def test_numbers_beyond_all_bounds_are_kept_as_text() -> None:
+    body = b'{"a": 1e9999999999999999999, "b": %s, "c": NaN}' % (b"7" * 5000)
+
+    assert json_object(body) == {
+        "a": "1e9999999999999999999",
+        "b": Decimal("7" * 5000),
+        "c": "NaN",
+    }
+
+
+def test_a_stream_that_stream_maps_remove_costs_nothing(sandbox: Sandbox, config: Config) -> None:
+    output = sync(config | {"stream_maps": {"job_details": None}})
+
+    assert output.of("SCHEMA", "job_details") == []
+    assert paths(sandbox.requests) == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
+
+
+def test_a_stream_map_that_fails_on_a_record_is_told(config: Config) -> None:
+    maps = {"jobs": {"half": "maxSalary / 'two'"}}
+
+    with captured(), pytest.raises(PublicJobsError, match="stream_maps cannot be applied to the"):
+        TapPublicJobs(config=config | {"stream_maps": maps}).sync_all()
+
+
+def test_a_batch_config_that_the_sdk_cannot_read_is_told(config: Config) -> None:
+    with captured(), pytest.raises(PublicJobsError, match="batch_config is not what"):
+        TapPublicJobs(config=config | {"batch_config": {"x": 1}}).sync_all()
 
 
 def test_damaged_state_is_set_aside(config: Config, caplog: pytest.LogCaptureFixture) -> None:
