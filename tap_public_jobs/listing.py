@@ -107,9 +107,8 @@ class Listing:
         previous = None
         for _ in range(MAX_SWEEPS):
             sweep = _Sweep()
-            for number, page in self._pages(sweep):
-                for position, item in enumerate(page.items, start=1):
-                    job = _key(item)
+            for number, items in self._pages(sweep):
+                for position, (item, job) in enumerate(items, start=1):
                     if job is None:
                         self._note_unusable(f"page {number}, item {position}")
                         continue
@@ -131,7 +130,8 @@ class Listing:
             MAX_SWEEPS,
         )
 
-    def _pages(self, sweep: _Sweep) -> Iterator[tuple[int, Page]]:
+    def _pages(self, sweep: _Sweep) -> Iterator[tuple[int, list[tuple[Json, Job | None]]]]:
+        """Yield the number of each page, and its items with their keys."""
         number, total, last, without_news = 0, None, None, 0
         while True:
             number += 1
@@ -147,7 +147,7 @@ class Listing:
                 sweep.totals.add(total)
             known = len(sweep.ids)
             sweep.collected += len(page.items)
-            yield number, page
+            yield number, list(zip(page.items, keys, strict=True))
             # No single number is trusted: a short page ends the list only if the count fits too;
             # else an empty page does.
             full = len(page.items) >= page.size

@@ -134,6 +134,7 @@ class JobDetails(SnapshotStream):
         super().__init__(tap, connection)
         self._jobs = jobs
         self._ledger = Ledger()
+        self._has_begun = False
         self._plan: dict[Job, Reason] = {}
         self._published = 0
         self._gone = 0
@@ -179,6 +180,7 @@ class JobDetails(SnapshotStream):
                 error,
                 level=logging.WARNING,
             )
+        self._has_begun = True
         listed = list(islice(self._jobs.listing.jobs(), self.ABORT_AT_RECORD_COUNT))
         self._published = len(listed)
         self.STATE_MSG_FREQUENCY = max(FEWEST_BETWEEN_STATES, self._published // 20)
@@ -193,7 +195,8 @@ class JobDetails(SnapshotStream):
 
     @override
     def save(self) -> None:
-        if not self.is_test:
+        # What earlier runs left is not to be replaced by a ledger that has not read it.
+        if self._has_begun and not self.is_test:
             self.stream_state["ledger"] = self._ledger.write()
 
     @override
@@ -234,6 +237,7 @@ class JobDetails(SnapshotStream):
                 )
                 # The record is written, or nobody had come back for the next.
                 self._ledger.done(answer.job, time.time())
+        self._fan_out = None
         if self._status is not None:
             sys.exit(self._status)
         self._log_savings()

@@ -82,12 +82,12 @@ class TapPublicJobs(Tap):
         streams = super().streams
         return {name: streams[name] for name in (Jobs.name, JobDetails.name)}
 
-    # Final in the SDK, which has no hook for the end of a run.
     @property
     def snapshots(self) -> list[SnapshotStream]:
         """The streams, as what they are."""
         return list(self.streams.values())  # type: ignore[arg-type]
 
+    # Final in the SDK, which has no hook for the end of a run.
     @override  # type: ignore[misc]
     def sync_all(self) -> None:
         """Sync the selected streams, sum up, and own up to what was left out.

@@ -211,6 +211,22 @@ def test_a_detail_that_failed_is_all_that_the_next_run_fetches(
     assert activated(second) == ["jobs", "job_details"]
 
 
+@pytest.mark.parametrize("which", ["the first page", "the third page"])
+def test_a_run_that_fails_before_the_details_forgets_nothing(
+    sandbox: Sandbox, changed: Config, which: str
+) -> None:
+    state = sync(changed).state
+    remembered = json.dumps(state["bookmarks"]["job_details"]["ledger"])
+    requests = len(sandbox.requests)
+    sandbox.at_request(
+        requests + (1 if "first" in which else 3), lambda: sandbox.revoke(sandbox.key)
+    )
+
+    failed = stopped_by(changed, "refused the key", state)
+
+    assert json.dumps(failed.state["bookmarks"]["job_details"]["ledger"]) == remembered
+
+
 @pytest.mark.usefixtures("no_waiting")
 def test_a_run_interrupted_a_day_ago_is_begun_afresh(
     sandbox: Sandbox, config: Config, clock: Clock
