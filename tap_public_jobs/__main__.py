@@ -2,4 +2,5 @@
 
 from tap_public_jobs.tap import TapPublicJobs
 
-TapPublicJobs.cli()
+if __name__ == "__main__":
+    TapPublicJobs.cli()

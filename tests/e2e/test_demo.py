@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tap_public_jobs.sandbox.postings import Job
     from tap_public_jobs.sandbox.state import SeenRequest
 
+REPOSITORY = Path(__file__).parents[2]
 DEMO = [sys.executable, "-c", "from tap_public_jobs.sandbox.cli import main; main()", "demo"]
 MARK = "PUBLIC_JOBS_TEST_MARK"
 USERS_KEY = "pj_this_key_is_the_users_own"
@@ -142,6 +143,14 @@ class TestAnswers:
         assert tables(demos[which].output)[0] == [
             [name, str(-minus_count), str(places)] for minus_count, name, places in expected
         ]
+
+    def test_is_what_the_readme_shows(self, demos: list[Run], which: int) -> None:
+        readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+        shown = readme.partition("```text\n")[2].partition("```")[0]
+        first, third = shown.strip().split("\n\n3. ")
+
+        assert first in demos[which].output
+        assert f"3. {third}" in demos[which].output
 
     def test_salaries_by_seniority_and_currency(
         self, demos: list[Run], published: list[Job], which: int
