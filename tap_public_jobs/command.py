@@ -21,7 +21,7 @@ from tap_public_jobs.errors import PublicJobsError
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
 
-SECONDS_TO_STOP = 1.8
+SECONDS_TO_STOP = 1.9
 """After a signal: how long a target that does not read may hold up the end of the process."""
 
 

@@ -20,7 +20,7 @@ At 60 requests a minute this is four minutes of results, longer than all tries o
 """
 
 
-GRACE = 1.0
+GRACE = 1.4
 """Seconds that a stopped fan-out waits for the calls under way, whose results are paid for."""
 
 

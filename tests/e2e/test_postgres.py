@@ -132,6 +132,10 @@ def test_a_killed_run_deletes_nothing_and_the_next_goes_on(
         }
         assert len(second_part) < JOBS - 90
 
+        assert pipeline.sync() == 0
+        assert len(details(sandbox)) == JOBS - 5  # a run of its own, which owes nothing to the last
+        assert titles(database, "job_details") == published(sandbox)
+
 
 def test_changed_runs_cost_what_has_changed(
     project: Project, database: str, tmp_path: Path
