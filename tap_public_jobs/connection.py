@@ -62,7 +62,7 @@ class Connection:
         session.mount("https://", adapter)
         session.mount("http://", adapter)
         # Plain http is for this computer alone, and so not for a proxy.
-        session.trust_env = not self._config["base_url"].startswith("http:")
+        session.trust_env = not self._config["base_url"].lower().startswith("http:")
         # `Session.send`, which the SDK calls, leaves REQUESTS_CA_BUNDLE unread.
         environment = session.merge_environment_settings(
             self._config["base_url"], {}, None, None, None
