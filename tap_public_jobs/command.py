@@ -149,7 +149,7 @@ class _JsonObjectFile(click.File):
     ) -> io.StringIO:
         try:
             text = super().convert(value, param, ctx).read()
-            content = json.loads(text)
+            content = json.loads(text, parse_constant=_refuse)
         except (click.BadParameter, ValueError) as error:
             content = error
         if not isinstance(content, dict):
@@ -157,6 +157,11 @@ class _JsonObjectFile(click.File):
             msg = f"--{name} {value} is not a file with a JSON object: {str(content)[:100]}"
             raise PublicJobsError(msg)
         return io.StringIO(text)
+
+
+def _refuse(constant: str) -> NoReturn:
+    msg = f"{constant} is not JSON"
+    raise ValueError(msg)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

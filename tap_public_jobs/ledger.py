@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from collections.abc import Set as AbstractSet
 
     from tap_public_jobs.listing import Job
 
@@ -27,8 +27,11 @@ FORMAT = 1
 FINGERPRINT_BYTES = 6
 FINGERPRINT_LENGTH = FINGERPRINT_BYTES * 4 // 3
 
-RESUMABLE = 86_400
+DAY = 86_400
+RESUMABLE = DAY
 """Seconds. A run interrupted longer ago is begun afresh: its first details are too old."""
+
+FEWEST_BETWEEN_STATES = 100
 
 
 class Entry(NamedTuple):
@@ -47,6 +50,12 @@ class Run(NamedTuple):
     started_at: int
     """Seconds since the epoch; later than whatever earlier runs fetched."""
     refresh: str
+    exact: bool = True
+    """Whether every row that it has written may stay when its version is activated."""
+
+
+PENDING = Entry("-" * FINGERPRINT_LENGTH, 0)
+"""A job that is published, and whose detail was never written."""
 
 
 class DamagedLedgerError(ValueError):
@@ -57,14 +66,13 @@ class Ledger:
     """Per published job, the fingerprint of its summary and when its detail was fetched.
 
     Args:
-        entries: By publicId.
+        entries: By the job's id, in the order of the list.
         run: The run that is not finished, if there is one.
     """
 
     def __init__(self, entries: dict[str, Entry] | None = None, run: Run | None = None) -> None:
         self.entries = entries or {}
         self.run = run
-        self._published: set[str] = set()
 
     @classmethod
     def read(cls, state: Json) -> Self:
@@ -91,19 +99,19 @@ class Ledger:
             raise ValueError(msg)
         length, prints = FINGERPRINT_LENGTH, state["fingerprints"]
         fingerprints = [prints[at : at + length] for at in range(0, len(prints), length)]
-        rows = zip(state["publicIds"], fingerprints, state["fetchedAt"], strict=True)
-        entries = {str(name): Entry(fingerprint, int(at)) for name, fingerprint, at in rows}
+        rows = zip(state["ids"], fingerprints, state["fetchedAt"], strict=True)
+        entries = {str(key): Entry(fingerprint, int(at)) for key, fingerprint, at in rows}
         run = state.get("run")
         if run is None:
             return cls(entries)
-        version, started_at, refresh = run
-        return cls(entries, Run(int(version), int(started_at), str(refresh)))
+        version, started_at, refresh, exact = run
+        return cls(entries, Run(int(version), int(started_at), str(refresh), exact is True))
 
     def write(self) -> dict[str, Json]:
         """Return the state as JSON, in columns, which take half the space of one object a job."""
         state: dict[str, Json] = {
             "format": FORMAT,
-            "publicIds": list(self.entries),
+            "ids": list(self.entries),
             "fingerprints": "".join(entry.fingerprint for entry in self.entries.values()),
             "fetchedAt": [entry.fetched_at for entry in self.entries.values()],
         }
@@ -130,31 +138,25 @@ class Ledger:
         Returns:
             The jobs whose details are to be fetched, and why, in their order.
         """
-        by_name = {job.public_id: job for job in jobs}
-        if self.run is None or not self._can_go_on(self.run, refresh, now, by_name.keys()):
-            latest = max((entry.fetched_at for entry in self.entries.values()), default=0)
-            self.run = Run(new_version(), max(int(now), latest + 1), refresh)
-        self._published = set(by_name)
-        self.entries = {name: self.entries[name] for name in by_name if name in self.entries}
+        by_id = {job.id: job for job in jobs}
+        # Times from a clock that was put back since are worth nothing.
+        known = {
+            key: entry._replace(fetched_at=1) if entry.fetched_at > now + DAY else entry
+            for key, entry in self.entries.items()
+        }
+        run = self.run
+        if run and not _written_by(run, known) <= by_id.keys():
+            run = run._replace(exact=False)
+        if run is None or not _can_go_on(run, refresh, now):
+            latest = max((entry.fetched_at for entry in known.values()), default=0)
+            run = Run(new_version(), max(int(now), latest + 1), refresh)
+        self.run = run
+        self.entries = {key: known.get(key, PENDING) for key in by_id}
         plan: dict[Job, Reason] = {}
-        for job in by_name.values():
-            if reason := self._reason(job, self.run, refresh, now, max_age):
+        for job in by_id.values():
+            if reason := self._reason(job, run, refresh, now, max_age):
                 plan[job] = reason
         return plan
-
-    def _can_go_on(
-        self, run: Run, refresh: Refresh, now: float, published: AbstractSet[str]
-    ) -> bool:
-        if abs(now - run.started_at) >= RESUMABLE:
-            return False
-        if refresh == "changed":
-            return True
-        # Rows that a run of all has written stay when its version is activated. Should one of them
-        # be of a job that is unpublished by now, only a new version removes it.
-        return run.refresh == "all" and all(
-            name in published or entry.fetched_at < run.started_at
-            for name, entry in self.entries.items()
-        )
 
     @property
     def version(self) -> int:
@@ -169,19 +171,22 @@ class Ledger:
             now: Seconds since the epoch.
         """
         started_at = self.run.started_at if self.run else 0
-        self.entries[job.public_id] = Entry(job.fingerprint, max(int(now), started_at))
+        self.entries[job.id] = Entry(job.fingerprint, max(int(now), started_at))
 
     def gone(self, job: Job) -> None:
         """Note that a job turned out to be unpublished."""
-        self.entries.pop(job.public_id, None)
-        self._published.discard(job.public_id)
+        entry = self.entries.pop(job.id, PENDING)
+        if self.run and entry.fetched_at >= self.run.started_at:
+            self.run = self.run._replace(exact=False)
 
     @property
     def whole(self) -> bool:
-        """Whether this run, or its part before an interruption, has written every detail."""
-        return self.run is not None and all(
-            name in self.entries and self.entries[name].fetched_at >= self.run.started_at
-            for name in self._published
+        """Whether this run, or its part before an interruption, has written just what there is."""
+        run = self.run
+        return (
+            run is not None
+            and run.exact
+            and all(entry.fetched_at >= run.started_at for entry in self.entries.values())
         )
 
     def finish(self) -> None:
@@ -191,14 +196,34 @@ class Ledger:
     def _reason(
         self, job: Job, run: Run, refresh: Refresh, now: float, max_age: float
     ) -> Reason | None:
-        entry = self.entries.get(job.public_id)
-        if entry is None:
+        entry = self.entries[job.id]
+        if entry == PENDING:
             return "new"
         if entry.fingerprint != job.fingerprint:
             return "changed"
         owed = run.refresh == "all" and entry.fetched_at < run.started_at
-        expired = refresh == "changed" and now - entry.fetched_at >= max_age * _share(job.public_id)
+        age = now - entry.fetched_at
+        expired = refresh == "changed" and (not max_age or age >= max_age * _share(job.id))
         return "refreshed" if owed or expired else None
+
+
+def between_states(jobs: int) -> int:
+    """Tell how many records come between two states, so that their sum is linear in the jobs."""
+    return max(FEWEST_BETWEEN_STATES, jobs // 20)
+
+
+def _can_go_on(run: Run, refresh: Refresh, now: float) -> bool:
+    # Under `changed` rows of unpublished jobs are kept anyway. A run of all goes on only if
+    # activating its version leaves just what is published.
+    recent = abs(now - run.started_at) < RESUMABLE
+    return recent and (refresh == "changed" or (run.refresh == "all" and run.exact))
+
+
+def _written_by(run: Run, entries: dict[str, Entry]) -> set[str]:
+    """The jobs whose rows a run has written, or may have written after the last state."""
+    done = {key for key, entry in entries.items() if entry.fetched_at >= run.started_at}
+    pending = (key for key in entries if key not in done)
+    return done | set(islice(pending, between_states(len(entries)) + 1))
 
 
 def fingerprint(summary: Json) -> str:

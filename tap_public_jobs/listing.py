@@ -93,15 +93,16 @@ class Listing:
         for summary in self._walk:  # noqa: UP028
             yield summary
 
-    def jobs(self) -> Iterator[Job]:
-        """Yield each job: those seen so far, then the others as their pages are read.
+    def jobs(self, most: int | None = None) -> list[Job]:
+        """Read the list to its end, or until so many jobs are known, and return them.
 
         Raises:
             ListingError: A page cannot be read, or the pages repeat without end.
         """
-        yield from list(self._seen.values())
-        for summary in self._walk:
-            yield self._seen[summary["id"]]
+        while most is None or len(self._seen) < most:
+            if next(self._walk, None) is None:
+                break
+        return list(self._seen.values())[:most]
 
     def _sweep_until_consistent(self) -> Iterator[dict[str, Json]]:
         previous = None

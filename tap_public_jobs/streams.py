@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -24,7 +23,7 @@ from tap_public_jobs.errors import (
     RequestRefusedError,
 )
 from tap_public_jobs.fanout import FanOut
-from tap_public_jobs.ledger import REASONS, DamagedLedgerError, Ledger
+from tap_public_jobs.ledger import REASONS, DamagedLedgerError, Ledger, between_states
 from tap_public_jobs.listing import Listing, Page
 from tap_public_jobs.report import Progress
 from tap_public_jobs.snapshot import SnapshotStream
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 MAX_FAILURES_IN_A_ROW = 5
 FEWEST_GONE = 5
-FEWEST_BETWEEN_STATES = 100
-"""Records; where there are more jobs, state is written twenty times, so that it stays linear."""
 DAY = 86_400
 """Seconds."""
 
@@ -162,7 +159,7 @@ class JobDetails(SnapshotStream):
             f"the detail of {answer.job.public_id!r} is missing: {answer.error}"
             for answer in self._failed
         ]
-        if self._gone == len(self._plan) >= FEWEST_GONE:
+        if self._gone == self._published >= FEWEST_GONE:
             problems.append(
                 f"all {self._gone:,} details answered 404 though their jobs are listed, so nothing "
                 "is removed from the warehouse: check base_url and any proxy in front of the API"
@@ -181,9 +178,9 @@ class JobDetails(SnapshotStream):
                 level=logging.WARNING,
             )
         self._has_begun = True
-        listed = list(islice(self._jobs.listing.jobs(), self.ABORT_AT_RECORD_COUNT))
+        listed = self._jobs.listing.jobs(self.ABORT_AT_RECORD_COUNT)
         self._published = len(listed)
-        self.STATE_MSG_FREQUENCY = max(FEWEST_BETWEEN_STATES, self._published // 20)
+        self.STATE_MSG_FREQUENCY = between_states(self._published)
         self._plan = self._ledger.plan(
             listed,
             self.config["detail_refresh"],

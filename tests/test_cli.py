@@ -157,7 +157,7 @@ def test_a_config_file_that_cannot_be_read_is_one_line(
 
 
 @pytest.mark.parametrize("option", ["--state", "--catalog"])
-@pytest.mark.parametrize("content", [None, "{", "[1]", '"x"'])
+@pytest.mark.parametrize("content", [None, "{", "[1]", '"x"', '{"x": NaN}'])
 def test_a_state_or_catalog_that_is_none_is_one_line(
     config: Config, tmp_path: Path, option: str, content: str | None
 ) -> None:

@@ -21,7 +21,7 @@ WEEK = 7 * DAY
 
 
 def job(name: str, content: str = "a") -> Job:
-    return Job(f"id-{name}", name, fingerprint(content))
+    return Job(name, f"public-{name}", fingerprint(content))
 
 
 def entry(content: str = "a", age: int = 3600) -> Entry:
@@ -46,7 +46,8 @@ def planned(
         pytest.param("changed", entry(), None, id="changed: unchanged"),
         pytest.param("changed", entry(age=3 * DAY), None, id="changed: less than half its age"),
         pytest.param("changed", entry(age=WEEK), "refreshed", id="changed: too old"),
-        pytest.param("changed", entry(age=-DAY), None, id="changed: from the future"),
+        pytest.param("changed", entry(age=-3600), None, id="changed: the clock was put back"),
+        pytest.param("changed", entry(age=-2 * DAY), "refreshed", id="changed: from the future"),
     ],
 )
 def test_what_is_fetched_and_why(refresh: Refresh, known: Entry | None, reason: str | None) -> None:
@@ -55,8 +56,10 @@ def test_what_is_fetched_and_why(refresh: Refresh, known: Entry | None, reason: 
     assert planned(ledger, [job("x")], refresh) == ({job("x"): reason} if reason else {})
 
 
-def test_an_age_of_zero_fetches_everything() -> None:
-    ledger = Ledger({"x": entry(age=0)})
+@pytest.mark.parametrize("age", [0, 3600, -3600])
+def test_an_age_of_zero_fetches_everything(age: int) -> None:
+    """Whatever the clock says."""
+    ledger = Ledger({"x": entry(age=age)})
 
     assert planned(ledger, [job("x")], "changed", age=0) == {job("x"): "refreshed"}
 
@@ -117,7 +120,33 @@ def test_a_run_of_all_that_wrote_a_job_unpublished_since_is_begun_afresh() -> No
     afresh, goes_on = Ledger(dict(entries), run), Ledger(dict(entries), run)
     assert planned(afresh, jobs, "all") == dict.fromkeys(jobs, "refreshed")
     assert planned(goes_on, jobs, "changed") == {job("old"): "refreshed"}
-    assert (afresh.run, goes_on.run) == (Run(NOW, NOW, "all"), run)
+    assert (afresh.run, goes_on.run) == (Run(NOW, NOW, "all"), run._replace(exact=False))
+
+    # Nor can a run of all go on with what a run of changed has gone on with.
+    assert planned(goes_on, jobs, "all") == dict.fromkeys(jobs, "refreshed")
+
+
+def test_a_row_written_after_the_last_state_counts_as_written() -> None:
+    """A target may have loaded what no state told of: up to an interval of records."""
+    run = Run(NOW - 100, NOW - 100, "all")
+    pending = {f"pending-{number}": entry() for number in range(300)}
+    entries = {"done": entry(age=50)} | pending
+    for gone, afresh in (("pending-0", True), ("pending-100", True), ("pending-200", False)):
+        ledger = Ledger(dict(entries), run)
+
+        planned(ledger, [job(name) for name in entries if name != gone])
+
+        assert (ledger.run != run) is afresh, gone
+
+
+def test_a_job_written_before_an_interruption_and_gone_after_it_is_not_whole() -> None:
+    run = Run(NOW - 100, NOW - 100, "all")
+    ledger = Ledger({"x": entry("b", age=50), "y": entry(age=50)}, run)
+    planned(ledger, [job("x"), job("y")])
+
+    ledger.gone(job("x"))
+
+    assert not ledger.whole
 
 
 def test_a_run_begins_after_whatever_was_fetched_before() -> None:
@@ -159,7 +188,7 @@ def test_state_is_read_as_it_was_written() -> None:
 
 
 def test_state_is_compact() -> None:
-    """Besides the publicId, 23 characters a job."""
+    """Besides the id, 23 characters a job."""
     small = Ledger()
     large = Ledger({f"job-{number:06}": entry() for number in range(1000)})
 
@@ -175,8 +204,9 @@ def test_state_is_compact() -> None:
     [
         {"format": 2},
         {"format": None},
-        {"publicIds": ["x"]},
-        {"publicIds": 7},
+        {"ids": ["x"]},
+        {"ids": 7},
+        {"run": [1, 2, "all"]},
         {"fetchedAt": ["soon", "later"]},
         {"fingerprints": None},
         {"fingerprints": "abc"},

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tap_public_jobs import client, snapshot, streams
+from tap_public_jobs import client, ledger, snapshot, streams
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.postings import make_jobs
@@ -159,5 +159,5 @@ class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
     @pytest.fixture(autouse=True)
     def _small_and_quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """State after every second record, and no waiting between tries."""
-        monkeypatch.setattr(streams, "FEWEST_BETWEEN_STATES", 2)
+        monkeypatch.setattr(ledger, "FEWEST_BETWEEN_STATES", 2)
         monkeypatch.setattr(client, "FIRST_WAIT", 0.0)

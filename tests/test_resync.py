@@ -166,7 +166,8 @@ def test_unpublished_jobs_leave_the_state(sandbox: Sandbox, changed: Config) -> 
 
     state = sync(changed, state=state).state
 
-    assert state["bookmarks"]["job_details"]["ledger"]["publicIds"] == names(sandbox)
+    left = [posting.job["id"] for posting in sandbox.organisation.published()]
+    assert state["bookmarks"]["job_details"]["ledger"]["ids"] == left
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed"])
@@ -256,6 +257,22 @@ def test_state_is_written_in_proportion_to_the_jobs(config: Config, sandbox: San
     assert len(output.of("STATE")) <= 23
     size = len(json.dumps(output.state, separators=(",", ":")))
     assert size / 3000 < 70
+
+
+def test_listed_jobs_that_stay_404_do_not_end_a_run_of_changed(
+    sandbox: Sandbox, changed: Config
+) -> None:
+    """All it plans to fetch is gone, but that is not all there is."""
+    hidden = names(sandbox)[:5]
+    for public_id in hidden:
+        sandbox.fail_next("http_404", times=None, path=public_id)
+    state = sync(changed).state
+    fetched(sandbox)
+
+    again = sync(changed, state=state)
+
+    assert fetched(sandbox) == sorted(hidden)
+    assert activated(again) == ["jobs"]
 
 
 def test_a_state_that_cannot_be_read_is_set_aside(
