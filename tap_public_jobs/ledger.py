@@ -88,7 +88,7 @@ class Ledger:
             return cls()
         try:
             return cls._read(state)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             msg = f"{type(error).__name__}: {error}"
             raise DamagedLedgerError(msg) from error
 

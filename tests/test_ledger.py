@@ -208,6 +208,7 @@ def test_state_is_compact() -> None:
         {"ids": 7},
         {"run": [1, 2, "all"]},
         {"fetchedAt": ["soon", "later"]},
+        {"fetchedAt": [float("inf"), 1]},
         {"fingerprints": None},
         {"fingerprints": "abc"},
         {"run": [1, 2]},
