@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
+import time
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -54,6 +56,7 @@ class FanOut(Generic[T, R]):
         self._begun = 0
         self._taken = 0
         self._ending = False
+        self._deadline = math.inf
 
     def __iter__(self) -> Iterator[R]:
         """Yield the results.
@@ -83,6 +86,7 @@ class FanOut(Generic[T, R]):
         """
         with self._changed:
             self._ending = True
+            self._deadline = time.monotonic() + GRACE
             self._changed.notify_all()
 
     def _begin(self, item: T) -> None:
@@ -106,6 +110,8 @@ class FanOut(Generic[T, R]):
             with self._changed:
                 self._changed.wait_for(lambda: not self._running, GRACE)
         for index in sorted(self._done):
+            if time.monotonic() > self._deadline:
+                return  # the consumer is too slow to take them all
             yield self._done.pop(index)
 
     def _work(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ FINGERPRINT_BYTES = 6
 FINGERPRINT_LENGTH = FINGERPRINT_BYTES * 4 // 3
 
 DAY = 86_400
+LATEST = 100_000_000_000
+"""Seconds since the epoch, beyond which a time is a mistake of units."""
 RESUMABLE = DAY
 """Seconds. A run interrupted longer ago is begun afresh: its first details are too old."""
 
@@ -94,36 +95,42 @@ class Ledger:
 
     @classmethod
     def _read(cls, state: Json) -> Self:
-        if state["format"] != FORMAT:
+        if type(state["format"]) is not int or state["format"] != FORMAT:
             msg = f"format {state['format']!r} is not known"
             raise ValueError(msg)
-        length, prints = FINGERPRINT_LENGTH, state["fingerprints"]
+        ids, prints, times = state["ids"], state["fingerprints"], state["fetchedAt"]
+        if not (isinstance(ids, list) and isinstance(prints, str) and isinstance(times, list)):
+            msg = "its columns are not lists and text"
+            raise TypeError(msg)
+        if not all(isinstance(key, str) for key in ids) or not all(map(_is_time, times)):
+            msg = "its ids are not text, or its times no times"
+            raise TypeError(msg)
+        length = FINGERPRINT_LENGTH
         fingerprints = [prints[at : at + length] for at in range(0, len(prints), length)]
-        rows = zip(state["ids"], fingerprints, state["fetchedAt"], strict=True)
-        entries = {str(key): Entry(fingerprint, int(at)) for key, fingerprint, at in rows}
-        run = state.get("run")
-        if run is None:
-            return cls(entries)
-        version, started_at, refresh, exact = run
-        return cls(entries, Run(int(version), int(started_at), str(refresh), exact is True))
+        rows = zip(ids, fingerprints, times, strict=True)
+        entries = {key: Entry(fingerprint, at) for key, fingerprint, at in rows}
+        return cls(entries, _read_run(state.get("run")))
 
     def write(self) -> dict[str, Json]:
         """Return the state as JSON, in columns, which take half the space of one object a job."""
-        state: dict[str, Json] = {
+        return {
             "format": FORMAT,
             "ids": list(self.entries),
             "fingerprints": "".join(entry.fingerprint for entry in self.entries.values()),
             "fetchedAt": [entry.fetched_at for entry in self.entries.values()],
+            # Null and not absent, should somebody merge this with an earlier state.
+            "run": list(self.run) if self.run else None,
         }
-        return state | {"run": list(self.run)} if self.run else state
 
-    def plan(
+    def plan(  # noqa: PLR0913  # each is a fact that decides
         self,
         jobs: Iterable[Job],
         refresh: Refresh,
         now: float,
         max_age: float,
         new_version: Callable[[], int],
+        *,
+        all_listed: bool = True,
     ) -> dict[Job, Reason]:
         """Begin a run, or go on with the one that was interrupted, and tell what it has to fetch.
 
@@ -134,6 +141,8 @@ class Ledger:
             max_age: Seconds. Under `changed`, a detail is fetched again between half this age and
                 this age, each at a point of its own, so that not all expire in one run.
             new_version: Answers a version that no earlier run had.
+            all_listed: Whether the jobs are known to be all that are published; if not, the others
+                stay in the ledger.
 
         Returns:
             The jobs whose details are to be fetched, and why, in their order.
@@ -145,13 +154,15 @@ class Ledger:
             for key, entry in self.entries.items()
         }
         run = self.run
-        if run and not _written_by(run, known) <= by_id.keys():
+        if run and all_listed and known.keys() - by_id.keys():
+            # It may have written the rows of those that are gone, even if no state tells.
             run = run._replace(exact=False)
         if run is None or not _can_go_on(run, refresh, now):
             latest = max((entry.fetched_at for entry in known.values()), default=0)
             run = Run(new_version(), max(int(now), latest + 1), refresh)
         self.run = run
-        self.entries = {key: known.get(key, PENDING) for key in by_id}
+        self.entries = {} if all_listed else known
+        self.entries |= {key: known.get(key, PENDING) for key in by_id}
         plan: dict[Job, Reason] = {}
         for job in by_id.values():
             if reason := self._reason(job, run, refresh, now, max_age):
@@ -201,10 +212,11 @@ class Ledger:
             return "new"
         if entry.fingerprint != job.fingerprint:
             return "changed"
-        owed = run.refresh == "all" and entry.fetched_at < run.started_at
+        if entry.fetched_at >= run.started_at:
+            return None
         age = now - entry.fetched_at
         expired = refresh == "changed" and (not max_age or age >= max_age * _share(job.id))
-        return "refreshed" if owed or expired else None
+        return "refreshed" if run.refresh == "all" or expired else None
 
 
 def between_states(jobs: int) -> int:
@@ -219,11 +231,18 @@ def _can_go_on(run: Run, refresh: Refresh, now: float) -> bool:
     return recent and (refresh == "changed" or (run.refresh == "all" and run.exact))
 
 
-def _written_by(run: Run, entries: dict[str, Entry]) -> set[str]:
-    """The jobs whose rows a run has written, or may have written after the last state."""
-    done = {key for key, entry in entries.items() if entry.fetched_at >= run.started_at}
-    pending = (key for key in entries if key not in done)
-    return done | set(islice(pending, between_states(len(entries)) + 1))
+def _read_run(run: Json) -> Run | None:
+    if run is None:
+        return None
+    version, started_at, refresh, exact = run
+    if not (_is_time(version) and _is_time(started_at) and isinstance(exact, bool)):
+        msg = f"its run is {run!r:.100}"
+        raise TypeError(msg)
+    return Run(version, started_at, str(refresh), exact)
+
+
+def _is_time(value: Json) -> bool:
+    return type(value) is int and 0 <= value <= LATEST
 
 
 def fingerprint(summary: Json) -> str:

@@ -100,7 +100,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     ),
     th.Property(
         "detail_max_age_days",
-        th.NumberType(minimum=0),
+        th.NumberType(minimum=0, maximum=36_500),
         default=7,
         title="Greatest age of a detail",
         description="Days after which a detail is fetched again under detail_refresh: changed. "
@@ -244,7 +244,7 @@ def _allowed(schema: Mapping[str, Json]) -> str:  # noqa: PLR0911  # a table of 
     if "exclusiveMinimum" in schema:
         return f"{noun} above {schema['exclusiveMinimum']}, at most {schema['maximum']:,}"
     if "maximum" in schema:
-        return f"{noun} from {schema['minimum']} to {schema['maximum']}"
+        return f"{noun} from {schema['minimum']} to {schema['maximum']:,}"
     return f"{noun}, at least {schema['minimum']}" if "minimum" in schema else noun
 
 

@@ -46,6 +46,9 @@ class SnapshotStream(PublicJobsStream):
 
     emit_activate_version_messages = False
 
+    in_batches = False
+    """Whether records go to files, which are announced later than the records are taken."""
+
     @property
     @abstractmethod
     def complete(self) -> bool:
@@ -120,9 +123,11 @@ class SnapshotStream(PublicJobsStream):
             for record in self._sync_records(context, write_messages=False)
             for message in self._generate_record_messages(record)
         )
+        self.in_batches = True
         batcher = Batcher(self.tap_name, self.name, batch_config)
         for manifest in batcher.get_batches(records):
             yield batch_config.encoding, manifest
+            self.settle()
 
     @property
     def is_test(self) -> bool:
@@ -135,6 +140,9 @@ class SnapshotStream(PublicJobsStream):
 
     def save(self) -> None:
         """Bring `stream_state` up to date; called before it is written."""
+
+    def settle(self) -> None:
+        """Note that all records yielded so far are written."""
 
     def finish(self) -> None:
         """End a sync that came to its end, complete or not."""

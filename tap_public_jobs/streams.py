@@ -137,6 +137,7 @@ class JobDetails(SnapshotStream):
         self._gone = 0
         self._failed: list[Answer] = []
         self._failures_in_a_row = 0
+        self._unsettled: list[Job] = []
         self._fan_out: FanOut[Job, Answer] | None = None
         self._status: int | None = None
 
@@ -177,6 +178,8 @@ class JobDetails(SnapshotStream):
                 error,
                 level=logging.WARNING,
             )
+        if self._ledger.version != self.stream_state.get("version"):
+            self._ledger.finish()  # a run that is not the last one, left by a merge of states
         self._has_begun = True
         listed = self._jobs.listing.jobs(self.ABORT_AT_RECORD_COUNT)
         self._published = len(listed)
@@ -187,6 +190,7 @@ class JobDetails(SnapshotStream):
             time.time(),
             self.config["detail_max_age_days"] * DAY,
             self.new_version,
+            all_listed=self._jobs.listing.consistent,
         )
         return self._ledger.version
 
@@ -195,6 +199,12 @@ class JobDetails(SnapshotStream):
         # What earlier runs left is not to be replaced by a ledger that has not read it.
         if self._has_begun and not self.is_test:
             self.stream_state["ledger"] = self._ledger.write()
+
+    @override
+    def settle(self) -> None:
+        for job in self._unsettled:
+            self._ledger.done(job, time.time())
+        self._unsettled.clear()
 
     @override
     def finish(self) -> None:
@@ -229,11 +239,13 @@ class JobDetails(SnapshotStream):
                     self._note_missing(answer)
                     continue
                 self._failures_in_a_row = 0
+                self._unsettled.append(answer.job)
                 yield self.columns.row(
                     answer.document, id=answer.job.id, publicId=answer.job.public_id
                 )
                 # The record is written, or nobody had come back for the next.
-                self._ledger.done(answer.job, time.time())
+                if not self.in_batches:
+                    self.settle()
         self._fan_out = None
         if self._status is not None:
             sys.exit(self._status)

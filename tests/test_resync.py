@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -192,7 +194,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(
     assert second.of("ACTIVATE_VERSION", "job_details")[0]["version"] == version
     rows = {r["id"] for run in (first, second) for r in run.records("job_details")}
     assert len(rows) == 250
-    assert "run" not in second.state["bookmarks"]["job_details"]["ledger"]
+    assert second.state["bookmarks"]["job_details"]["ledger"]["run"] is None
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -242,6 +244,48 @@ def test_a_run_interrupted_a_day_ago_is_begun_afresh(
 
     assert fetched(sandbox) == sorted(names(sandbox))
     assert activated(second) == ["jobs", "job_details"]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_an_interrupted_run_of_batches_claims_only_what_it_announced(
+    sandbox: Sandbox, config: Config, tmp_path: Path
+) -> None:
+    """A record is in a file, and the file announced, well after it was taken."""
+    batch = {
+        "encoding": {"format": "jsonl", "compression": "gzip"},
+        "storage": {"root": f"file://{tmp_path}"},
+        "batch_size": 100,
+    }
+    settings = config | {"batch_config": batch, "detail_refresh": "changed"}
+    sandbox.at_request(154, lambda: sandbox.fail_next("http_500", times=None))
+    first = stopped_by(settings, "5 details in a row failed")
+    sandbox.recover()
+
+    second = sync(settings, state=first.state)
+
+    rows = [
+        json.loads(line)["id"]
+        for output in (first, second)
+        for message in output.of("BATCH", "job_details")
+        for url in message["manifest"]
+        for line in gzip.decompress(Path(url.removeprefix("file://")).read_bytes()).splitlines()
+    ]
+    assert set(rows) == {posting.job["id"] for posting in sandbox.organisation.published()}
+
+
+def test_a_run_left_by_a_merge_of_states_is_not_gone_on_with(
+    sandbox: Sandbox, config: Config
+) -> None:
+    state = sync(config).state
+    fetched(sandbox)
+    bookmark = state["bookmarks"]["job_details"]
+    old = bookmark["version"] - 50
+    bookmark["ledger"]["run"] = [old, old, "all", True]
+
+    second = sync(config, state=state)
+
+    assert fetched(sandbox) == sorted(names(sandbox))
+    assert second.of("ACTIVATE_VERSION", "job_details")[0]["version"] > bookmark["version"] - 1
 
 
 def test_state_is_written_in_proportion_to_the_jobs(config: Config, sandbox: Sandbox) -> None:

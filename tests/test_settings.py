@@ -67,7 +67,10 @@ def errors(**config: Any) -> list[str]:
             {"detail_refresh": "chnaged"},
             'detail_refresh must be one of all, changed, not "chnaged"',
         ),
-        ({"detail_max_age_days": -1}, "detail_max_age_days must be a number, at least 0, not -1"),
+        (
+            {"detail_max_age_days": -1},
+            "detail_max_age_days must be a number from 0 to 36,500, not -1",
+        ),
         ({"emit_activate_version_messages": "ture"}, "must be true or false, not"),
         ({"user_agent": "a\r\nb"}, "user_agent has a line break or a character that no HTTP hea"),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
