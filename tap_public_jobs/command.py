@@ -38,7 +38,7 @@ class WholeMessageWriter(SingerWriter):
         """Write one message.
 
         Raises:
-            PublicJobsError: Nobody reads any more.
+            PublicJobsError: It cannot be written, for instance because nobody reads any more.
             SystemExit: `stop` was called meanwhile.
         """
         line = self.format_message(message) + "\n"

@@ -37,7 +37,7 @@ class ListingError(PublicJobsError):
 
 
 class PageError(ListingError):
-    """One page of the list cannot be read, be it the last or one beyond it."""
+    """A page cannot be read; whether that matters depends on whether the list goes so far."""
 
 
 class NotFoundError(Exception):

@@ -21,7 +21,6 @@ AHEAD = 256
 At 60 requests a minute this is four minutes of results, longer than all tries of one request take.
 """
 
-
 GRACE = 1.4
 """Seconds that a stopped fan-out waits for the calls under way, whose results are paid for."""
 
@@ -31,7 +30,7 @@ class FanOut(Generic[T, R]):
 
     An exception ends it: no further item is begun, what is done is still yielded in order, and
     then the exception that came first in time is raised. Calls still running then are left behind
-    in daemon threads, which do not keep the process alive.
+    in daemon threads, which do not keep the process alive. Stopped, it ends without an exception.
 
     Args:
         function: Called from several threads.

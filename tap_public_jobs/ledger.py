@@ -27,12 +27,16 @@ FINGERPRINT_BYTES = 6
 FINGERPRINT_LENGTH = FINGERPRINT_BYTES * 4 // 3
 
 DAY = 86_400
+"""Seconds."""
+
 LATEST = 100_000_000_000
 """Seconds since the epoch, beyond which a time is a mistake of units."""
+
 RESUMABLE = DAY
 """Seconds. A run interrupted longer ago is begun afresh: its first details are too old."""
 
 FEWEST_BETWEEN_STATES = 100
+"""Records."""
 
 
 class Entry(NamedTuple):

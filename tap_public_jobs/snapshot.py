@@ -33,8 +33,7 @@ class SnapshotStream(PublicJobsStream):
 
     The SDK writes ACTIVATE_VERSION before the records, and a target that obeys it deletes every
     row that a crashed run did not come to. Here it is written after the last record, and only if
-    the snapshot is complete. Overriding `_sync_records` and reading or writing `_stream_version`,
-    which are private to the SDK, is what that takes.
+    the snapshot is complete. That takes some names private to the SDK; CONTRIBUTING.md lists them.
     """
 
     schema = StreamSchema(SchemaDirectory(schemas))

@@ -23,7 +23,7 @@ from tap_public_jobs.errors import (
     RequestRefusedError,
 )
 from tap_public_jobs.fanout import FanOut
-from tap_public_jobs.ledger import REASONS, DamagedLedgerError, Ledger, between_states
+from tap_public_jobs.ledger import DAY, REASONS, DamagedLedgerError, Ledger, between_states
 from tap_public_jobs.listing import Listing, Page
 from tap_public_jobs.report import Progress
 from tap_public_jobs.snapshot import SnapshotStream
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 MAX_FAILURES_IN_A_ROW = 5
 FEWEST_GONE = 5
-DAY = 86_400
-"""Seconds."""
 
 
 class Jobs(SnapshotStream):

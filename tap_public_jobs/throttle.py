@@ -186,7 +186,7 @@ class Throttle:
         if not self._slots_free_at:
             return math.inf
         # A slot is free strictly after a whole period: at its very end it still counts.
-        return max(self._slots_free_at[0] - now, 0.0) + math.ulp(max(now, self._slots_free_at[0]))
+        return self._slots_free_at[0] - now + math.ulp(self._slots_free_at[0])
 
     def _end(self, sent: float) -> float:
         now = self._clock()
