@@ -31,6 +31,12 @@ MARGIN = 1.003
 MAX_REJECTIONS = 10
 """Rejections in a row of one request that end the run."""
 
+GIVEN_BACK = 0.9
+"""Of the fastest round trip: how much earlier than a period after an answer its slot is free."""
+
+ENOUGH_ANSWERS = 20
+"""Answers after which the fastest of them tells what the network takes at least."""
+
 LONGEST_RETRY_AFTER = 3600.0
 """Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error."""
 
@@ -47,8 +53,18 @@ class Throttle:
     receipt, and whatever the network's delays, no window at the server, fixed or sliding, counts
     more than `limit` of them.
 
+    That costs a round trip a period. But an answer takes some time to come back and the request
+    that reuses its slot takes some time to get there, and the two together hardly less than the
+    fastest round trip. So after a first period a slot is free that much earlier, less a reserve
+    (`_given_back`). What is guaranteed then:
+
+    - If the way there of any request and the way back of any other together take no less than
+      what is given back, still no window counts more than `limit`.
+    - Whatever the network does, no window that is shorter by what is given back counts more.
+
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
-    measuring refuse even that. Two lessons are enough for all of them:
+    measuring refuse even the strict form. Two lessons are enough for all of them, and after the
+    first nothing is given back:
 
     1. After a rejection all requests pause, then go out evenly, `MARGIN * period / (limit - 1)`
        apart: a server that estimates its window from the one before needs the one less.
@@ -84,7 +100,10 @@ class Throttle:
         self._closed = False
         self._in_flight = 0
         self._answered = 0
-        self._slots_free_at: deque[float] = deque()  # of the answered requests; ascending
+        self._seconds = 0.0  # that the answered requests took together
+        self._fastest = math.inf
+        self._strict_until = math.inf
+        self._received: deque[float] = deque()  # when answers came whose requests hold a slot
         self._not_before = -math.inf
         self._lessons = 0
         self._last_lesson_at = -math.inf
@@ -118,11 +137,10 @@ class Throttle:
             if self._closed:
                 raise ThrottleClosedError
             now = self._clock()
-            while self._slots_free_at and self._slots_free_at[0] < now:
-                self._slots_free_at.popleft()
             delay = self._delay(now)
             if delay == 0:
                 self.requests += 1
+                self._strict_until = min(self._strict_until, now + self._period)
                 self._in_flight += 1
                 self._not_before = now + self._interval
             return delay
@@ -138,8 +156,11 @@ class Throttle:
             Seconds that the request took.
         """
         with self._changed:
+            took = self._end(sent) - sent
             self._answered += 1
-            return self._end(sent) - sent
+            self._seconds += took
+            self._fastest = min(self._fastest, took)
+            return took
 
     def rejected(self, sent: float, retry_after: float | None = None) -> None:
         """Pause all requests because the server refused this one for the rate limit.
@@ -171,27 +192,45 @@ class Throttle:
         return MARGIN * self._period / max(self._limit - 1, 0.5) if self._lessons else 0.0
 
     @property
-    def _one_at_a_time(self) -> bool:
-        # A limit without any burst shows itself at the second request. Until then sending alone
-        # makes that cost one rejection, and not one for each worker.
-        return self._lessons > 1 or self._answered < 2  # noqa: PLR2004
+    def _most_in_flight(self) -> int:
+        # A limit without any burst shows itself at the second request. Until then it should cost
+        # a rejection or two, and not one for each worker.
+        if self._lessons > 1 or self._answered == 0:
+            return 1
+        return 2 if self._answered < 3 else self._limit  # noqa: PLR2004
+
+    @property
+    def _given_back(self) -> float:
+        if self._lessons or self._answered < ENOUGH_ANSWERS:
+            return 0.0
+        # The more the round trips differ, the further even the fastest may be from what the
+        # network takes at least.
+        reserve = (self._seconds / self._answered - self._fastest) / 2
+        return max(0.0, GIVEN_BACK * (self._fastest - reserve))
 
     def _delay(self, now: float) -> float:
-        if self._one_at_a_time and self._in_flight:
+        if self._in_flight >= self._most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now
-        if self._in_flight + len(self._slots_free_at) < self._limit:
+        while self._received and self._free_at(self._received[0]) < now:
+            self._received.popleft()
+        if self._in_flight + len(self._received) < self._limit:
             return 0.0
-        if not self._slots_free_at:
+        if not self._received:
             return math.inf
-        # A slot is free strictly after a whole period: at its very end it still counts.
-        return self._slots_free_at[0] - now + math.ulp(self._slots_free_at[0])
+        # A slot is free strictly after its time: at the very end of a period it still counts.
+        free_at = self._free_at(self._received[0])
+        return free_at - now + math.ulp(free_at)
+
+    def _free_at(self, received: float) -> float:
+        strictly = received + self._period
+        return min(strictly, max(strictly - self._given_back, self._strict_until))
 
     def _end(self, sent: float) -> float:
         now = self._clock()
         self._in_flight -= 1
-        self._slots_free_at.append(now + self._period)
+        self._received.append(now)
         if self._lessons > 1 and sent > self._last_lesson_at:
             self._not_before = max(self._not_before, now + self._interval)
         self._changed.notify_all()

@@ -81,8 +81,9 @@ class _Api:
                 dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True)),
                 {name.decode(): value.decode("latin-1") for name, value in scope["headers"]},
             )
-            delay = options.latency + sandbox.random.uniform(0, options.jitter)
-            before = sandbox.random.uniform(0, delay)
+            jitter = sandbox.random.uniform(0, options.jitter)
+            delay = options.latency + jitter
+            before = options.latency / 2 + sandbox.random.uniform(0, jitter)
             if delay and await client_left(receive, within=before):
                 return
             answer = self._answer(operation, request, scope)

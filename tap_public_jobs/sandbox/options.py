@@ -18,9 +18,10 @@ class Options:
         rejection_status: Status of an answer to a request beyond the limit (*Errors*).
         retry_after: The Retry-After header of such an answer (*Errors*): `seconds` or `date` for
             a true hint in that form, None for no header, any other text is sent as it is.
-        latency: Seconds that every answer takes. A random part of them passes before the request
-            is counted, the rest after it, as on a real network.
-        jitter: Up to so many seconds more, at random.
+        latency: Seconds that every answer takes: half of them pass before the request is counted,
+            half after it, as on a network whose two ways are alike.
+        jitter: Up to so many seconds more, at random, and a random part of them before the
+            request is counted.
         stall: Seconds before a stalled request is answered (see the fault `stall`).
         undocumented_fields: Whether details carry the five fields that the page describes but
             does not name (*Job detail*).
