@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from tap_public_jobs.errors import ListingError, PageError
+from tap_public_jobs.fanout import FanOut
 from tap_public_jobs.ledger import fingerprint
 
 if TYPE_CHECKING:
@@ -66,20 +69,23 @@ class Listing:
     """Reads the list, page by page and at most once, whoever asks for it.
 
     Pages are read in sweeps until one is consistent, or two see the same jobs, or `MAX_SWEEPS`
-    have been made. Each job is told once, as soon as it is first seen.
+    have been made. Each job is told once, as soon as it is first seen. The first page of a sweep
+    says how many there should be; these are fetched several at once.
 
     Args:
-        fetch_page: Answers the page of a number, counted from 1.
+        fetch_page: Answers the page of a number, counted from 1. Called from several threads.
+        workers: Pages fetched at once.
 
     Attributes:
         consistent: Whether the jobs seen are exactly the published ones. Known at the end.
         unusable: Where there were jobs that cannot be keyed, in words.
     """
 
-    def __init__(self, fetch_page: Callable[[int], Page]) -> None:
+    def __init__(self, fetch_page: Callable[[int], Page], *, workers: int = 1) -> None:
         self.consistent = False
         self.unusable: list[str] = []
         self._fetch_page = fetch_page
+        self._workers = workers
         self._seen: dict[str, Job] = {}
         self._walk = self._sweep_until_consistent()
 
@@ -133,10 +139,13 @@ class Listing:
 
     def _pages(self, sweep: _Sweep) -> Iterator[tuple[int, list[tuple[Json, Job | None]]]]:
         """Yield the number of each page, and its items with their keys."""
-        number, total, last, without_news = 0, None, None, 0
-        while True:
-            number += 1
-            page = self._page(number, sweep, total)
+        total, last, without_news = None, None, 0
+        for number, page in enumerate(self._answers(), start=1):
+            if isinstance(page, PageError):
+                # Beyond the last page an error is the end, as what is there is not documented.
+                if number == 1 or (total is not None and sweep.collected < total):
+                    raise page
+                return
             keys = [_key(item) for item in page.items]
             if any(keys) and keys == last:
                 if sweep.collected == total:
@@ -160,22 +169,30 @@ class Listing:
                 _raise_endless(number)
             last = keys
 
-    def _page(self, number: int, sweep: _Sweep, total: int | None) -> Page:
-        """Fetch a page; an error beyond the last is the end, as that is not documented.
+    def _answers(self) -> Iterator[Page | PageError]:
+        """Yield what comes of asking for each page, without end."""
+        first = self._answer(1)
+        yield first
+        expected = range(2, _pages_in(first) + 1)
+        yield from FanOut(self._answer, expected, workers=self._workers, ahead=self._workers)
+        yield from map(self._answer, count(expected.stop))
 
-        Raises:
-            PageError: It is not beyond the last.
-        """
+    def _answer(self, number: int) -> Page | PageError:
         try:
             return self._fetch_page(number)
-        except PageError:
-            if number == 1 or (total is not None and sweep.collected < total):
-                raise
-            return Page([], 0, None)
+        except PageError as error:
+            return error
 
     def _note_unusable(self, place: str) -> None:
         if place not in self.unusable:
             self.unusable.append(place)
+
+
+def _pages_in(first: Page | PageError) -> int:
+    """Tell how many pages there should be, by the first of them."""
+    if isinstance(first, PageError) or first.total is None or len(first.items) < first.size:
+        return 1
+    return max(1, math.ceil(first.total / first.size))
 
 
 def _key(item: Json) -> Job | None:

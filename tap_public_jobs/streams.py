@@ -50,7 +50,7 @@ class Jobs(SnapshotStream):
 
     def __init__(self, tap: Tap, connection: Connection) -> None:
         super().__init__(tap, connection)
-        self.listing = Listing(self.fetch_page)
+        self.listing = Listing(self.fetch_page, workers=self.config["max_concurrent_requests"])
 
     @property
     @override

@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -77,9 +78,15 @@ def catalog_of(config: dict[str, Json]) -> dict[str, Json]:
 
 
 def paths(requests: list[SeenRequest]) -> list[str]:
-    """What was asked, in order: paths below the API's own, with the page number of the list."""
-    return [
-        request.path.partition("/api/public/v1")[2]
-        + (f"?page={request.query['page']}" if request.query else "")
-        for request in requests
-    ]
+    """What was asked, in order: paths below the API's own, with the page number of the list.
+
+    Pages asked for one after the other are sorted: they are on their way together.
+    """
+    asked: list[str] = []
+    for is_list, group in groupby(requests, key=lambda request: bool(request.query)):
+        if is_list:
+            numbers = sorted(int(request.query["page"]) for request in group)
+            asked += [f"/jobs?page={number}" for number in numbers]
+        else:
+            asked += [request.path.partition("/api/public/v1")[2] for request in group]
+    return asked

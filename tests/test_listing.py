@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -247,3 +248,46 @@ def test_jobs_goes_on_where_the_summaries_were_left() -> None:
     assert server.asked == [1, 2, 3]
     assert [it.id for it in listing.jobs()] == ids(1, 2, 3, 4, 5)
     assert server.asked == [1, 2, 3]
+
+
+def test_pages_are_asked_for_at_once_as_far_as_the_first_one_says_that_there_are_any() -> None:
+    """Pages 2 to 4 wait for each other, and so would never end one after the other."""
+    server = Server([1, 2, 3, 4, 5, 6, 7])
+    together = threading.Barrier(3, timeout=10)
+
+    def fetch_page(number: int) -> Page:
+        if number > 1:
+            together.wait()
+        return server(number)
+
+    listing = Listing(fetch_page, workers=3)
+
+    assert [job["id"] for job in listing.summaries()] == ids(1, 2, 3, 4, 5, 6, 7)
+    assert sorted(server.asked) == [1, 2, 3, 4]
+    assert listing.consistent
+
+
+def test_a_page_that_fails_among_others_ends_the_listing_after_those_before_it() -> None:
+    server = Server([1, 2, 3, 4, 5, 6, 7])
+
+    def fetch_page(number: int) -> Page:
+        if number == 3:
+            msg = "page 3 is broken"
+            raise PageError(msg)
+        return server(number)
+
+    summaries = Listing(fetch_page, workers=4).summaries()
+
+    assert [next(summaries)["id"] for _ in range(4)] == ids(1, 2, 3, 4)
+    with pytest.raises(PageError, match="page 3 is broken"):
+        next(summaries)
+
+
+def test_a_total_that_is_too_large_costs_no_more_pages_than_there_are_workers() -> None:
+    server = Server([1, 2, 3, 4, 5], total=1_000_000)
+
+    listing = Listing(server, workers=4)
+
+    assert [job["id"] for job in listing.summaries()] == ids(1, 2, 3, 4, 5)
+    assert max(server.asked) <= 4 + 4
+    assert listing.consistent
