@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
@@ -192,7 +191,8 @@ def _pages_in(first: Page | PageError) -> int:
     """Tell how many pages there should be, by the first of them."""
     if isinstance(first, PageError) or first.total is None or len(first.items) < first.size:
         return 1
-    return max(1, math.ceil(first.total / first.size))
+    # After a full page comes one more, if only to be empty.
+    return first.total // first.size + 1
 
 
 def _key(item: Json) -> Job | None:
