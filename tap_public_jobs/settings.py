@@ -81,7 +81,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.IntegerType(minimum=1, maximum=64),
         default=8,
         title="Concurrent requests",
-        description="Detail requests in flight at once.",
+        description="Requests in flight at once.",
     ),
     th.Property(
         "request_timeout_seconds",

@@ -1,0 +1,1 @@
+"""What the README claims about speed and cost, measured again by one command."""

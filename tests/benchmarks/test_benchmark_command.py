@@ -1,0 +1,105 @@
+"""The command: what it does with claims and with the README."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import __main__ as command
+from benchmarks.claims import Claim
+from benchmarks.readme import BEGIN, END
+from benchmarks.section import Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+OLD = f"# Title\n{BEGIN}\nold\n{END}\nThe rest.\n"
+
+
+class Tap:
+    """A client that nothing measures."""
+
+    def __init__(self, name: str, problem: str | None = None) -> None:
+        self.name = name
+        self.install = lambda: problem
+        self.version = lambda: f"{name} 1.2.3"
+
+
+@pytest.fixture
+def readme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    file = tmp_path / "README.md"
+    file.write_text(OLD, encoding="utf-8")
+    monkeypatch.setattr(command, "README", file)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    peers = [Tap("peer", "needs a network"), Tap("other")]
+    monkeypatch.setattr(command, "CLIENTS", [Tap("tap"), *peers])
+
+
+def run(monkeypatch: pytest.MonkeyPatch, measured: float, *options: str) -> Result:
+    section = Section("Speed", ["Words."], [Claim("It takes at most {}", measured, at_most=0.7)])
+    monkeypatch.setattr(command, "SECTIONS", {"speed": lambda _: section})
+    return CliRunner().invoke(command.main, ["--only", "speed", *options])
+
+
+def test_it_prints_the_sections_and_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, 0.6)
+
+    assert result.exit_code == 0
+    assert "### Speed\n\nWords.\n\n- It takes at most 0.7 (0.6).\n" in result.stdout
+
+
+def test_it_tells_what_was_measured_and_what_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, 0.6)
+
+    assert "tap 1.2.3, other 1.2.3" in result.stdout
+    assert "Left out: peer (needs a network)." in result.stdout
+
+
+def test_a_claim_that_falls_short_makes_it_fail(
+    monkeypatch: pytest.MonkeyPatch, readme: Path
+) -> None:
+    result = run(monkeypatch, 0.8, "--full", "--write")
+
+    assert result.exit_code == 1
+    assert "**Falls short:** It takes at most 0.7 (0.8)." in result.stdout
+    assert "A figure falls short" in result.stderr
+    assert readme.read_text(encoding="utf-8") == OLD
+
+
+def test_what_it_prints_is_what_it_writes(monkeypatch: pytest.MonkeyPatch, readme: Path) -> None:
+    result = run(monkeypatch, 0.6, "--full", "--write")
+
+    assert result.exit_code == 0
+    assert readme.read_text(encoding="utf-8") == (
+        f"# Title\n{BEGIN}\n\n{result.stdout.strip()}\n\n{END}\nThe rest.\n"
+    )
+
+
+def test_only_a_whole_full_run_is_written(monkeypatch: pytest.MonkeyPatch, readme: Path) -> None:
+    assert run(monkeypatch, 0.6, "--write").exit_code == 2
+    assert readme.read_text(encoding="utf-8") == OLD
+
+
+def test_without_markers_it_does_not_begin(monkeypatch: pytest.MonkeyPatch, readme: Path) -> None:
+    readme.write_text("# Title\n", encoding="utf-8")
+
+    result = run(monkeypatch, 0.6, "--full", "--write")
+
+    assert result.exit_code == 1
+    assert f"README.md: There must be one line {BEGIN}" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_section_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, 0.6, "--only", "sped")
+
+    assert result.exit_code == 2
+    assert "no section 'sped', use: speed" in result.stderr
