@@ -13,7 +13,7 @@ from tap_public_jobs.sandbox.options import Options
 if TYPE_CHECKING:
     from benchmarks.bench import Bench
 
-QUICK = (1_000, 10_000)
+QUICK = (1_000, 5_000)
 FULL = (1_000, 3_000, 10_000, 30_000)
 MEGABYTE = 1_000_000
 MOST_STATE = 2_500

@@ -63,9 +63,8 @@ NEAR = Case()
 FAR = Case(latency=2.0, workers=32, jitter=0.0)
 
 BOTH = (
+    FAR._replace(jitter=1.0),
     FAR,
-    FAR._replace(workers=20),
-    *(FAR._replace(jitter=jitter) for jitter in (0.3, 1.0)),
     *(NEAR._replace(algorithm=algorithm) for algorithm in PREDICTABLE),
     NEAR._replace(latency=0.5),
 )
@@ -81,6 +80,8 @@ FULL = (
     REAL._replace(jobs=90),
     *(NEAR._replace(algorithm=algorithm) for algorithm in STRICTER),
     *(FAR._replace(algorithm=algorithm) for algorithm in PREDICTABLE[1:]),
+    FAR._replace(jitter=0.3),
+    FAR._replace(workers=20),
     *BOTH,
 )
 """The longest first, so that none of them is waited for alone."""

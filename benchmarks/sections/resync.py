@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from benchmarks.clients import Client
 
 JOBS = (100, 1_000)
-"""In the quick form, and in the full."""
+PERCENT_CHANGED = ((0, 10), (0, 1, 10))
+"""Each in the quick form, and in the full."""
 
-PERCENT_CHANGED = (0, 1, 10)
 PAGE_SIZE = 100
 AT_ONCE = 2
 """Requests are counted, not seconds."""
@@ -50,9 +50,10 @@ def measure(bench: Bench) -> Section:
         _ours(bench, "all"),
         *(Syncing(it.name, it) for it in bench.clients_without_limit[1:]),
     ]
-    tasks = [functools.partial(_sync, bench, it, jobs) for it in syncing]
+    percents = PERCENT_CHANGED[bench.full]
+    tasks = [functools.partial(_sync, bench, it, jobs, percents) for it in syncing]
     requests = side_by_side(tasks, at_once=AT_ONCE)
-    columns = ("first run", *(f"{percent}% changed" for percent in PERCENT_CHANGED))
+    columns = ("first run", *(f"{percent}% changed" for percent in percents))
     table = Table(("client", *columns))
     for it, counts in zip(syncing, requests, strict=True):
         table.add(it.name, *(f"{count:,}" for count in counts))
@@ -67,7 +68,7 @@ def measure(bench: Bench) -> Section:
                 count,
                 at_most=pages + 1 + jobs * percent // 100,
             )
-            for percent, count in zip(PERCENT_CHANGED, requests[0][1:], strict=True)
+            for percent, count in zip(percents, requests[0][1:], strict=True)
         ],
     )
 
@@ -81,12 +82,12 @@ def _ours(bench: Bench, mode: str) -> Syncing:
     )
 
 
-def _sync(bench: Bench, it: Syncing, jobs: int) -> list[int]:
+def _sync(bench: Bench, it: Syncing, jobs: int, percents: tuple[int, ...]) -> list[int]:
     """Return the requests of the first run, and of each after a share of the jobs has changed."""
     with World(jobs, Options(limited=False)) as world:
         order = bench.order(world, settings=it.settings)
         counts = [bench.attempt(it.client, world, order).log.requests]
-        for percent in PERCENT_CHANGED:
+        for percent in percents:
             changed = world.edit(jobs * percent // 100)
             details = changed if it.partial else None
             trial = bench.attempt(it.client, world, order, details=details)
