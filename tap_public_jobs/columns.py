@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
+from tap_public_jobs.naming import column_of, field_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from tap_public_jobs.naming import Naming
 
 Json = Any
 
 OTHERS = "additionalFields"
 """The column for all that has no column of its own."""
+
+PUBLISHED = "isPublished"
+"""The column for whether the job is published; the API does not send it."""
 
 # As `connection.json_object` reads them.
 _TYPES: dict[str, set[type]] = {
@@ -46,23 +53,35 @@ class Columns:
         properties: The `properties` of the stream's effective JSON schema.
         on_misfit: Called with the name of a field the first time that a value of it does not fit
             its declared type.
+        naming: How the columns are named after the API's fields. One that has a field's own name
+            is for that field under any naming.
     """
 
     def __init__(
-        self, properties: Mapping[str, dict[str, Json]], on_misfit: Callable[[str], None]
+        self,
+        properties: Mapping[str, dict[str, Json]],
+        on_misfit: Callable[[str], None],
+        naming: Naming = "source",
     ) -> None:
-        self._fits = {name: _test(schema) for name, schema in properties.items() if name != OTHERS}
+        self._others = column_of(OTHERS, naming)
+        self._fits = {
+            column: _test(schema)
+            for column, schema in properties.items()
+            if column not in {OTHERS, self._others}
+        }
+        self._column = {column: column for column in self._fits}
+        self._column |= {field_of(column, naming): column for column in self._fits}
         # A user's own column may be declared without null; it is left out where it has no value.
         self._never_null = [name for name, fits in self._fits.items() if not fits(None)]
         self._on_misfit = on_misfit
         self._misfits: set[str] = set()
 
-    def row(self, document: Mapping[str, Json], **key: str) -> dict[str, Json]:
+    def row(self, document: Mapping[str, Json], **known: Json) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
 
         Args:
             document: The object, numbers as `int` or `Decimal`.
-            key: Columns whose value is known from elsewhere, should the object not have it.
+            known: Fields whose value is known from elsewhere, should the object not have it.
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
@@ -70,18 +89,19 @@ class Columns:
         """
         row: dict[str, Json] = dict.fromkeys(self._fits)
         others: dict[str, Json] = {}
-        for name, value in document.items():
-            fits = self._fits.get(name)
-            if fits is None:
-                others[name] = value
-            elif fits(value):
-                row[name] = value
+        for field, value in document.items():
+            column = self._column.get(field)
+            if column is None or row[column] is not None:  # two fields may be named like a column
+                others[field] = value
+            elif self._fits[column](value):
+                row[column] = value
             elif value is not None:
-                others[name] = value
-                self._note_misfit(name)
-        row[OTHERS] = others or None
-        for name, value in key.items():
-            row[name] = row.get(name) or value
+                others[field] = value
+                self._note_misfit(field)
+        row[self._others] = others or None
+        for field, value in known.items():
+            if (column := self._column.get(field)) is not None:
+                row[column] = row[column] or value
         for name in self._never_null:
             if row[name] is None:
                 del row[name]

@@ -73,11 +73,18 @@ class Ledger:
     Args:
         entries: By the job's id, in the order of the list.
         run: The run that is not finished, if there is one.
+        unpublished: Ids of jobs that are no longer published, and whose rows do not tell yet.
     """
 
-    def __init__(self, entries: dict[str, Entry] | None = None, run: Run | None = None) -> None:
+    def __init__(
+        self,
+        entries: dict[str, Entry] | None = None,
+        run: Run | None = None,
+        unpublished: Iterable[str] = (),
+    ) -> None:
         self.entries = entries or {}
         self.run = run
+        self.unpublished = list(unpublished)
 
     @classmethod
     def read(cls, state: Json) -> Self:
@@ -103,17 +110,20 @@ class Ledger:
             msg = f"format {state['format']!r} is not known"
             raise ValueError(msg)
         ids, prints, times = state["ids"], state["fingerprints"], state["fetchedAt"]
-        if not (isinstance(ids, list) and isinstance(prints, str) and isinstance(times, list)):
+        unpublished = state.get("unpublished", [])
+        lists = [ids, times, unpublished]
+        if not isinstance(prints, str) or not all(isinstance(it, list) for it in lists):
             msg = "its columns are not lists and text"
             raise TypeError(msg)
-        if not all(isinstance(key, str) for key in ids) or not all(map(_is_time, times)):
+        names = [*ids, *unpublished]
+        if not all(isinstance(key, str) for key in names) or not all(map(_is_time, times)):
             msg = "its ids are not text, or its times no times"
             raise TypeError(msg)
         length = FINGERPRINT_LENGTH
         fingerprints = [prints[at : at + length] for at in range(0, len(prints), length)]
         rows = zip(ids, fingerprints, times, strict=True)
         entries = {key: Entry(fingerprint, at) for key, fingerprint, at in rows}
-        return cls(entries, _read_run(state.get("run")))
+        return cls(entries, _read_run(state.get("run")), unpublished)
 
     def write(self) -> dict[str, Json]:
         """Return the state as JSON, in columns, which take half the space of one object a job."""
@@ -124,6 +134,7 @@ class Ledger:
             "fetchedAt": [entry.fetched_at for entry in self.entries.values()],
             # Null and not absent, should somebody merge this with an earlier state.
             "run": list(self.run) if self.run else None,
+            "unpublished": self.unpublished,
         }
 
     def plan(  # noqa: PLR0913  # each is a fact that decides
@@ -165,6 +176,10 @@ class Ledger:
             latest = max((entry.fetched_at for entry in known.values()), default=0)
             run = Run(new_version(), max(int(now), latest + 1), refresh)
         self.run = run
+        if all_listed:
+            self.unpublished += [key for key in known if known[key] != PENDING]
+        left = dict.fromkeys(key for key in self.unpublished if key not in by_id)
+        self.unpublished = list(left)
         self.entries = {} if all_listed else known
         self.entries |= {key: known.get(key, PENDING) for key in by_id}
         plan: dict[Job, Reason] = {}
@@ -191,6 +206,8 @@ class Ledger:
     def gone(self, job: Job) -> None:
         """Note that a job turned out to be unpublished."""
         entry = self.entries.pop(job.id, PENDING)
+        if entry != PENDING:
+            self.unpublished.append(job.id)
         if self.run and entry.fetched_at >= self.run.started_at:
             self.run = self.run._replace(exact=False)
 

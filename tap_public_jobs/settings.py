@@ -107,6 +107,14 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "0 fetches all.",
     ),
     th.Property(
+        "column_naming",
+        th.StringType(allowed_values=["source", "snake_case"]),
+        default="source",
+        title="Column naming",
+        description="What columns are called: as the API calls its fields (jobTitle), or as SQL "
+        "prefers (job_title). What is nested in a column keeps the names of the API.",
+    ),
+    th.Property(
         "emit_activate_version_messages",
         th.BooleanType,
         default=True,

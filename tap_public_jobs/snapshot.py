@@ -17,15 +17,26 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.client import PublicJobsStream
-from tap_public_jobs.columns import Columns
+from tap_public_jobs.columns import PUBLISHED, Columns
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.naming import column_of, named
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
 
+    from singer_sdk import Stream
     from singer_sdk.helpers._batch import BaseBatchFileEncoding, BatchConfig
     from singer_sdk.helpers.types import Context
     from singer_sdk.singerlib.messages import RecordMessage
+
+
+class _NamedSchema(StreamSchema[str]):
+    """A schema whose columns are named as the setting `column_naming` says."""
+
+    @override
+    def get_stream_schema(self, stream: Stream, stream_class: type[Stream]) -> dict[str, Any]:
+        schema = super().get_stream_schema(stream, stream_class)
+        return named(schema, stream.config["column_naming"])
 
 
 class SnapshotStream(PublicJobsStream):
@@ -36,7 +47,7 @@ class SnapshotStream(PublicJobsStream):
     the snapshot is complete. That takes some names private to the SDK; CONTRIBUTING.md lists them.
     """
 
-    schema = StreamSchema(SchemaDirectory(schemas))
+    schema = _NamedSchema(SchemaDirectory(schemas))
     primary_keys = ("id",)
 
     # `Columns` has already seen to the types. The SDK would turn "no" into true for a boolean, and
@@ -58,10 +69,19 @@ class SnapshotStream(PublicJobsStream):
     def problems(self) -> list[str]:
         """What was left out and why, in words; a run with problems ends with exit status 1."""
 
+    @property
+    @abstractmethod
+    def unpublished(self) -> list[str]:
+        """Ids of the jobs that are no longer published, and whose rows do not tell yet."""
+
     @cached_property
     def columns(self) -> Columns:
         """The columns that the effective schema declares."""
-        return Columns(self.effective_schema["properties"], self._warn_of_misfit)
+        return Columns(
+            self.effective_schema["properties"],
+            self._warn_of_misfit,
+            self.config["column_naming"],
+        )
 
     @override
     def _sync_records(
@@ -76,8 +96,11 @@ class SnapshotStream(PublicJobsStream):
         for record in super()._sync_records(context, write_messages=write_messages):
             self.report.records[self.name] += 1
             yield record
-        if versioned and self.complete and not self.is_test:
+        activates = versioned and self.complete and not self.is_test
+        if activates:
             self._write_activate_version_message(version)
+        if write_messages and self.mark_unpublished() and activates:
+            self._write_activate_version_message(version)  # for the rows just marked
         self.finish()
 
     @override
@@ -127,6 +150,51 @@ class SnapshotStream(PublicJobsStream):
         for manifest in batcher.get_batches(records):
             yield batch_config.encoding, manifest
             self.settle()
+        self.mark_unpublished()
+
+    def mark_unpublished(self) -> bool:
+        """Set `isPublished` to false in the rows of jobs that are no longer published.
+
+        Most targets update the columns of the latest SCHEMA message, so that one with the key and
+        the flag alone leaves what else a row holds as it is. The records are of the version before
+        this one, and a target that obeys ACTIVATE_VERSION removes their rows at the next.
+
+        Returns:
+            Whether there was any.
+        """
+        if self.is_test or not (job_ids := self.unpublished):
+            return False
+        flag = column_of(PUBLISHED, self.config["column_naming"])
+        rows = [self.columns.row({}, id=job_id) | {flag: False} for job_id in job_ids]
+        for schema in self._generate_schema_messages():
+            properties = schema.schema["properties"]
+            if flag in properties:
+                names = [*(schema.key_properties or ()), flag]
+                schema.schema = {
+                    **schema.schema,
+                    "properties": {name: properties[name] for name in names},
+                }
+                self._tap.write_message(schema)
+                for record in self._marks(rows, schema.stream):
+                    record.record = {name: record.record[name] for name in names}
+                    record.version = record.version and record.version - 1
+                    self._tap.write_message(record)
+        self.marked()
+        return True
+
+    def _marks(self, rows: list[dict[str, Any]], stream: str) -> Iterator[RecordMessage]:
+        try:
+            for row in rows:
+                for record in self._generate_record_messages(dict(row)):
+                    if record.stream == stream:
+                        yield record
+        except PublicJobsError as error:
+            self.log(
+                "Rows of jobs that are no longer published are not marked: of these jobs only "
+                "the key is known, and %s",
+                error,
+                level=logging.WARNING,
+            )
 
     @property
     def is_test(self) -> bool:
@@ -142,6 +210,9 @@ class SnapshotStream(PublicJobsStream):
 
     def settle(self) -> None:
         """Note that all records yielded so far are written."""
+
+    def marked(self) -> None:
+        """Note that the rows of the jobs in `unpublished` tell so."""
 
     def finish(self) -> None:
         """End a sync that came to its end, complete or not."""

@@ -67,7 +67,31 @@ class Jobs(SnapshotStream):
 
     @override
     def get_records(self, context: Context | None) -> Iterator[dict[str, Any]]:
-        return map(self.columns.row, self.listing.summaries())
+        for summary in self.listing.summaries():
+            yield self.columns.row(summary, isPublished=True)
+
+    @property
+    @override
+    def unpublished(self) -> list[str]:
+        if not self.listing.consistent:
+            return []
+        listed = {job.id for job in self.listing.jobs()}
+        return [job_id for job_id in self._known() if job_id not in listed]
+
+    @override
+    def finish(self) -> None:
+        if self.is_test:
+            return
+        known = [] if self.listing.consistent else self._known()
+        listed = [job.id for job in self.listing.jobs()]
+        self.stream_state["published"] = list(dict.fromkeys([*known, *listed]))
+
+    def _known(self) -> list[str]:
+        """Return the ids of the jobs that the table says are published, by earlier runs."""
+        known = self.stream_state.get("published")
+        if not isinstance(known, list):
+            return []
+        return [job_id for job_id in known if isinstance(job_id, str)]
 
     def fetch_page(self, number: int) -> Page:
         """Fetch one page of the list.
@@ -165,6 +189,15 @@ class JobDetails(SnapshotStream):
             )
         return problems
 
+    @property
+    @override
+    def unpublished(self) -> list[str]:
+        return self._ledger.unpublished
+
+    @override
+    def marked(self) -> None:
+        self._ledger.unpublished.clear()
+
     @override
     def begin(self) -> int:
         try:
@@ -239,7 +272,10 @@ class JobDetails(SnapshotStream):
                 self._failures_in_a_row = 0
                 self._unsettled.append(answer.job)
                 yield self.columns.row(
-                    answer.document, id=answer.job.id, publicId=answer.job.public_id
+                    answer.document,
+                    id=answer.job.id,
+                    publicId=answer.job.public_id,
+                    isPublished=True,
                 )
                 # The record is written, or nobody had come back for the next.
                 if not self.in_batches:

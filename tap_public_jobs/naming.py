@@ -1,0 +1,34 @@
+"""What columns are called: as the API's fields, or in the way that SQL likes better."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Naming = Literal["source", "snake_case"]
+
+
+def column_of(field: str, naming: Naming) -> str:
+    """Name the column of a field: `jobTitle`, or `job_title` under `snake_case`.
+
+    No two fields in camel case get the same column, and `field_of` tells the field again.
+    """
+    if naming == "source":
+        return field
+    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", field)
+
+
+def field_of(column: str, naming: Naming) -> str:
+    """Name the field in camel case that a column is for: the inverse of `column_of`."""
+    if naming == "source":
+        return column
+    return re.sub("_([a-z])", lambda letter: letter[1].upper(), column)
+
+
+def named(schema: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+    """Rename the columns of a JSON schema; what is nested in them keeps the API's names."""
+    properties = {column_of(field, naming): sub for field, sub in schema["properties"].items()}
+    return {**schema, "properties": properties}
