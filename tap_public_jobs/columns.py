@@ -55,6 +55,9 @@ class Columns:
             its declared type.
         naming: How the columns are named after the API's fields. One that has a field's own name
             is for that field under any naming.
+
+    Attributes:
+        flag: The column for whether the job is published, if there is one.
     """
 
     def __init__(
@@ -63,7 +66,8 @@ class Columns:
         on_misfit: Callable[[str], None],
         naming: Naming = "source",
     ) -> None:
-        self._others = column_of(OTHERS, naming)
+        others = column_of(OTHERS, naming)
+        self._others = OTHERS if OTHERS in properties and others not in properties else others
         self._fits = {
             column: _test(schema)
             for column, schema in properties.items()
@@ -71,6 +75,7 @@ class Columns:
         }
         self._column = {column: column for column in self._fits}
         self._column |= {field_of(column, naming): column for column in self._fits}
+        self.flag = self._column.get(PUBLISHED)
         # A user's own column may be declared without null; it is left out where it has no value.
         self._never_null = [name for name, fits in self._fits.items() if not fits(None)]
         self._on_misfit = on_misfit
@@ -91,7 +96,8 @@ class Columns:
         others: dict[str, Json] = {}
         for field, value in document.items():
             column = self._column.get(field)
-            if column is None or row[column] is not None:  # two fields may be named like a column
+            # Two fields may be named like a column, and one like that which is not the API's.
+            if column is None or column == self.flag or row[column] is not None:
                 others[field] = value
             elif self._fits[column](value):
                 row[column] = value

@@ -17,9 +17,9 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.client import PublicJobsStream
-from tap_public_jobs.columns import PUBLISHED, Columns
+from tap_public_jobs.columns import Columns
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.naming import column_of, named
+from tap_public_jobs.naming import named
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -164,11 +164,11 @@ class SnapshotStream(PublicJobsStream):
         """
         if self.is_test or not (job_ids := self.unpublished):
             return False
-        flag = column_of(PUBLISHED, self.config["column_naming"])
-        rows = [self.columns.row({}, id=job_id) | {flag: False} for job_id in job_ids]
+        flag = self.columns.flag
+        rows = [self.columns.row({}, id=job_id, isPublished=False) for job_id in job_ids]
         for schema in self._generate_schema_messages():
             properties = schema.schema["properties"]
-            if flag in properties:
+            if flag and flag in properties:
                 names = [*(schema.key_properties or ()), flag]
                 schema.schema = {
                     **schema.schema,

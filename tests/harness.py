@@ -34,7 +34,9 @@ class Output:
         ]
 
     def records(self, stream: str) -> list[dict[str, Json]]:
-        return [message["record"] for message in self.of("RECORD", stream)]
+        """The rows of published jobs."""
+        records = [message["record"] for message in self.of("RECORD", stream)]
+        return [record for record in records if record.get("isPublished", True)]
 
     @property
     def order(self) -> list[str]:

@@ -164,3 +164,12 @@ def test_a_key_known_from_elsewhere_stands_in_for_one_that_is_missing() -> None:
     assert columns.row({"id": ""}, id="a") == {"id": "a", "additionalFields": None}
     assert columns.row({"id": 7}, id="a") == {"id": "a", "additionalFields": {"id": 7}}
     assert columns.row({"id": "b"}, id="a") == {"id": "b", "additionalFields": None}
+
+
+def test_the_flag_of_published_jobs_is_not_taken_from_the_api() -> None:
+    columns = Columns({"isPublished": {"type": ["boolean", "null"]}}, lambda _: None)
+
+    assert columns.row({"isPublished": False}, isPublished=True) == {
+        "isPublished": True,
+        "additionalFields": {"isPublished": False},
+    }

@@ -26,9 +26,14 @@ REFRESHES = st.sampled_from(["all", "changed"])
 
 
 class Target:
-    """Tables by primary key that honour upserts and ACTIVATE_VERSION, and the state."""
+    """Tables by primary key that honour upserts, and the state.
 
-    def __init__(self) -> None:
+    Args:
+        activates: Whether it removes rows as ACTIVATE_VERSION says.
+    """
+
+    def __init__(self, *, activates: bool) -> None:
+        self.activates = activates
         self.tables: dict[str, dict[str, tuple[int, dict[str, Any]]]] = {}
         self.state: dict[str, Any] = {}
 
@@ -37,15 +42,22 @@ class Target:
         for message in output.messages[:upto]:
             table = self.tables.setdefault(message.get("stream", ""), {})
             if message["type"] == "RECORD":
-                table[message["record"]["id"]] = (message["version"], message["record"])
-            elif message["type"] == "ACTIVATE_VERSION":
+                _, row = table.get(message["record"]["id"], (0, {}))
+                table[message["record"]["id"]] = (message["version"], row | message["record"])
+            elif message["type"] == "ACTIVATE_VERSION" and self.activates:
                 for key in [key for key, row in table.items() if row[0] < message["version"]]:
                     del table[key]
             elif message["type"] == "STATE":
                 self.state = message["value"]
 
     def titles(self, stream: str) -> dict[str, str]:
+        """Titles of the jobs of which a row is there."""
         return {key: row["jobTitle"] for key, (_, row) in self.tables.get(stream, {}).items()}
+
+    def published(self, stream: str) -> dict[str, str]:
+        """Titles of the jobs whose rows say that they are published."""
+        rows = [row for _, row in self.tables.get(stream, {}).values()]
+        return {row["id"]: row["jobTitle"] for row in rows if row["isPublished"]}
 
 
 class Histories(RuleBasedStateMachine):
@@ -56,7 +68,8 @@ class Histories(RuleBasedStateMachine):
         self.sandbox = Sandbox(Options(limited=False))
         self.serving = serving(self.sandbox)
         self.base_url = self.serving.__enter__()
-        self.target = Target()
+        self.target = Target(activates=True)
+        self.keeping = Target(activates=False)
         self.known: dict[str, set[str]] = {"jobs": set(), "job_details": set()}
         self.edits = 0
         self.now = 1_800_000_000.0
@@ -68,6 +81,7 @@ class Histories(RuleBasedStateMachine):
             assert self.run("all")
             assert self.target.titles("jobs") == self.truth()
             assert self.target.titles("job_details") == self.truth()
+            self.check_flags()
         finally:
             self.serving.__exit__(None, None, None)
 
@@ -102,6 +116,7 @@ class Histories(RuleBasedStateMachine):
             except PublicJobsError:
                 complete = False
         self.target.load(output, upto)
+        self.keeping.load(output, upto)
         return complete and upto is None
 
     @rule(number=st.integers(0, len(JOBS) - 1))
@@ -127,6 +142,15 @@ class Histories(RuleBasedStateMachine):
         assert self.target.titles("jobs") == self.truth()
         details = self.target.titles("job_details")
         assert {key: details.get(key) for key in self.truth()} == self.truth()
+        self.check_flags()
+
+    def check_flags(self) -> None:
+        """Every row tells whether its job is published, and what it was keeps its content."""
+        for target in (self.target, self.keeping):
+            assert target.published("jobs") == self.truth()
+            assert target.published("job_details") == self.truth()
+        for stream in ("jobs", "job_details"):
+            assert self.keeping.titles(stream).keys() >= self.known[stream]
 
     @rule(refresh=REFRESHES, upto=st.integers(0, 40))
     def crash(self, refresh: str, upto: int) -> None:

@@ -154,11 +154,11 @@ def test_an_organisation_that_unpublishes_all_keeps_its_details_under_changed(
     for public_id in names(sandbox):
         sandbox.unpublish(public_id)
 
-    assert activated(sync(changed, state=state)) == ["jobs"]
-    assert activated(sync(changed | {"detail_refresh": "all"}, state=state)) == [
+    assert set(activated(sync(changed, state=state))) == {"jobs"}
+    assert set(activated(sync(changed | {"detail_refresh": "all"}, state=state))) == {
         "jobs",
         "job_details",
-    ]
+    }
 
 
 def test_unpublished_jobs_leave_the_state(sandbox: Sandbox, changed: Config) -> None:
@@ -298,9 +298,9 @@ def test_state_is_written_in_proportion_to_the_jobs(config: Config, sandbox: San
     kinds = [m["type"] for m in output.messages if m.get("stream") != "jobs"]
     runs = "".join("S" if kind == "STATE" else "r" for kind in kinds).split("S")
     assert max(len(run) for run in runs) <= 150 + 1
-    assert len(output.of("STATE")) <= 23
+    assert len(output.of("STATE")) <= 24
     size = len(json.dumps(output.state, separators=(",", ":")))
-    assert size / 3000 < 70
+    assert size / 3000 < 110
 
 
 def test_listed_jobs_that_stay_404_do_not_end_a_run_of_changed(

@@ -125,6 +125,7 @@ def test_defaults_are_those_of_the_schema() -> None:
         "request_timeout_seconds": 30,
         "detail_refresh": "all",
         "detail_max_age_days": 7,
+        "column_naming": "source",
         "emit_activate_version_messages": True,
     }
 

@@ -121,7 +121,7 @@ class TestMeltano:
         assert in_meltano()[name]["description"]
 
     def test_leaves_values_to_the_tap_and_the_environment(self) -> None:
-        assert "config" not in extractor()
+        assert extractor()["config"] == {"column_naming": "snake_case"}  # a default for warehouses
         assert not [name for name, setting in in_meltano().items() if "value" in setting]
 
 

@@ -57,7 +57,7 @@ def detail(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a job's detail."""
     others = {name: job[name] for name in job if name in UNDOCUMENTED}
     columns = {name: job[name] for name in job if name not in UNDOCUMENTED}
-    return columns | {"additionalFields": others or None}
+    return columns | {"isPublished": True, "additionalFields": others or None}
 
 
 def keys(records: Iterable[dict[str, Any]]) -> list[str]:
@@ -70,7 +70,8 @@ def test_every_job_arrives_whole_and_in_the_order_of_the_list(
     output = sync(config)
 
     jobs = published(sandbox)
-    assert output.records("jobs") == [summary(job) | {"additionalFields": None} for job in jobs]
+    constant = {"isPublished": True, "additionalFields": None}
+    assert output.records("jobs") == [summary(job) | constant for job in jobs]
     assert output.records("job_details") == [detail(job) for job in jobs]
     assert len(jobs) == 250
 
@@ -103,6 +104,7 @@ def test_messages_come_in_an_order_that_no_crash_makes_wrong(config: Config) -> 
         "RECORD jobs",
         "STATE",
         "ACTIVATE_VERSION jobs",
+        "STATE",  # which knows what is published
         "SCHEMA job_details",
         *["RECORD job_details", "STATE"] * 3,  # after 100, 200 and all 250
         "ACTIVATE_VERSION job_details",
