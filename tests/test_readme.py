@@ -84,13 +84,12 @@ def test_the_queries_run() -> None:
     database = duckdb.connect()
     database.execute("create schema public_jobs")
     columns = {
-        "jobs": "id, department, location, currency, senioritylevel, publicid",
-        "job_details": "id, jobtitle, location, joburl, publicid, additionalfields",
+        "jobs": "id text, department text, location text",
+        "job_details": "id text, public_id text, job_title text, location text, job_url text, "
+        "years_experience double, additional_fields text",
     }
-    numbers = {"jobs": "minsalary, maxsalary", "job_details": "yearsexperience"}
     for table, names in columns.items():
-        parts = [f"{name} text" for name in names.split(", ")]
-        parts += [f"{name} double" for name in numbers[table].split(", ")]
+        parts = [*names.split(", "), "is_published boolean"]
         database.execute(f"create table public_jobs.{table} ({', '.join(parts)})")
 
     for query in ";\n\n".join(blocks("sql")).split(";\n\n"):
