@@ -1,78 +1,56 @@
 -- Which jobs are new, changed or gone since yesterday?
---
--- Needs snapshot_jobs.sql to have run on an earlier day, and compares with the last of these: with
--- yesterday if it runs every day (since tells). Says nothing before there is one.
--- A changed job has one row for each field that changed. What only the details have, such as the
--- overview, is not compared. Where a day begins is up to the time zone of your session.
+-- Compares with the last snapshot of an earlier day, see snapshot_jobs.sql; without one, every job
+-- is new. Of a changed job, fields names what differs. What only details have is not compared.
 with since as (
-    select max(taken_on) as taken_on
+    select max(day) as day
     from public_jobs.job_snapshots
-    where taken_on < current_date
+    where day < current_date
 ),
 
-past as (
+before as (
     select snapshots.*
     from public_jobs.job_snapshots as snapshots
-    inner join since on since.taken_on = snapshots.taken_on
-    where snapshots.id is not null
+    inner join since on since.day = snapshots.day
 ),
 
-present as (
+today as (
     select *
     from public_jobs.jobs
     where is_published
 ),
 
-changes as (
-    select 'new' as change, id, cast(null as text) as field, cast(null as text) as before, cast(null as text) as after
-    from present
-    where id not in (select id from past)
-
-    union all
-
-    select 'gone', id, null, null, null
-    from past
-    where id not in (select id from present)
-
-    union all
-
-    select 'changed', past.id, fields.field, fields.before, fields.after
-    from past
-    inner join present on present.id = past.id
-    cross join lateral (
-        values
-        ('public_id', past.public_id, present.public_id),
-        ('job_title', past.job_title, present.job_title),
-        ('location', past.location, present.location),
-        ('department', past.department, present.department),
-        ('type', past.type, present.type),
-        ('seniority_level', past.seniority_level, present.seniority_level),
-        (
-            'min_salary',
-            cast(cast(past.min_salary as decimal(38, 2)) as text),
-            cast(cast(present.min_salary as decimal(38, 2)) as text)
-        ),
-        (
-            'max_salary',
-            cast(cast(past.max_salary as decimal(38, 2)) as text),
-            cast(cast(present.max_salary as decimal(38, 2)) as text)
-        ),
-        ('currency', past.currency, present.currency)
-    ) as fields(field, before, after)
-    where fields.before is distinct from fields.after
+compared as (
+    select
+        coalesce(today.job_title, before.job_title) as job_title,
+        coalesce(today.public_id, before.public_id) as public_id,
+        before.id is null as is_new,
+        today.id is null as is_gone,
+        concat_ws(
+            ', ',
+            case when before.public_id is distinct from today.public_id then 'public_id' end,
+            case when before.job_title is distinct from today.job_title then 'job_title' end,
+            case when before.location is distinct from today.location then 'location' end,
+            case when before.department is distinct from today.department then 'department' end,
+            case when before.type is distinct from today.type then 'type' end,
+            case
+                when before.seniority_level is distinct from today.seniority_level
+                    then 'seniority_level'
+            end,
+            case when before.min_salary is distinct from today.min_salary then 'min_salary' end,
+            case when before.max_salary is distinct from today.max_salary then 'max_salary' end,
+            case when before.currency is distinct from today.currency then 'currency' end
+        ) as fields
+    from before
+    full join today on today.id = before.id
 )
 
 select
-    since.taken_on as since,
-    changes.change,
-    coalesce(present.job_title, past.job_title) as job_title,
-    coalesce(present.location, past.location) as location,
-    changes.field,
-    changes.before,
-    changes.after,
-    coalesce(present.public_id, past.public_id) as public_id
-from changes
-inner join since on since.taken_on is not null
-left join present on present.id = changes.id
-left join past on past.id = changes.id
-order by changes.change desc, 8, changes.field;
+    case when is_new then 'new' when is_gone then 'gone' else 'changed' end as change,
+    job_title,
+    case when not is_new and not is_gone then fields end as fields,
+    since.day as since,
+    public_id
+from compared
+cross join since
+where fields != ''
+order by 1, job_title, public_id;

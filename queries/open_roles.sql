@@ -1,6 +1,5 @@
 -- How many roles are open, by department and location?
---
--- Locations are told apart as the API spells them: "Berlin, Germany" and "Berlin" are two.
+-- Locations are told apart as the API spells them: "Berlin" and "Berlin, Germany" are two.
 select
     coalesce(nullif(department, ''), 'not given') as department,
     coalesce(nullif(location, ''), 'not given') as location,
@@ -8,4 +7,4 @@ select
 from public_jobs.jobs
 where is_published
 group by 1, 2
-order by open_roles desc, department, location;
+order by open_roles desc, 1, 2;

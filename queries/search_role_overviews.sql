@@ -1,33 +1,23 @@
--- Which roles speak of both the team and testing in their overview?
---
--- Change: the list of words. All must occur, in capitals or not, also within longer words:
--- 'test' finds "tests" and "latest". Nothing in them is special: '%' finds a percent sign.
--- excerpt begins 30 characters before the first word of the list.
-with words(place, word) as (
-    values (1, 'team'), (2, 'test')
+-- Which roles speak of design, or of testing, in their overview? (Change the words.)
+-- Capitals do not matter, and words are found within longer ones: 'test' finds "latest". A role
+-- has one row for each word that it has.
+with search(word) as (
+    values ('design'), ('test')
 ),
 
-overviews as (
-    select
-        details.*,
-        strpos(lower(details.role_overview), lower(words.word)) as found_at
+found as (
+    select details.*, search.word, strpos(lower(role_overview), lower(word)) as place
     from public_jobs.job_details as details
-    cross join words
-    where details.is_published and words.place = 1
+    cross join search
+    where details.is_published
 )
 
 select
+    word,
     job_title,
-    location,
-    substr(role_overview, greatest(found_at - 30, 1), 80) as excerpt,
+    substr(role_overview, greatest(place - 30, 1), 80) as excerpt,
     public_id,
     job_url
-from overviews
-where
-    role_overview is not null
-    and not exists (
-        select 1
-        from words
-        where strpos(lower(overviews.role_overview), lower(words.word)) = 0
-    )
-order by job_title nulls last, public_id;
+from found
+where place > 0
+order by word, job_title, public_id;

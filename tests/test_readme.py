@@ -79,18 +79,13 @@ def test_every_error_in_the_table_is_one_that_the_tap_can_say() -> None:
             assert words in said, message
 
 
-def test_the_queries_run() -> None:
-    """On tables as target-duckdb makes them; what they answer is tested with the real target."""
+def test_the_query_runs() -> None:
+    """On a table as target-duckdb makes it."""
     database = duckdb.connect()
     database.execute("create schema public_jobs")
-    columns = {
-        "jobs": "id text, department text, location text",
-        "job_details": "id text, public_id text, job_title text, location text, job_url text, "
-        "years_experience double, additional_fields text",
-    }
-    for table, names in columns.items():
-        parts = [*names.split(", "), "is_published boolean"]
-        database.execute(f"create table public_jobs.{table} ({', '.join(parts)})")
+    database.execute("create table public_jobs.job_details (id text, is_published boolean)")
+    database.execute("insert into public_jobs.job_details values ('a', true), ('b', false)")
 
-    for query in ";\n\n".join(blocks("sql")).split(";\n\n"):
-        assert database.execute(query).fetchall() == []
+    (query,) = blocks("sql")
+
+    assert database.execute(query).fetchall() == [("a", True)]

@@ -40,13 +40,13 @@ class Question(NamedTuple):
     sql: str
 
 
-# target-duckdb writes the names of columns in lower case.
 QUESTIONS = (
     Question(
         "Which departments have the most open roles?",
         """
         select department, count(*) as open_roles, count(distinct location) as places
         from public_jobs.jobs
+        where is_published
         group by department
         order by open_roles desc, department;
         """,
@@ -54,11 +54,11 @@ QUESTIONS = (
     Question(
         "What do roles pay, by seniority? (Amounts of two currencies are never added up.)",
         """
-        select currency, senioritylevel, count(*) as roles,
-               min(minsalary) as lowest, max(maxsalary) as highest
+        select currency, seniority_level, count(*) as roles,
+               min(min_salary) as lowest, max(max_salary) as highest
         from public_jobs.jobs
-        where currency in ('EUR', 'USD')
-        group by currency, senioritylevel
+        where is_published and currency in ('EUR', 'USD')
+        group by currency, seniority_level
         order by currency, lowest, highest;
         """,
     ),
@@ -66,8 +66,9 @@ QUESTIONS = (
         "Which questions can rule an applicant out most often? (They are JSON, one array a job.)",
         """
         select item ->> 'question' as question, count(*) as jobs,
-               count(*) filter ((item ->> 'required')::boolean) as answer_required
-        from public_jobs.job_details, unnest(knockoutquestions::json[]) as questions(item)
+               count(*) filter (where (item ->> 'required')::boolean) as answer_required
+        from public_jobs.job_details, unnest(knockout_questions::json[]) as questions(item)
+        where is_published
         group by question
         order by jobs desc, question
         limit 5;
@@ -76,11 +77,11 @@ QUESTIONS = (
     Question(
         "What do the fields hold that the API has, but does not document?",
         """
-        select field, count(*) as jobs,
-               arg_min(json_type(additionalfields, field), publicid) as type,
-               arg_min(additionalfields ->> field, publicid) as example
-        from (select publicid, additionalfields, unnest(json_keys(additionalfields)) as field
-              from public_jobs.job_details)
+        select key as field, count(*) as jobs,
+               arg_min(json_type(value), public_id) as type,
+               arg_min(value ->> '$', public_id) as example
+        from public_jobs.job_details, json_each(additional_fields)
+        where is_published
         group by field
         order by field;
         """,

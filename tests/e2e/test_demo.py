@@ -14,9 +14,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 from e2e.pipeline import Run, Warehouse
+from queries.warehouse import TABLES, DuckDB
 
+from charts.draw import draw
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
 from tap_public_jobs.sandbox.server import serving
@@ -229,6 +232,33 @@ def test_what_it_prints_is_what_the_file_holds(project: Project, published: list
     ids = sorted(job["id"] for job in published)
     assert [row["id"] for row in demo.rows("jobs")] == ids
     assert [row["id"] for row in demo.rows("job_details")] == ids
+
+
+@pytest.mark.usefixtures("demos")
+@pytest.mark.parametrize("table", TABLES)
+def test_its_columns_are_those_that_the_queries_are_tested_with(
+    project: Project, table: str
+) -> None:
+    with duckdb.connect(str(project.folder / "output" / "demo.duckdb"), read_only=True) as database:
+        columns = database.execute(
+            "select column_name, lower(data_type) from information_schema.columns "
+            "where table_schema = 'public_jobs' and table_name = ?",
+            [table],
+        ).fetchall()
+    assert dict(columns) == {name: DuckDB.types[kind] for name, kind in TABLES[table].items()}
+
+
+@pytest.mark.usefixtures("demos")
+def test_the_charts_of_the_readme_are_of_its_data(project: Project, tmp_path: Path) -> None:
+    """Other versions of matplotlib draw a little differently, and say the same."""
+
+    def texts(file: Path) -> list[str]:
+        return re.findall(r"<text.*>(.+)</text>", file.read_text(encoding="utf-8"))
+
+    drawn = draw(project.folder / "output" / "demo.duckdb", tmp_path)
+    assert len(texts(drawn[0])) == 20
+    for file in drawn:
+        assert texts(file) == texts(REPOSITORY / "docs" / file.name)
 
 
 @pytest.mark.usefixtures("demos")

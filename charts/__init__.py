@@ -1,0 +1,1 @@
+"""The README's charts, drawn from the demo's warehouse; `python -m charts`."""
