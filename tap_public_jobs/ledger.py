@@ -60,7 +60,7 @@ class Run(NamedTuple):
 
 
 PENDING = Entry("-" * FINGERPRINT_LENGTH, 0)
-"""A job that is published, and whose detail was never written."""
+"""A job that is published, and of whose detail no state says that it was written."""
 
 
 class DamagedLedgerError(ValueError):
@@ -85,6 +85,7 @@ class Ledger:
         self.entries = entries or {}
         self.run = run
         self.unpublished = list(unpublished)
+        self._new: set[str] = set()
 
     @classmethod
     def read(cls, state: Json) -> Self:
@@ -177,11 +178,14 @@ class Ledger:
             run = Run(new_version(), max(int(now), latest + 1), refresh)
         self.run = run
         if all_listed:
-            self.unpublished += [key for key in known if known[key] != PENDING]
+            # Also of those that are pending: a run that was interrupted may have written their rows
+            # after its last state.
+            self.unpublished += known
         left = dict.fromkeys(key for key in self.unpublished if key not in by_id)
         self.unpublished = list(left)
         self.entries = {} if all_listed else known
         self.entries |= {key: known.get(key, PENDING) for key in by_id}
+        self._new = by_id.keys() - known.keys()
         plan: dict[Job, Reason] = {}
         for job in by_id.values():
             if reason := self._reason(job, run, refresh, now, max_age):
@@ -206,7 +210,7 @@ class Ledger:
     def gone(self, job: Job) -> None:
         """Note that a job turned out to be unpublished."""
         entry = self.entries.pop(job.id, PENDING)
-        if entry != PENDING:
+        if job.id not in self._new:
             self.unpublished.append(job.id)
         if self.run and entry.fetched_at >= self.run.started_at:
             self.run = self.run._replace(exact=False)
@@ -240,9 +244,9 @@ class Ledger:
         return "refreshed" if run.refresh == "all" or expired else None
 
 
-def between_states(jobs: int) -> int:
+def between_states(jobs: int, share: int = 20) -> int:
     """Tell how many records come between two states, so that their sum is linear in the jobs."""
-    return max(FEWEST_BETWEEN_STATES, jobs // 20)
+    return max(FEWEST_BETWEEN_STATES, jobs // share)
 
 
 def _can_go_on(run: Run, refresh: Refresh, now: float) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from singer_sdk import SchemaDirectory, StreamSchema
 from singer_sdk.batch import Batcher
+from singer_sdk.exceptions import MappingError
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import RemoveRecordTransform
 from typing_extensions import override
@@ -99,7 +100,9 @@ class SnapshotStream(PublicJobsStream):
         activates = versioned and self.complete and not self.is_test
         if activates:
             self._write_activate_version_message(version)
-        if write_messages and self.mark_unpublished() and activates:
+        if not write_messages:
+            return  # files are announced later: see `get_batches`
+        if self.mark_unpublished() and activates:
             self._write_activate_version_message(version)  # for the rows just marked
         self.finish()
 
@@ -109,7 +112,7 @@ class SnapshotStream(PublicJobsStream):
     ) -> Generator[RecordMessage, None, None]:
         try:
             yield from super()._generate_record_messages(record)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, MappingError, TypeError, ValueError) as error:
             msg = (
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
                 f"{record.get('id')!r}: {type(error).__name__}: {error}. Correct its expressions."
@@ -151,6 +154,7 @@ class SnapshotStream(PublicJobsStream):
             yield batch_config.encoding, manifest
             self.settle()
         self.mark_unpublished()
+        self.finish()
 
     def mark_unpublished(self) -> bool:
         """Set `isPublished` to false in the rows of jobs that are no longer published.
@@ -165,7 +169,11 @@ class SnapshotStream(PublicJobsStream):
         if self.is_test or not (job_ids := self.unpublished):
             return False
         flag = self.columns.flag
-        rows = [self.columns.row({}, id=job_id, isPublished=False) for job_id in job_ids]
+        # Of these jobs only the key is known. What the expressions of stream_maps make of the other
+        # columns is dropped; they only have to find values that they can reckon with.
+        blanks = {name: _blank(sub) for name, sub in self.effective_schema["properties"].items()}
+        known = [self.columns.row({}, id=job_id, isPublished=False) for job_id in job_ids]
+        rows = [blanks | {name: it for name, it in row.items() if it is not None} for row in known]
         for schema in self._generate_schema_messages():
             properties = schema.schema["properties"]
             if flag and flag in properties:
@@ -195,6 +203,16 @@ class SnapshotStream(PublicJobsStream):
                 error,
                 level=logging.WARNING,
             )
+
+    def announce(self) -> None:
+        """Write a state that knows of the rows to come.
+
+        Without it, a crash would leave rows that no later run can set to unpublished.
+        """
+        if not self.is_test:
+            self.save()
+            # The stream's own method writes nothing before the first record.
+            self._tap.state_writer.write_state(self.tap_state)
 
     @property
     def is_test(self) -> bool:
@@ -233,3 +251,11 @@ class SnapshotStream(PublicJobsStream):
             name,
             level=logging.WARNING,
         )
+
+
+def _blank(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return a value of a column's type."""
+    blanks = {"string": "", "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
+    types = schema.get("type", "string")
+    names = [types] if isinstance(types, str) else types
+    return next((blanks[name] for name in names if name in blanks), None)

@@ -67,8 +67,26 @@ class Jobs(SnapshotStream):
 
     @override
     def get_records(self, context: Context | None) -> Iterator[dict[str, Any]]:
+        known = dict.fromkeys(self._known())
+        ahead: list[dict[str, Any]] = []
         for summary in self.listing.summaries():
+            ahead.append(summary)
+            if len(ahead) == between_states(len(known), share=4):
+                yield from self._rows(ahead, known)
+        yield from self._rows(ahead, known)
+
+    def _rows(
+        self, summaries: list[dict[str, Any]], known: dict[str, None]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the rows of jobs, after a state that knows of those that are new."""
+        ids = dict.fromkeys(summary["id"] for summary in summaries)
+        if ids.keys() - known.keys() and not self.is_test:
+            known |= ids
+            self.stream_state["published"] = list(known)
+            self.announce()
+        for summary in summaries:
             yield self.columns.row(summary, isPublished=True)
+        summaries.clear()
 
     @property
     @override
@@ -263,6 +281,7 @@ class JobDetails(SnapshotStream):
         self._fan_out = FanOut(
             self.fetch_detail, self._plan, workers=self.config["max_concurrent_requests"]
         )
+        self.announce()
         with self._progress() as progress:
             for answer in self._fan_out:
                 progress.done += 1

