@@ -79,13 +79,22 @@ def test_every_error_in_the_table_is_one_that_the_tap_can_say() -> None:
             assert words in said, message
 
 
-def test_the_query_runs() -> None:
-    """On a table as target-duckdb makes it."""
+def test_the_queries_of_published_jobs_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On tables as target-duckdb makes them, and on lines as target-jsonl does."""
     database = duckdb.connect()
     database.execute("create schema public_jobs")
-    database.execute("create table public_jobs.job_details (id text, is_published boolean)")
-    database.execute("insert into public_jobs.job_details values ('a', true), ('b', false)")
+    for table in ("jobs", "job_details"):
+        database.execute(f"create table public_jobs.{table} (id text, is_published boolean)")
+        database.execute(f"insert into public_jobs.{table} values ('a', true), ('b', false)")
+    lines = [("a", True), ("b", True), ("b", False)]
+    (tmp_path / "output").mkdir()
+    (tmp_path / "output" / "jobs.jsonl").write_text(
+        "".join(json.dumps({"id": key, "is_published": flag}) + "\n" for key, flag in lines)
+    )
+    monkeypatch.chdir(tmp_path)
 
-    (query,) = blocks("sql")
+    answers = [database.execute(query).fetchall() for query in blocks("sql")]
 
-    assert database.execute(query).fetchall() == [("a", True)]
+    assert answers == [[("a", True)]] * 3
