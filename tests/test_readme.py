@@ -87,7 +87,7 @@ def test_the_queries_of_published_jobs_answer(
     database.execute("create schema public_jobs")
     for table in ("jobs", "job_details"):
         database.execute(f"create table public_jobs.{table} (id text, is_published boolean)")
-        database.execute(f"insert into public_jobs.{table} values ('a', true), ('b', false)")
+        database.execute(f"insert into public_jobs.{table} values ('a', true), ('b', false)")  # noqa: S608
     lines = [("a", True), ("b", True), ("b", False)]
     (tmp_path / "output").mkdir()
     (tmp_path / "output" / "jobs.jsonl").write_text(
