@@ -51,8 +51,9 @@ class Target:
                 self.state = message["value"]
 
     def titles(self, stream: str) -> dict[str, str]:
-        """Titles of the jobs of which a row is there."""
-        return {key: row["jobTitle"] for key, (_, row) in self.tables.get(stream, {}).items()}
+        """Titles of the jobs of which more is there than that they are not published."""
+        rows = {key: row for key, (_, row) in self.tables.get(stream, {}).items()}
+        return {key: row["jobTitle"] for key, row in rows.items() if "jobTitle" in row}
 
     def published(self, stream: str) -> dict[str, str]:
         """Titles of the jobs whose rows say that they are published."""
