@@ -34,10 +34,17 @@ if TYPE_CHECKING:
 class _NamedSchema(StreamSchema[str]):
     """A schema whose columns are named as the setting `column_naming` says."""
 
+    def __init__(self) -> None:
+        super().__init__(SchemaDirectory(schemas))
+        self._named: dict[tuple[str, str], dict[str, Any]] = {}
+
     @override
     def get_stream_schema(self, stream: Stream, stream_class: type[Stream]) -> dict[str, Any]:
-        schema = super().get_stream_schema(stream, stream_class)
-        return named(schema, stream.config["column_naming"])
+        naming = stream.config["column_naming"]
+        key = stream.name, naming
+        if key not in self._named:  # the SDK asks twice a record
+            self._named[key] = named(super().get_stream_schema(stream, stream_class), naming)
+        return self._named[key]
 
 
 class SnapshotStream(PublicJobsStream):
@@ -48,7 +55,7 @@ class SnapshotStream(PublicJobsStream):
     the snapshot is complete. That takes some names private to the SDK; CONTRIBUTING.md lists them.
     """
 
-    schema = _NamedSchema(SchemaDirectory(schemas))
+    schema = _NamedSchema()
     primary_keys = ("id",)
 
     # `Columns` has already seen to the types. The SDK would turn "no" into true for a boolean, and
