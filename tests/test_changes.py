@@ -1,0 +1,332 @@
+"""The change log: nothing that was appended is ever passed over, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from sqlalchemy import event
+
+from tap_public_jobs.changes import ChangeLog, ChangeLogError, Changes
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+WRITERS = 6
+ROUNDS = 8
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "changes.db"
+
+
+@pytest.fixture
+def sqlite(file: Path) -> str:
+    return f"sqlite:///{file}"
+
+
+@pytest.fixture
+def empty_database(database: str) -> str:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return database
+
+
+@pytest.fixture(params=["sqlite", "empty_database"])
+def url(request: pytest.FixtureRequest) -> str:
+    address: str = request.getfixturevalue(request.param)
+    return address
+
+
+def test_changes_are_read_in_their_order_and_once(url: str) -> None:
+    log = ChangeLog(url)
+    log.append(["b", "a", "b"])
+    first = log.read()
+    log.append(["c"])
+    log.append(["a", "c"])
+
+    assert (first.position, first.public_ids) == (3, ["b", "a"])
+    assert log.read(first.position) == Changes(first.log, 6, ["c", "a"])
+    assert log.read(6) == Changes(first.log, 6, [])
+    assert log.read() == Changes(first.log, 6, ["b", "a", "c"])
+
+
+def test_a_log_keeps_its_identity_and_another_has_another(url: str, tmp_path: Path) -> None:
+    log = ChangeLog(url)
+    log.append(["a"])
+    log.close()
+    other = ChangeLog(f"sqlite:///{tmp_path / 'other.db'}")
+    other.append([])
+
+    assert ChangeLog(url).read().log == log.read().log
+    assert other.read() == Changes(other.counts().log, 0, [])
+    assert other.read().log != log.read().log
+
+
+def test_any_text_is_kept_as_it_is(url: str) -> None:
+    ids = ["", "a/b?c#d%20", "';--", "ü ☃ 𝄞", "x" * 1000, ":now"]
+    log = ChangeLog(url)
+    log.append(ids)
+    log.keep('{"what": "is :this"}')
+
+    assert log.read().public_ids == ids
+    assert [payload for _, payload in log.unrecognised(5)] == ['{"what": "is :this"}']
+
+
+def test_unrecognised_payloads_are_shown_latest_last(url: str) -> None:
+    log = ChangeLog(url)
+    for number in range(4):
+        log.keep(f"[{number}]")
+    log.append(["a", "a"])
+
+    rows = list(log.unrecognised(3))
+    assert [payload for _, payload in rows] == ["[1]", "[2]", "[3]"]
+    assert [at for at, _ in rows] == sorted(at for at, _ in rows)
+    assert log.counts() == (log.read().log, 2, 2, 4)
+
+
+def test_what_is_forgotten_is_gone_and_no_position_comes_again(url: str) -> None:
+    log = ChangeLog(url)
+    log.append(["a", "b", "c"])
+
+    assert log.forget(2) == 2
+    assert log.read().public_ids == ["c"]
+    assert log.forget(3) == 1
+    assert log.forget(3) == 0
+    assert log.read(3) == Changes(log.read().log, 3, [], 3)
+    log.append(["d"])
+    assert log.read(3) == Changes(log.read().log, 4, ["d"], 3)
+
+
+def test_one_that_is_not_there_is_an_error_and_is_not_made(file: Path, sqlite: str) -> None:
+    log = ChangeLog(sqlite)
+
+    for use in (log.read, log.counts, lambda: log.forget(1), lambda: list(log.unrecognised(1))):
+        with pytest.raises(ChangeLogError) as caught:
+            use()
+        assert str(caught.value) == (
+            f"There is no change log in {file}. Correct changes_url, or start "
+            "public-jobs-webhook with the same one first."
+        )
+    assert not file.exists()
+
+
+def test_a_database_without_a_log_is_an_error_and_stays_what_it_is(
+    file: Path, sqlite: str, empty_database: str
+) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE other (id)")
+    connection.close()
+    before = file.read_bytes()
+
+    for address in (sqlite, empty_database):
+        with pytest.raises(ChangeLogError, match="There is no change log in"):
+            ChangeLog(address).read()
+
+    assert file.read_bytes() == before
+    with psycopg.connect(empty_database) as server:
+        assert server.execute("SELECT to_regclass('public_jobs_change_log')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "changes.db",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:changes.db?uri=true",
+        "sqlite+aiosqlite:///changes.db",
+        "mysql://me:sesame@127.0.0.1/db",
+        "postgres://me:sesame@127.0.0.1/db",
+        "postgresql+asyncpg://me:sesame@127.0.0.1/db",
+        "postgresql://me:ses@me@127.0.0.1/db",
+        "postgresql://me:sesame@127.0.0.1:port/db",
+    ],
+)
+def test_a_url_that_cannot_be_is_refused(url: str) -> None:
+    with pytest.raises(ChangeLogError) as caught:
+        ChangeLog(url)
+
+    assert str(caught.value) == (
+        "changes_url must be sqlite:///path/to/a/file or "
+        "postgresql+psycopg://user:password@host/name; an @ in the password is written %40."
+    )
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ChangeLogError, match=r"install psycopg\[binary\]") as caught:
+        ChangeLog("postgresql+psycopg://me:sesame@127.0.0.1/db")
+    assert "sesame" not in str(caught.value)
+
+
+def test_sqlalchemy_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+
+    with pytest.raises(ChangeLogError, match=r"install tap-public-jobs\[webhook\]"):
+        ChangeLog("sqlite:///changes.db")
+
+
+def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
+    log = ChangeLog("postgresql://me:sesame@127.0.0.1:1/db?application_name=x")
+
+    with pytest.raises(ChangeLogError) as caught:
+        log.append(["a"])
+
+    assert str(caught.value).startswith("The change log in db on 127.0.0.1 cannot be used (")
+    assert "sesame" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("This is no database, and longer than the header of one." * 9)
+
+    with pytest.raises(ChangeLogError, match=r"unable to open database file.* user may read and"):
+        ChangeLog(f"sqlite:///{tmp_path / 'no' / 'folder.db'}").append(["a"])
+    with pytest.raises(ChangeLogError, match="file is not a database"):
+        ChangeLog(f"sqlite:///{tmp_path / 'text'}").read()
+
+
+def test_an_earlier_copy_shows_in_the_position(file: Path, sqlite: str, tmp_path: Path) -> None:
+    log = ChangeLog(sqlite)
+    log.append(["a"])
+    copy = (tmp_path / "copy.db").absolute()
+    file.rename(copy)
+    ChangeLog(f"sqlite:///{copy}").read()
+    earlier = copy.read_bytes()
+    copy.rename(file)
+    log.append(["b"])
+    place = log.read()
+    file.write_bytes(earlier)
+
+    assert log.read(place.position) == Changes(place.log, 1, [])
+
+
+def test_a_file_that_is_removed_becomes_another_log(file: Path, sqlite: str) -> None:
+    """And is not written to after its removal."""
+    log = ChangeLog(sqlite)
+    log.append(["a"])
+    before = log.read().log
+    file.unlink()
+
+    log.append(["b"])
+
+    after = log.read()
+    assert after == Changes(after.log, 1, ["b"])
+    assert after.log != before
+
+
+def test_a_commit_to_sqlite_waits_for_the_disk(file: Path, sqlite: str) -> None:
+    log = ChangeLog(sqlite)
+    modes: list[object] = []
+
+    def look(connection: Connection) -> None:
+        modes.extend(
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous")
+        )
+
+    event.listen(log._engine, "commit", look)
+    log.append(["a"])
+
+    assert modes == ["wal", 2]
+    assert file.read_bytes()[18:20] == b"\2\2"  # WAL for readers and writers
+
+
+def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(url: str) -> None:
+    """Positions that were read are never followed by lower ones."""
+    start = threading.Barrier(WRITERS)
+
+    def write(writer: int) -> None:
+        log = ChangeLog(url)
+        start.wait()
+        for number in range(ROUNDS):
+            log.append([f"{writer}-{number}-{part}" for part in "ab"])
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        writing = [pool.submit(write, writer) for writer in range(WRITERS)]
+        reader, position, seen = ChangeLog(url), 0, list[str]()
+        while position < WRITERS * ROUNDS * 2 and not any(
+            w.done() and w.exception() for w in writing
+        ):
+            try:
+                _, position, ids, _ = reader.read(position)
+            except ChangeLogError:  # not made yet
+                continue
+            seen += ids
+        for done in writing:
+            done.result()
+
+    assert seen == reader.read().public_ids
+    assert len(seen) == WRITERS * ROUNDS * 2
+    for writer in range(WRITERS):
+        mine = [it for it in seen if it.startswith(f"{writer}-")]
+        assert mine == [f"{writer}-{number}-{part}" for number in range(ROUNDS) for part in "ab"]
+
+
+def test_a_late_commit_is_never_passed_over(url: str, database: str) -> None:
+    """Of two receivers, the one that began first commits last."""
+    slow, fast, reader = ChangeLog(url), ChangeLog(url), ChangeLog(url)
+    slow.append(["before"])
+    inserted, commit = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        inserted.set()
+        commit.wait()
+
+    event.listen(slow._engine, "commit", hold)
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            first = pool.submit(slow.append, ["slow"])
+            inserted.wait()
+            second = pool.submit(fast.append, ["fast"])
+            if url == database:
+                wait_for_a_lock(database, second)
+            meanwhile = reader.read()
+            overtaken = second.done()
+        finally:
+            commit.set()
+        first.result()
+        second.result()
+
+    assert not overtaken
+    assert meanwhile == Changes(meanwhile.log, 1, ["before"])
+    assert reader.read(meanwhile.position) == Changes(meanwhile.log, 3, ["slow", "fast"])
+
+
+def wait_for_a_lock(database: str, writing: Future[None]) -> None:
+    """Wait until a writer waits for another, or is done."""
+    query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    with psycopg.connect(database, autocommit=True) as connection:
+        while not writing.done() and connection.execute(query).fetchone() == (0,):
+            pass
+
+
+def test_a_writer_that_fails_takes_no_position(url: str) -> None:
+    log = ChangeLog(url)
+    log.append(["a"])
+
+    with pytest.raises(ChangeLogError):
+        log.append(["b", None])  # type: ignore[list-item]  # refused by the database
+    log.append(["c"])
+
+    assert log.read(1) == Changes(log.read().log, 2, ["c"])
+
+
+def test_importing_it_costs_nothing() -> None:
+    """A tap without a change log starts without SQLAlchemy's share of it."""
+    code = "import sys, tap_public_jobs.changes; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

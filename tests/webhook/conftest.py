@@ -1,0 +1,43 @@
+"""A receiver on a real socket, and the change log behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from webhook.served import TOKEN, serving
+
+from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.webhook.app import make_app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('log') / 'changes.db'}"
+
+
+@pytest.fixture(scope="module")
+def log(url: str) -> ChangeLog:
+    log = ChangeLog(url)
+    log.append([])
+    return log
+
+
+@pytest.fixture(scope="module")
+def address(log: ChangeLog) -> Iterator[tuple[str, int]]:
+    """A receiver that waits for a body for half a second."""
+    with serving(make_app(log, TOKEN, patience=0.5)) as address:
+        yield address
+
+
+@pytest.fixture
+def base_url(address: tuple[str, int]) -> str:
+    return f"http://{address[0]}:{address[1]}"
+
+
+@pytest.fixture
+def hook(base_url: str) -> str:
+    return f"{base_url}/hooks/{TOKEN}"
