@@ -1,5 +1,8 @@
 """The command `public-jobs-sandbox`."""
 
+import itertools
+import threading
+import time
 from typing import get_args, get_type_hints
 
 import click
@@ -13,6 +16,7 @@ from tap_public_jobs.sandbox.state import Sandbox
 
 DEFAULTS = Options()
 ORDERS = get_args(get_type_hints(Options)["order"])
+PAYLOADS = get_args(get_type_hints(Options)["webhook_payload"])
 
 
 class _FaultRate(click.ParamType[tuple[str, int]]):
@@ -93,6 +97,16 @@ main.add_command(demo)
     multiple=True,
     help=f"Let every n-th request go wrong. Kinds: {', '.join(KINDS)}.",
 )
+@click.option("--webhook-url", help="Tell this address of every change of a job.")
+@click.option(
+    "--webhook-payload",
+    type=click.Choice(PAYLOADS),
+    default=DEFAULTS.webhook_payload,
+    help="What a webhook says.",
+)
+@click.option(
+    "--edit-every", type=click.FloatRange(0, min_open=True), help="Seconds between edits of a job."
+)
 def serve(  # noqa: PLR0913 - one parameter per option
     *,
     host: str,
@@ -111,21 +125,29 @@ def serve(  # noqa: PLR0913 - one parameter per option
     no_undocumented_fields: bool,
     omit_empty: bool,
     faults: tuple[tuple[str, int], ...],
+    webhook_url: str | None,
+    webhook_payload: str,
+    edit_every: float | None,
 ) -> None:
     """Serve the API until Ctrl-C."""
-    options = Options(
-        limit_algorithm=limit_algorithm,
-        limit_requests=limit,
-        limit_period=period,
-        limited=not no_limit,
-        rejection_status=rejection_status,
-        retry_after=None if retry_after == "none" else retry_after,
-        latency=latency,
-        jitter=jitter,
-        order=order,  # type: ignore[arg-type] # click has checked it
-        undocumented_fields=not no_undocumented_fields,
-        omit_empty=omit_empty,
-    )
+    try:
+        options = Options(
+            limit_algorithm=limit_algorithm,
+            limit_requests=limit,
+            limit_period=period,
+            limited=not no_limit,
+            rejection_status=rejection_status,
+            retry_after=None if retry_after == "none" else retry_after,
+            latency=latency,
+            jitter=jitter,
+            order=order,  # type: ignore[arg-type] # click has checked it
+            undocumented_fields=not no_undocumented_fields,
+            omit_empty=omit_empty,
+            webhook_url=webhook_url,
+            webhook_payload=webhook_payload,  # type: ignore[arg-type] # click has checked it
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     sandbox = Sandbox.demo(jobs, seed=seed, options=options)
     for kind, every in faults:
         sandbox.fail_every(kind, every)
@@ -134,9 +156,20 @@ def serve(  # noqa: PLR0913 - one parameter per option
         click.echo(f"export TAP_PUBLIC_JOBS_BASE_URL={base_url}")
         click.echo(f"export TAP_PUBLIC_JOBS_API_KEY={sandbox.key}")
         click.echo(f"Serving {jobs} published jobs until Ctrl-C.", err=True)
+        if edit_every:
+            threading.Thread(target=_edit, args=(sandbox, edit_every), daemon=True).start()
 
     try:
         run(sandbox, host, port, announce)
     except OSError as error:
         message = f"Cannot listen on {host}:{port}: {error.strerror}"
         raise click.ClickException(message) from error
+
+
+def _edit(sandbox: Sandbox, pause: float) -> None:
+    """Edit one job after the other, for ever."""
+    for number in itertools.count(1):
+        time.sleep(pause)
+        published = sandbox.organisation.published()
+        job = published[number % len(published)].job
+        sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle'].partition(' (')[0]} ({number})")

@@ -1,34 +1,29 @@
 """The command `public-jobs-sandbox demo`: from the API to answers in SQL on one computer."""
 
 import contextlib
-import importlib.util
-import json
 import os
+import re
+import secrets
 import shutil
-import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import NamedTuple
 
 import click
 
+from tap_public_jobs.sandbox import meltano
+from tap_public_jobs.sandbox.meltano import DATABASE, PERIOD, REPOSITORY, REQUESTS, SCHEMA
 from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import LOCALHOST, serving
+from tap_public_jobs.sandbox.server import serving
 from tap_public_jobs.sandbox.state import Sandbox
 
 JOBS = 120
-REQUESTS, PERIOD = 60, 1
-"""A minute's budget per second, so that the throttle is seen at work and nobody waits for it."""
+COMMAND = "$ meltano run tap-public-jobs target-duckdb"
 
-REPOSITORY = Path(__file__).parents[2]
-DATABASE = Path("output", "demo.duckdb")
-SCHEMA = "public_jobs"
-
-SECONDS_TO_STOP = 5
 FALLBACK_WIDTH = 100
 FEWEST_CHARACTERS = 8
 
@@ -89,60 +84,32 @@ QUESTIONS = (
 )
 
 
-class LogLine(NamedTuple):
-    """One line that Meltano logged, or uv while it installs Meltano."""
-
-    source: str
-    text: str
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a line of Meltano's JSON log; take any other for one of uv's."""
-        try:
-            entry: dict[str, Any] = json.loads(text)
-            return cls(entry.get("name", "meltano"), entry["event"].strip())
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return cls("uv", text.strip())
-
-    @property
-    def is_news(self) -> bool:
-        """Whether it tells of the run, rather than of its machinery."""
-        news = {
-            "uv": ("",),
-            "meltano": ("Install",),
-            "tap-public-jobs": ("Fetching", "Details", "Synced", "The "),
-            "target-duckdb": ("Loading",),
-        }
-        return self.text.startswith(news.get(self.source, ("",)))
-
-    def __str__(self) -> str:
-        return f"  {self.source:<15}  {self.text}"
+PAY = """
+select job_title, location, max_salary
+from public_jobs.job_details
+where public_id = '{}';
+"""
 
 
 @click.command()
-def demo() -> None:
+@click.option("--webhook", is_flag=True, help="Show how one edited job reaches the warehouse.")
+def demo(*, webhook: bool) -> None:
     """Sync made-up jobs into DuckDB with Meltano, and query them."""
-    if not (REPOSITORY / "meltano.yml").is_file():
-        message = (
-            f"The demo runs the project's own meltano.yml, and there is none in {REPOSITORY}: "
-            "clone the repository and run `uv run public-jobs-sandbox demo` there."
-        )
-        raise click.ClickException(message)
-    command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano"]
-    # Neither the user's .env nor the variables of their own warehouse belong to this run.
-    command += ["--env-file", os.devnull, "--log-format", "json"]
-    # An interrupted demo is no reason to refuse the next one.
-    command += ["run", "--force", "tap-public-jobs", "target-duckdb"]
+    meltano.check()
+    with meltano.ending_cleanly():
+        _show_webhook() if webhook else _show_sync()
+
+
+def _show_sync() -> None:
     (REPOSITORY / DATABASE).parent.mkdir(exist_ok=True)
     sandbox = Sandbox.demo(JOBS, options=Options(limit_requests=REQUESTS, limit_period=PERIOD))
-    with _ending_cleanly(), serving(sandbox) as base_url:
+    with serving(sandbox) as base_url:
         click.echo(
             f"A sandbox of the Public Jobs API serves {JOBS} made-up jobs at {base_url}.\n"
             f"Like the API it allows {REQUESTS} requests per period; here a period is {PERIOD} "
-            "second, not 60.\n\n"
-            "$ meltano run tap-public-jobs target-duckdb"
+            f"second, not 60.\n\n{COMMAND}"
         )
-        _run_meltano(command, _environment(sandbox, base_url))
+        meltano.run(meltano.environment(sandbox, base_url))
     rejected = sum(
         request.status == sandbox.options.rejection_status for request in sandbox.requests
     )
@@ -160,122 +127,78 @@ def demo() -> None:
     )
 
 
-def uv_command() -> list[str]:
-    """Find uv, which runs Meltano without installing it."""
-    for name in (os.environ.get("UV", ""), "uv"):  # `uv run` sets UV
-        if path := shutil.which(name):
-            return [path]
-    if importlib.util.find_spec("uv"):
-        return [sys.executable, "-m", "uv"]
-    message = "uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/ and retry."
-    raise click.ClickException(message)
-
-
-def _environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
-    """Return variables with which Meltano knows the sandbox, and nothing of the user's."""
-    private = ("TAP_PUBLIC_JOBS_", "TARGET_DUCKDB_", "MELTANO_")
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.upper().startswith(private)
-    }
-    no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
-    no_proxy = f"{no_proxy},{LOCALHOST}" if no_proxy else LOCALHOST
-    return inherited | {
-        "TAP_PUBLIC_JOBS_BASE_URL": base_url,
-        "TAP_PUBLIC_JOBS_API_KEY": sandbox.key,
-        "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": str(REQUESTS),
-        "TAP_PUBLIC_JOBS_RATE_LIMIT_PERIOD_SECONDS": str(PERIOD),
-        "TARGET_DUCKDB_FILEPATH": str(REPOSITORY / DATABASE),
-        "TARGET_DUCKDB_DEFAULT_TARGET_SCHEMA": SCHEMA,
-        # State of its own: the user's next sync goes on where their last one ended.
-        "MELTANO_STATE_BACKEND_URI": "systemdb",
-        "MELTANO_DATABASE_URI": f"sqlite:///{REPOSITORY / '.meltano' / 'demo.db'}",
-        "no_proxy": no_proxy,
-        "NO_PROXY": no_proxy,
-    }
+def _show_webhook() -> None:
+    """Backfill, edit a job, and run again: one request, and another answer."""
+    with tempfile.TemporaryDirectory() as folder, _receiver(Path(folder)) as hook:
+        options = Options(limit_requests=REQUESTS, limit_period=PERIOD, webhook_url=hook)
+        sandbox = Sandbox.demo(JOBS, options=options)
+        database = Path(folder, "demo.duckdb")
+        with serving(sandbox) as base_url:
+            variables = meltano.environment(sandbox, base_url) | {
+                "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "notified",
+                "TAP_PUBLIC_JOBS_CHANGES_URL": _changes_url(Path(folder)),
+                "TAP_PUBLIC_JOBS__SELECT": '["job_details.*"]',
+                "TARGET_DUCKDB_FILEPATH": str(database),
+                "MELTANO_DATABASE_URI": f"sqlite:///{folder}/meltano.db",
+            }
+            click.echo(
+                f"A sandbox of the Public Jobs API serves {JOBS} made-up jobs at {base_url}.\n"
+                "It tells public-jobs-webhook of every change, and the tap runs with\n"
+                f"detail_refresh: notified. The first run fetches all.\n\n{COMMAND}"
+            )
+            meltano.run(variables)
+            before = len(sandbox.requests)
+            job = sandbox.organisation.published()[0].job
+            question = Question("What does the job pay?", PAY.format(job["publicId"]))
+            _answer_questions(database, [question])
+            sandbox.edit(job["publicId"], maxSalary=job["maxSalary"] + 10_000)
+            sandbox.webhooks.flush()
+            click.echo(
+                f"\nIn the portal the job now pays 10,000 more. The sandbox has sent "
+                f"{len(sandbox.webhooks.deliveries)} webhook.\n\n{COMMAND}"
+            )
+            meltano.run(variables, install=False)
+            asked = [request.path for request in sandbox.requests[before:]]
+            click.echo(f"\nRequests of this run: {len(asked)} ({', '.join(asked)})")
+            _answer_questions(database, [question])
 
 
 @contextlib.contextmanager
-def _ending_cleanly() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal unwind the stack, as Ctrl-C does."""
-
-    def leave(number: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+def _receiver(folder: Path) -> Iterator[str]:
+    """Run `public-jobs-webhook`; yields where it receives."""
+    token = secrets.token_hex()
+    process = subprocess.Popen(  # noqa: S603  # no text from outside
+        [Path(sys.executable).with_name("public-jobs-webhook"), "serve", "--port", "0"],
+        env=os.environ
+        | {
+            "PUBLIC_JOBS_WEBHOOK_TOKEN": token,
+            "PUBLIC_JOBS_WEBHOOK_CHANGES_URL": _changes_url(folder),
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
-        yield
+        said = (process.stderr.readline() if process.stderr else "").strip()
+        address = re.match(r"Receiving at (\S+)<token>", said)
+        if address is None:
+            message = f"public-jobs-webhook did not start: {said}"
+            raise click.ClickException(message)
+        yield address[1] + token
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        process.terminate()
+        process.communicate()
 
 
-def _run_meltano(command: Sequence[str], environment: dict[str, str]) -> None:
-    """Run Meltano to its end, showing what matters; all it said if it fails.
-
-    Raises:
-        click.ClickException: It failed.
-    """
-    # In a session of its own, so that Ctrl-C reaches the demo alone, which then ends them all.
-    process = subprocess.Popen(  # noqa: S603  # no shell, and no text from outside
-        command,
-        cwd=REPOSITORY,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    )
-    lines: list[LogLine] = []
-    try:
-        for text in process.stdout or ():
-            line = LogLine.parse(text)
-            lines.append(line)
-            if line.is_news:
-                click.echo(line)
-        status = process.wait()
-    except BaseException:
-        _end(process)
-        raise
-    if status == 0:
-        return
-    if not all(line.is_news for line in lines):
-        click.echo("\nAll that Meltano said:")
-        for line in lines:
-            click.echo(line)
-    raise click.ClickException(_remedy(lines))
+def _changes_url(folder: Path) -> str:
+    return f"sqlite:///{folder}/changes.db"
 
 
-def _remedy(lines: Sequence[LogLine]) -> str:
-    texts = [line.text for line in lines]
-    is_running = any(text.startswith("Running job") for text in texts)
-    # Meltano goes on without a plugin that it could not install, and fails later.
-    if is_running and not any(text.startswith("Installation failed") for text in texts):
-        return (
-            "The sync failed. The last lines above say why; if another program has "
-            f"{DATABASE} open, close it there, or delete the file, and retry."
-        )
-    return (
-        "Meltano or its plugins could not be installed: check the network, which a first run "
-        "needs, and retry."
-    )
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and everything that it has started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(SECONDS_TO_STOP)
-
-
-def _answer_questions(database: Path) -> None:
+def _answer_questions(database: Path, questions: Sequence[Question] = QUESTIONS) -> None:
     import duckdb  # noqa: PLC0415  # loads slowly, and no other command needs it
 
     width = shutil.get_terminal_size((FALLBACK_WIDTH, 24)).columns
     with duckdb.connect(str(database), read_only=True) as connection:
-        for number, question in enumerate(QUESTIONS, start=1):
+        for number, question in enumerate(questions, start=1):
             sql = textwrap.dedent(question.sql).strip()
             result = connection.execute(sql)
             names = [column[0] for column in result.description or ()]

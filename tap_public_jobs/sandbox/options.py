@@ -1,7 +1,8 @@
 """What the API page leaves open, as choices: every `not shown` that a client could notice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import urlsplit
 
 from tap_public_jobs.sandbox.limits import ALGORITHMS
 
@@ -38,6 +39,19 @@ class Options:
         path_prefix: Path at which the API lives, part of its base address
             (*Authentication*, 10), such as `/eu`.
         redirect_to: Where the fault `redirect` points: a path or a whole address.
+        webhook_url: Where changes of jobs are told (*Events*, like all that follow); None for
+            nowhere.
+        webhook_payload: What is told: `flat` is `{"event", "publicId"}`, `nested` has the
+            publicId two levels down, `batch` is a list of flat ones, `job` is the whole job,
+            `renamed` has the publicId under another name, `internal_id` has the id in its place.
+        webhook_copies: How many times each delivery is sent.
+        webhook_window: So many changes are held back, and then told together, in one delivery
+            (`batch`) or in shuffled ones.
+        webhook_pauses: Seconds before each further try of a delivery that is not answered 2xx;
+            as many as there are retries.
+        webhook_timeout: Seconds within which the receiver has to answer.
+        webhook_secret: Key of the HMAC-SHA256 signature of the body; None for no signature.
+        webhook_signature_header: The header with the signature, written `sha256=` and hex digits.
     """
 
     limited: bool = True
@@ -58,8 +72,21 @@ class Options:
     both_headers: Literal["authorization", "x-api-key", "reject"] = "authorization"
     path_prefix: str = ""
     redirect_to: str = "/elsewhere"
+    webhook_url: str | None = field(default=None, repr=False)
+    webhook_payload: Literal["flat", "nested", "batch", "job", "renamed", "internal_id"] = "flat"
+    webhook_copies: int = 1
+    webhook_window: int = 1
+    webhook_pauses: tuple[float, ...] = (0.5, 1.0, 2.0)
+    webhook_timeout: float = 5.0
+    webhook_secret: str | None = field(default=None, repr=False)
+    webhook_signature_header: str = "X-Hub-Signature-256"
 
     def __post_init__(self) -> None:
         if self.limit_algorithm not in ALGORITHMS:
             message = f"No limit algorithm {self.limit_algorithm!r}: use one of {list(ALGORITHMS)}"
             raise ValueError(message)
+        if self.webhook_url is not None:
+            url = urlsplit(self.webhook_url)
+            if url.scheme not in {"http", "https"} or not url.hostname:
+                message = "webhook_url must begin with http:// or https:// and name a host"
+                raise ValueError(message)

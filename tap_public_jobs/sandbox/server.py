@@ -45,6 +45,7 @@ def serving(sandbox: Sandbox, port: int = 0, *, host: str = LOCALHOST) -> Iterat
     finally:
         server.stop()
         thread.join()
+        sandbox.webhooks.close()
 
 
 def run(sandbox: Sandbox, host: str, port: int, announce: Callable[[str], object]) -> None:
@@ -61,7 +62,10 @@ def run(sandbox: Sandbox, host: str, port: int, announce: Callable[[str], object
     """
     listener = _listen(host, port)
     base_url = _base_url(sandbox, listener, host)
-    _Server(sandbox, on_ready=lambda: announce(base_url)).run([listener])
+    try:
+        _Server(sandbox, on_ready=lambda: announce(base_url)).run([listener])
+    finally:
+        sandbox.webhooks.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,6 +1,7 @@
 """The world that the sandbox serves: organisations, their jobs, their keys, and what goes wrong."""
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable, Iterable
 from random import Random
@@ -11,6 +12,7 @@ from tap_public_jobs.sandbox.limits import ALGORITHMS, Limiter
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.organisations import Organisation
 from tap_public_jobs.sandbox.postings import Job, make_jobs
+from tap_public_jobs.sandbox.webhooks import Event, Webhooks
 
 
 @dataclasses.dataclass
@@ -73,6 +75,7 @@ class Sandbox:
     Attributes:
         organisations: Every organisation by its name.
         requests: Every request of the API so far, first to last.
+        webhooks: Tells a receiver what `publish`, `edit` and `unpublish` change.
     """
 
     def __init__(
@@ -87,6 +90,8 @@ class Sandbox:
         self.random = Random(seed)  # noqa: S311 - keys that open nothing but this sandbox
         self.organisations: dict[str, Organisation] = {}
         self.requests: list[SeenRequest] = []
+        self.webhooks = Webhooks(seed=seed)
+        self._changing = threading.Lock()
         self._keys: dict[str, Organisation] = {}
         self._limiters: dict[str, Limiter] = {}
         self._faults: list[_PlannedFault] = []
@@ -160,15 +165,28 @@ class Sandbox:
 
     def publish(self, job: Job | str) -> None:
         """Publish a new job, a new version of one, or by its publicId an unpublished one."""
-        self.organisation.publish(job)
+        with self._changing:
+            public_id = job if isinstance(job, str) else job["publicId"]
+            is_known = self.organisation.find(public_id) is not None
+            self.organisation.publish(job)
+            self._announce("job.updated" if is_known else "job.published", public_id)
 
     def unpublish(self, public_id: str) -> None:
         """Hide a job from the API (*States and transitions*)."""
-        self.organisation.unpublish(public_id)
+        with self._changing:
+            self.organisation.unpublish(public_id)
+            self._announce("job.unpublished", public_id)
 
     def edit(self, public_id: str, **fields: object) -> None:
         """Give a job new values for some fields."""
-        self.organisation.edit(public_id, **fields)
+        with self._changing:
+            self.organisation.edit(public_id, **fields)
+            self._announce("job.updated", public_id)
+
+    def _announce(self, name: str, public_id: str) -> None:
+        """Tell of a change; within its lock, so that events have the order of the changes."""
+        event = Event(name, self.organisation.postings[public_id].job)
+        self.webhooks.announce(event, self._options)
 
     def fail_next(self, kind: str, times: int | None = 1, path: Selector | None = None) -> None:
         """Plan a fault (see `KINDS`) in place of the next answers.

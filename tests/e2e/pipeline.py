@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from tap_public_jobs.sandbox.demo import uv_command
+from tap_public_jobs.sandbox.meltano import uv_command
 
 if TYPE_CHECKING:
     from tap_public_jobs.sandbox.state import Sandbox

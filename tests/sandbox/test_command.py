@@ -71,3 +71,17 @@ def test_a_fault_that_makes_no_sense_is_reported(fault: str, words: str) -> None
 
     assert result.exit_code == 2
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--webhook-url", "localhost/x"], "webhook_url must begin with http:// or https://"),
+        (["--webhook-payload", "xml"], "'xml' is not one of 'flat', 'nested', 'batch', 'job'"),
+    ],
+)
+def test_a_webhook_that_makes_no_sense_is_reported(arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(main, ["serve", *arguments])
+
+    assert result.exit_code == 2
+    assert words in result.output

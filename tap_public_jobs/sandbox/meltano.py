@@ -1,0 +1,191 @@
+"""Runs the project's Meltano on the sandbox, with nothing of the user's own set-up."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn, Self
+
+import click
+
+from tap_public_jobs.sandbox.server import LOCALHOST
+from tap_public_jobs.sandbox.state import Sandbox
+
+REPOSITORY = Path(__file__).parents[2]
+DATABASE = Path("output", "demo.duckdb")
+SCHEMA = "public_jobs"
+REQUESTS, PERIOD = 60, 1
+"""A minute's budget per second, so that the throttle is seen at work and nobody waits for it."""
+
+SECONDS_TO_STOP = 5
+
+
+class LogLine(NamedTuple):
+    """One line that Meltano logged, or uv while it installs Meltano."""
+
+    source: str
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a line of Meltano's JSON log; take any other for one of uv's."""
+        try:
+            entry: dict[str, Any] = json.loads(text)
+            return cls(entry.get("name", "meltano"), entry["event"].strip())
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls("uv", text.strip())
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it tells of the run, rather than of its machinery."""
+        news = {
+            "uv": ("",),
+            "meltano": ("Install",),
+            "tap-public-jobs": ("Fetching", "Details", "Synced", "The "),
+            "target-duckdb": ("Loading",),
+        }
+        return self.text.startswith(news.get(self.source, ("",)))
+
+    def __str__(self) -> str:
+        return f"  {self.source:<15}  {self.text}"
+
+
+def uv_command() -> list[str]:
+    """Find uv, which runs Meltano without installing it."""
+    for name in (os.environ.get("UV", ""), "uv"):  # `uv run` sets UV
+        if path := shutil.which(name):
+            return [path]
+    if importlib.util.find_spec("uv"):
+        return [sys.executable, "-m", "uv"]
+    message = "uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/ and retry."
+    raise click.ClickException(message)
+
+
+def environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
+    """Return variables with which Meltano knows the sandbox, and nothing of the user's."""
+    private = ("TAP_PUBLIC_JOBS_", "TARGET_DUCKDB_", "MELTANO_")
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.upper().startswith(private)
+    }
+    no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    no_proxy = f"{no_proxy},{LOCALHOST}" if no_proxy else LOCALHOST
+    return inherited | {
+        "TAP_PUBLIC_JOBS_BASE_URL": base_url,
+        "TAP_PUBLIC_JOBS_API_KEY": sandbox.key,
+        "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": str(REQUESTS),
+        "TAP_PUBLIC_JOBS_RATE_LIMIT_PERIOD_SECONDS": str(PERIOD),
+        "TARGET_DUCKDB_FILEPATH": str(REPOSITORY / DATABASE),
+        "TARGET_DUCKDB_DEFAULT_TARGET_SCHEMA": SCHEMA,
+        # State of its own: the user's next sync goes on where their last one ended.
+        "MELTANO_STATE_BACKEND_URI": "systemdb",
+        "MELTANO_DATABASE_URI": f"sqlite:///{REPOSITORY / '.meltano' / 'demo.db'}",
+        "no_proxy": no_proxy,
+        "NO_PROXY": no_proxy,
+    }
+
+
+@contextlib.contextmanager
+def ending_cleanly() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal unwind the stack, as Ctrl-C does."""
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def check() -> None:
+    """See that there is something to run.
+
+    Raises:
+        click.ClickException: This is no clone of the repository.
+    """
+    if not (REPOSITORY / "meltano.yml").is_file():
+        message = (
+            f"The demo runs the project's own meltano.yml, and there is none in {REPOSITORY}: "
+            "clone the repository and run `uv run public-jobs-sandbox demo` there."
+        )
+        raise click.ClickException(message)
+
+
+def run(variables: dict[str, str], *, install: bool = True) -> None:
+    """Run the tap into DuckDB, showing what matters; all that Meltano said if it fails.
+
+    Args:
+        variables: The environment.
+        install: Whether the plugins may not be there yet.
+
+    Raises:
+        click.ClickException: It failed.
+    """
+    command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano"]
+    # Neither the user's .env nor the variables of their own warehouse belong to this run.
+    command += ["--env-file", os.devnull, "--log-format", "json"]
+    # An interrupted demo is no reason to refuse the next one.
+    command += ["run", "--force", "tap-public-jobs", "target-duckdb"]
+    command += [] if install else ["--no-install"]
+    # In a session of its own, so that Ctrl-C reaches the demo alone, which then ends them all.
+    process = subprocess.Popen(  # noqa: S603  # no shell, and no text from outside
+        command,
+        cwd=REPOSITORY,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    lines: list[LogLine] = []
+    try:
+        for text in process.stdout or ():
+            line = LogLine.parse(text)
+            lines.append(line)
+            if line.is_news:
+                click.echo(line)
+        status = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    if status == 0:
+        return
+    if not all(line.is_news for line in lines):
+        click.echo("\nAll that Meltano said:")
+        for line in lines:
+            click.echo(line)
+    raise click.ClickException(_remedy(lines))
+
+
+def _remedy(lines: Sequence[LogLine]) -> str:
+    texts = [line.text for line in lines]
+    is_running = any(text.startswith("Running job") for text in texts)
+    # Meltano goes on without a plugin that it could not install, and fails later.
+    if is_running and not any(text.startswith("Installation failed") for text in texts):
+        return (
+            "The sync failed. The last lines above say why; if another program has "
+            f"{DATABASE} open, close it there, or delete the file, and retry."
+        )
+    return (
+        "Meltano or its plugins could not be installed: check the network, which a first run "
+        "needs, and retry."
+    )
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and everything that it has started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(SECONDS_TO_STOP)
