@@ -11,14 +11,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from tap_public_jobs.listing import Job
 
 Json = Any
-Refresh = Literal["all", "changed"]
-Reason = Literal["new", "changed", "refreshed"]
-REASONS: tuple[Reason, ...] = ("new", "changed", "refreshed")
+Refresh = Literal["all", "changed", "notified"]
+Reason = Literal["new", "changed", "notified", "refreshed"]
+REASONS: tuple[Reason, ...] = ("new", "changed", "notified", "refreshed")
 
 FORMAT = 1
 """Version of the state's form, for a later reader to migrate it by."""
@@ -46,6 +46,8 @@ class Entry(NamedTuple):
     """Of the summary that was listed when the detail was fetched."""
     fetched_at: int
     """Seconds since the epoch."""
+    name: str = "-" * FINGERPRINT_LENGTH
+    """Fingerprint of the publicId, which is all that a webhook tells of a job."""
 
 
 class Run(NamedTuple):
@@ -111,19 +113,17 @@ class Ledger:
             msg = f"format {state['format']!r} is not known"
             raise ValueError(msg)
         ids, prints, times = state["ids"], state["fingerprints"], state["fetchedAt"]
+        names = state.get("publicIds", "-" * len(prints))
         unpublished = state.get("unpublished", [])
-        lists = [ids, times, unpublished]
-        if not isinstance(prints, str) or not all(isinstance(it, list) for it in lists):
-            msg = "its columns are not lists and text"
+        if not all(isinstance(it, list) for it in (ids, times, unpublished)):
+            msg = "its columns are not lists"
             raise TypeError(msg)
-        names = [*ids, *unpublished]
-        if not all(isinstance(key, str) for key in names) or not all(map(_is_time, times)):
+        keys = [*ids, *unpublished]
+        if not all(isinstance(key, str) for key in keys) or not all(map(_is_time, times)):
             msg = "its ids are not text, or its times no times"
             raise TypeError(msg)
-        length = FINGERPRINT_LENGTH
-        fingerprints = [prints[at : at + length] for at in range(0, len(prints), length)]
-        rows = zip(ids, fingerprints, times, strict=True)
-        entries = {key: Entry(fingerprint, at) for key, fingerprint, at in rows}
+        rows = zip(ids, _split(prints), times, _split(names), strict=True)
+        entries = {key: Entry(*values) for key, *values in rows}
         return cls(entries, _read_run(state.get("run")), unpublished)
 
     def write(self) -> dict[str, Json]:
@@ -133,6 +133,7 @@ class Ledger:
             "ids": list(self.entries),
             "fingerprints": "".join(entry.fingerprint for entry in self.entries.values()),
             "fetchedAt": [entry.fetched_at for entry in self.entries.values()],
+            "publicIds": "".join(entry.name for entry in self.entries.values()),
             # Null and not absent, should somebody merge this with an earlier state.
             "run": list(self.run) if self.run else None,
             "unpublished": self.unpublished,
@@ -146,6 +147,7 @@ class Ledger:
         max_age: float,
         new_version: Callable[[], int],
         *,
+        notified: Collection[str] = (),
         all_listed: bool = True,
     ) -> dict[Job, Reason]:
         """Begin a run, or go on with the one that was interrupted, and tell what it has to fetch.
@@ -157,6 +159,7 @@ class Ledger:
             max_age: Seconds. Under `changed`, a detail is fetched again between half this age and
                 this age, each at a point of its own, so that not all expire in one run.
             new_version: Answers a version that no earlier run had.
+            notified: The publicIds of jobs that have changed since, as far as webhooks told.
             all_listed: Whether the jobs are known to be all that are published; if not, the others
                 stay in the ledger.
 
@@ -177,20 +180,47 @@ class Ledger:
             latest = max((entry.fetched_at for entry in known.values()), default=0)
             run = Run(new_version(), max(int(now), latest + 1), refresh)
         self.run = run
-        if all_listed:
-            # Also of those that are pending: a run that was interrupted may have written their rows
-            # after its last state.
-            self.unpublished += known
-        left = dict.fromkeys(key for key in self.unpublished if key not in by_id)
-        self.unpublished = list(left)
-        self.entries = {} if all_listed else known
-        self.entries |= {key: known.get(key, PENDING) for key in by_id}
+        self.entries = known
+        self.keep(by_id if all_listed else known | by_id)
+        self.entries = {key: self.entries.get(key, PENDING) for key in [*by_id, *self.entries]}
         self._new = by_id.keys() - known.keys()
         plan: dict[Job, Reason] = {}
         for job in by_id.values():
             if reason := self._reason(job, run, refresh, now, max_age):
                 plan[job] = reason
+            elif job.public_id in notified:
+                plan[job] = "notified"
         return plan
+
+    @property
+    def owes(self) -> bool:
+        """Whether details may be missing that no webhook has named."""
+        return self.run is not None or not self.entries or PENDING in self.entries.values()
+
+    def expect(self, job: Job) -> bool:
+        """Note that the row of a job that was never listed is about to be written.
+
+        Returns:
+            Whether this is news, which a state should tell before the row.
+        """
+        if job.id in self.entries:
+            return False
+        self.entries[job.id] = PENDING._replace(name=fingerprint(job.public_id))
+        return True
+
+    def ids(self, public_ids: Iterable[str]) -> dict[str, str]:
+        """Tell the ids of the jobs whose details were fetched by these publicIds, as far as any."""
+        keys = {entry.name: key for key, entry in self.entries.items()}
+        names = {public_id: fingerprint(public_id) for public_id in public_ids}
+        return {public_id: keys[name] for public_id, name in names.items() if name in keys}
+
+    def keep(self, published: Collection[str]) -> None:
+        """Note that no other jobs than these are published."""
+        # Also of those that are pending: a run that was interrupted may have written their rows
+        # after its last state.
+        known = dict.fromkeys([*self.unpublished, *self.entries])
+        self.unpublished = [key for key in known if key not in published]
+        self.entries = {key: it for key, it in self.entries.items() if key in published}
 
     @property
     def version(self) -> int:
@@ -204,14 +234,16 @@ class Ledger:
             job: As it was listed.
             now: Seconds since the epoch.
         """
-        started_at = self.run.started_at if self.run else 0
-        self.entries[job.id] = Entry(job.fingerprint, max(int(now), started_at))
+        fetched_at = max(int(now), self.run.started_at if self.run else 0)
+        self.entries[job.id] = Entry(job.fingerprint, fetched_at, fingerprint(job.public_id))
+        if job.id in self.unpublished:  # under an earlier publicId
+            self.unpublished.remove(job.id)
 
     def gone(self, job: Job) -> None:
         """Note that a job turned out to be unpublished."""
-        entry = self.entries.pop(job.id, PENDING)
-        if job.id not in self._new:
+        if job.id in self.entries and job.id not in self._new:
             self.unpublished.append(job.id)
+        entry = self.entries.pop(job.id, PENDING)
         if self.run and entry.fetched_at >= self.run.started_at:
             self.run = self.run._replace(exact=False)
 
@@ -233,7 +265,7 @@ class Ledger:
         self, job: Job, run: Run, refresh: Refresh, now: float, max_age: float
     ) -> Reason | None:
         entry = self.entries[job.id]
-        if entry == PENDING:
+        if entry.fingerprint == PENDING.fingerprint:
             return "new"
         if entry.fingerprint != job.fingerprint:
             return "changed"
@@ -270,9 +302,17 @@ def _is_time(value: Json) -> bool:
     return type(value) is int and 0 <= value <= LATEST
 
 
-def fingerprint(summary: Json) -> str:
-    """Condense a job's summary to a few characters that change when any of its values does."""
-    text = json.dumps(summary, sort_keys=True, default=str)
+def _split(text: Json) -> list[str]:
+    if not isinstance(text, str):
+        msg = "its fingerprints are not text"
+        raise TypeError(msg)
+    length = FINGERPRINT_LENGTH
+    return [text[at : at + length] for at in range(0, len(text), length)]
+
+
+def fingerprint(value: Json) -> str:
+    """Condense a JSON value to a few characters that change when anything in it does."""
+    text = json.dumps(value, sort_keys=True, default=str)
     return urlsafe_b64encode(_digest(text)).decode()
 
 

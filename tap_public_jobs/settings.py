@@ -92,11 +92,12 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     ),
     th.Property(
         "detail_refresh",
-        th.StringType(allowed_values=["all", "changed"]),
+        th.StringType(allowed_values=["all", "changed", "notified"]),
         default="all",
         title="Detail refresh",
         description="Which details a run fetches again: all of them, or only those of jobs whose "
-        "summary changed and those older than detail_max_age_days. New jobs always.",
+        "summary changed and those older than detail_max_age_days, or only those that webhooks "
+        "named.",
     ),
     th.Property(
         "detail_max_age_days",
@@ -105,6 +106,15 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         title="Greatest age of a detail",
         description="Days after which a detail is fetched again under detail_refresh: changed. "
         "0 fetches all.",
+    ),
+    th.Property(
+        "changes_url",
+        th.StringType,
+        secret=True,
+        title="Change log",
+        description="SQLAlchemy URL of the log that public-jobs-webhook fills, such as "
+        "sqlite:////var/lib/public-jobs/changes.db. The jobs that webhooks named are fetched "
+        "again.",
     ),
     th.Property(
         "column_naming",
@@ -216,6 +226,11 @@ def problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> list[str
     for name, check in checks.items():
         if isinstance(config.get(name), str) and name not in found:
             found.update((name, f"{name} {problem}") for problem in check(config[name]))
+    if config.get("detail_refresh") == "notified" and "changes_url" not in config:
+        found["changes_url"] = (
+            "detail_refresh: notified needs changes_url, the address of the log that "
+            "public-jobs-webhook fills"
+        )
     return list(found.values())
 
 

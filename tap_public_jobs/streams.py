@@ -7,14 +7,16 @@ import sys
 import time
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from singer_sdk.exceptions import RetriableAPIError
 from singer_sdk.streams.rest import HTTPRequest
 from typing_extensions import override
 
+from tap_public_jobs.backlog import Backlog
+from tap_public_jobs.changes import ChangeLog, ChangeLogError
 from tap_public_jobs.client import MAX_TRIES
+from tap_public_jobs.detail import Answer, completed, is_detail_of, path_segment
 from tap_public_jobs.errors import (
     NotFoundError,
     NotTheApiError,
@@ -23,8 +25,15 @@ from tap_public_jobs.errors import (
     RequestRefusedError,
 )
 from tap_public_jobs.fanout import FanOut
-from tap_public_jobs.ledger import DAY, REASONS, DamagedLedgerError, Ledger, between_states
-from tap_public_jobs.listing import Listing, Page
+from tap_public_jobs.ledger import (
+    DAY,
+    REASONS,
+    DamagedLedgerError,
+    Ledger,
+    between_states,
+)
+from tap_public_jobs.listing import Job, Listing, Page
+from tap_public_jobs.naming import field_of
 from tap_public_jobs.report import Progress
 from tap_public_jobs.snapshot import SnapshotStream
 
@@ -36,7 +45,6 @@ if TYPE_CHECKING:
 
     from tap_public_jobs.connection import Connection
     from tap_public_jobs.ledger import Reason
-    from tap_public_jobs.listing import Job
 
 MAX_FAILURES_IN_A_ROW = 5
 FEWEST_GONE = 5
@@ -149,14 +157,6 @@ class Jobs(SnapshotStream):
         )
 
 
-class Answer(NamedTuple):
-    """What came of asking for one detail: a document, an error, or neither for a 404."""
-
-    job: Job
-    document: dict[str, Any] | None = None
-    error: Exception | None = None
-
-
 class JobDetails(SnapshotStream):
     """The details of all published jobs (API page, "Get a single published job").
 
@@ -171,6 +171,7 @@ class JobDetails(SnapshotStream):
         super().__init__(tap, connection)
         self._jobs = jobs
         self._ledger = Ledger()
+        self._backlog: Backlog | None = None
         self._has_begun = False
         self._plan: dict[Job, Reason] = {}
         self._published = 0
@@ -216,8 +217,34 @@ class JobDetails(SnapshotStream):
     def marked(self) -> None:
         self._ledger.unpublished.clear()
 
+    def read_changes(self) -> None:
+        """Read what webhooks have told since the last run.
+
+        To be called before anything is listed: whatever is told of until now, the list and the
+        details show.
+
+        Raises:
+            PublicJobsError: The log cannot be read.
+        """
+        if not self.config.get("changes_url"):
+            return
+        self._backlog = Backlog.read(self.stream_state.get("changes"))
+        try:
+            self._backlog.catch_up(ChangeLog(self.config["changes_url"]).read)
+        except ChangeLogError as error:
+            raise PublicJobsError(str(error)) from error
+
     @override
     def begin(self) -> int:
+        self._read_ledger()
+        self._has_begun = True
+        if self.config["detail_refresh"] == "notified":
+            if self._backlog and self._backlog.unbroken and not self._ledger.owes:
+                return self._begin_notified(self._backlog)
+            self.log("What webhooks told is not all there is yet: this run is one of changed.")
+        return self._begin_listed(self._backlog)
+
+    def _read_ledger(self) -> None:
         try:
             self._ledger = Ledger.read(self.stream_state.get("ledger"))
         except DamagedLedgerError as error:
@@ -229,31 +256,56 @@ class JobDetails(SnapshotStream):
             )
         if self._ledger.version != self.stream_state.get("version"):
             self._ledger.finish()  # a run that is not the last one, left by a merge of states
-        self._has_begun = True
-        listed = self._jobs.listing.jobs(self.ABORT_AT_RECORD_COUNT)
+
+    def _begin_listed(self, backlog: Backlog | None) -> int:
+        listing = self._jobs.listing
+        listed = listing.jobs(self.ABORT_AT_RECORD_COUNT)
         self._published = len(listed)
         self.STATE_MSG_FREQUENCY = between_states(self._published)
         self._plan = self._ledger.plan(
             listed,
-            self.config["detail_refresh"],
+            "all" if self.config["detail_refresh"] == "all" else "changed",
             time.time(),
             self.config["detail_max_age_days"] * DAY,
             self.new_version,
-            all_listed=self._jobs.listing.consistent,
+            notified=backlog.pending if backlog else (),
+            all_listed=listing.consistent,
         )
+        if backlog and listing.consistent:
+            backlog.keep({job.public_id for job in listed})
         return self._ledger.version
+
+    def _begin_notified(self, backlog: Backlog) -> int:
+        """Plan what webhooks told of alone, without the list unless `jobs` has read it anyway."""
+        listing = self._jobs.listing
+        listed = {job.public_id: job for job in listing.jobs()} if self._jobs.selected else {}
+        if listing.consistent:
+            backlog.keep(listed)
+            self._ledger.keep({job.id for job in listed.values()})
+        ids = self._ledger.ids(backlog.pending)
+        jobs = (listed.get(name) or Job(ids.get(name, ""), name, "") for name in backlog.pending)
+        self._plan = dict.fromkeys(jobs, "notified")
+        self.STATE_MSG_FREQUENCY = between_states(len(self._plan))
+        return self.new_version()
 
     @override
     def save(self) -> None:
         # What earlier runs left is not to be replaced by a ledger that has not read it.
         if self._has_begun and not self.is_test:
             self.stream_state["ledger"] = self._ledger.write()
+            if self._backlog:
+                self.stream_state["changes"] = self._backlog.write()
 
     @override
     def settle(self) -> None:
         for job in self._unsettled:
             self._ledger.done(job, time.time())
+            self._forget_notification(job)
         self._unsettled.clear()
+
+    def _forget_notification(self, job: Job) -> None:
+        if self._backlog:
+            self._backlog.done(job.public_id)
 
     @override
     def finish(self) -> None:
@@ -289,6 +341,8 @@ class JobDetails(SnapshotStream):
                     self._note_missing(answer)
                     continue
                 self._failures_in_a_row = 0
+                if self._ledger.expect(answer.job):
+                    self.announce()
                 self._unsettled.append(answer.job)
                 yield self.columns.row(
                     answer.document,
@@ -310,23 +364,38 @@ class JobDetails(SnapshotStream):
         Raises:
             PublicJobsError: The run cannot go on.
         """
-        url = f"{self.url_base}/jobs/{_path_segment(job.public_id)}"
+        url = f"{self.url_base}/jobs/{path_segment(job.public_id)}"
         try:
             document = self.fetch(
                 HTTPRequest(url, headers=self.http_headers),
-                is_answer=partial(_is_detail_of, job),
+                is_answer=partial(is_detail_of, job),
             )
         except NotFoundError:
             return Answer(job)
         except (RetriableAPIError, RequestRefusedError) as error:
             return Answer(job, error=error)
-        return Answer(job, document)
+        columns = self._jobs.schema["properties"]
+        fields = {field_of(column, self.config["column_naming"]) for column in columns}
+        return Answer(completed(job, document, fields), document)
 
     def _note_missing(self, answer: Answer) -> None:
         if answer.error is None:
+            if not self.connection.reached:
+                self._jobs.fetch_page(1)  # raises unless it is the API that answers 404
             self._ledger.gone(answer.job)
+            self._forget_notification(answer.job)
             self._gone += 1
             self.report.skipped += 1
+            return
+        if isinstance(answer.error, RequestRefusedError) and not answer.job.id:
+            # Never seen in the list, and nothing that it could answer: not a job.
+            self.log(
+                "A webhook named %r, which the API refuses: %s.",
+                answer.job.public_id,
+                answer.error,
+                level=logging.WARNING,
+            )
+            self._forget_notification(answer.job)
             return
         self._failed.append(answer)
         self._failures_in_a_row += 1
@@ -338,6 +407,9 @@ class JobDetails(SnapshotStream):
             raise PublicJobsError(msg)
 
     def _log_savings(self) -> None:
+        if not self._published:
+            self.log("Webhooks named %s to fetch.", f"{len(self._plan):,} jobs")
+            return
         counts = Counter(self._plan.values())
         parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
         self.log(
@@ -354,23 +426,6 @@ class JobDetails(SnapshotStream):
             self.config["rate_limit_requests"],
             self.config["rate_limit_period_seconds"],
         )
-
-
-def _is_detail_of(job: Job, document: dict[str, Any]) -> bool:
-    """Tell whether a detail is this job's; which fields it always has is not documented."""
-    key = document.get("id")
-    if isinstance(key, str) and key:
-        return key == job.id
-    return bool(document.get("publicId") == job.public_id)
-
-
-def _path_segment(public_id: str) -> str:
-    """Encode a string as one segment of a path (RFC 3986, section 3.3).
-
-    A segment of dots alone would be read as this folder or the one above.
-    """
-    encoded = quote(public_id, safe="")
-    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
 
 
 def _count(envelope: dict[str, Any], name: str) -> int | None:

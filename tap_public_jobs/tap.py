@@ -96,6 +96,8 @@ class TapPublicJobs(Tap):
             PublicJobsError: Something was left out, or the run could not go on.
         """
         try:
+            if self.streams[JobDetails.name].selected and self._details:
+                self._details.read_changes()
             super().sync_all()
         except (PublicJobsError, SystemExit):
             # What is paid for and written need not be fetched again.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import captured
+from harness import captured, catalog_of
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tap_public_jobs import client, ledger, snapshot, streams
+from tap_public_jobs.changes import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.postings import make_jobs
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 JOBS = make_jobs(12, seed=3)
 REFRESHES = st.sampled_from(["all", "changed"])
+ANY_REFRESH = st.sampled_from(["all", "changed", "notified"])
 
 
 class Target:
@@ -71,11 +74,15 @@ class Histories(RuleBasedStateMachine):
         self.base_url = self.serving.__enter__()
         self.target = Target(activates=True)
         self.keeping = Target(activates=False)
+        self.folder = tempfile.TemporaryDirectory()
+        self.changes_url = f"sqlite:///{self.folder.name}/changes.db"
+        self.log = ChangeLog(self.changes_url)
         self.known: dict[str, set[str]] = {"jobs": set(), "job_details": set()}
         self.edits = 0
         self.now = 1_800_000_000.0
         for job in JOBS[:4]:
             self.sandbox.publish(job)
+            self.log.append([job["publicId"]])
 
     def teardown(self) -> None:
         try:
@@ -85,6 +92,7 @@ class Histories(RuleBasedStateMachine):
             self.check_flags()
         finally:
             self.serving.__exit__(None, None, None)
+            self.folder.cleanup()
 
     def time(self) -> float:
         """The time, as the tap asks for it."""
@@ -94,8 +102,8 @@ class Histories(RuleBasedStateMachine):
         jobs = [posting.job for posting in self.sandbox.organisation.published()]
         return {job["id"]: job["jobTitle"] for job in jobs}
 
-    def run(self, refresh: str, upto: int | None = None) -> bool:
-        """Run the tap into the target; True if both came to their ends.
+    def run(self, refresh: str, upto: int | None = None, *, jobs: bool = True) -> bool:
+        """Run the tap into the target, with `jobs` or without; True if both came to their ends.
 
         A minute after the last run: versions are seconds, and a target that died has told no state.
         """
@@ -106,8 +114,11 @@ class Histories(RuleBasedStateMachine):
             "rate_limit_requests": 100_000,
             "detail_refresh": refresh,
             "max_concurrent_requests": 2,
+            "changes_url": self.changes_url,
         }
-        tap = TapPublicJobs(config=config, state=self.target.state)
+        catalog = catalog_of(config)
+        catalog["streams"][0]["metadata"][0]["metadata"]["selected"] = jobs
+        tap = TapPublicJobs(config=config, catalog=catalog, state=self.target.state)
         complete = True
         with captured() as output, pytest.MonkeyPatch.context() as patch:
             for module in (snapshot, streams):
@@ -123,19 +134,24 @@ class Histories(RuleBasedStateMachine):
     @rule(number=st.integers(0, len(JOBS) - 1))
     def publish(self, number: int) -> None:
         self.sandbox.publish(JOBS[number])
+        self.log.append([JOBS[number]["publicId"]])
 
     @rule(data=st.data())
     @precondition(lambda self: self.truth())
     def unpublish(self, data: st.DataObject) -> None:
         published = [it.job["publicId"] for it in self.sandbox.organisation.published()]
-        self.sandbox.unpublish(data.draw(st.sampled_from(published)))
+        public_id = data.draw(st.sampled_from(published))
+        self.sandbox.unpublish(public_id)
+        self.log.append([public_id])
 
     @rule(data=st.data())
     @precondition(lambda self: self.truth())
     def edit(self, data: st.DataObject) -> None:
         self.edits += 1
         published = [it.job["publicId"] for it in self.sandbox.organisation.published()]
-        self.sandbox.edit(data.draw(st.sampled_from(published)), jobTitle=f"Title {self.edits}")
+        public_id = data.draw(st.sampled_from(published))
+        self.sandbox.edit(public_id, jobTitle=f"Title {self.edits}")
+        self.log.append([public_id])
 
     @rule(refresh=REFRESHES)
     def sync(self, refresh: str) -> None:
@@ -145,6 +161,15 @@ class Histories(RuleBasedStateMachine):
         assert {key: details.get(key) for key in self.truth()} == self.truth()
         self.check_flags()
 
+    @rule(jobs=st.booleans())
+    def sync_what_webhooks_named(self, *, jobs: bool) -> None:
+        """The details are as they are at the API, and the list is read only for `jobs`."""
+        assert self.run("notified", jobs=jobs)
+        for target in (self.target, self.keeping):
+            assert target.published("job_details") == self.truth()
+        if jobs:
+            assert self.target.titles("jobs") == self.truth()
+
     def check_flags(self) -> None:
         """Every row tells whether its job is published, and what it was keeps its content."""
         for target in (self.target, self.keeping):
@@ -153,12 +178,12 @@ class Histories(RuleBasedStateMachine):
         for stream in ("jobs", "job_details"):
             assert self.keeping.titles(stream).keys() >= self.known[stream]
 
-    @rule(refresh=REFRESHES, upto=st.integers(0, 40))
-    def crash(self, refresh: str, upto: int) -> None:
+    @rule(refresh=ANY_REFRESH, upto=st.integers(0, 40), jobs=st.booleans())
+    def crash(self, refresh: str, upto: int, *, jobs: bool) -> None:
         """The target, or the machine, dies after so many messages."""
-        self.run(refresh, upto=upto)
+        self.run(refresh, upto=upto, jobs=jobs)
 
-    @rule(refresh=REFRESHES, data=st.data())
+    @rule(refresh=ANY_REFRESH, data=st.data())
     @precondition(lambda self: self.truth())
     def fail(self, refresh: str, data: st.DataObject) -> None:
         """One detail fails all its tries; the run goes on and ends incomplete."""

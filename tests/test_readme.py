@@ -11,7 +11,17 @@ import duckdb
 import pytest
 from harness import sync
 
-from tap_public_jobs import client, command, errors, listing, snapshot, streams, tap, throttle
+from tap_public_jobs import (
+    changes,
+    client,
+    command,
+    errors,
+    listing,
+    snapshot,
+    streams,
+    tap,
+    throttle,
+)
 from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.server import serving
 from tap_public_jobs.sandbox.state import Sandbox
@@ -67,7 +77,7 @@ def _number(cell: str) -> int:
 
 
 def test_every_error_in_the_table_is_one_that_the_tap_can_say() -> None:
-    modules = (client, command, errors, listing, snapshot, streams, tap, throttle)
+    modules = (changes, client, command, errors, listing, snapshot, streams, tap, throttle)
     source = " ".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     said = re.sub(r'"\s*f?"|\{MAX_FAILURES_IN_A_ROW\}|\{MAX_REJECTIONS\}', "", source)
     said = re.sub(r"\s+", " ", said)

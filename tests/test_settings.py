@@ -65,7 +65,7 @@ def errors(**config: Any) -> list[str]:
         ({"request_timeout_seconds": "30s"}, "request_timeout_seconds must be a number above 0"),
         (
             {"detail_refresh": "chnaged"},
-            'detail_refresh must be one of all, changed, not "chnaged"',
+            'detail_refresh must be one of all, changed, notified, not "chnaged"',
         ),
         (
             {"detail_max_age_days": -1},
