@@ -166,14 +166,11 @@ def _show_webhook() -> None:
 @contextlib.contextmanager
 def _receiver(folder: Path) -> Iterator[str]:
     """Run `public-jobs-webhook`; yields where it receives."""
-    token = secrets.token_hex()
+    token, private = secrets.token_hex(), "PUBLIC_JOBS_WEBHOOK_"
     process = subprocess.Popen(  # noqa: S603  # no text from outside
         [Path(sys.executable).with_name("public-jobs-webhook"), "serve", "--port", "0"],
-        env=os.environ
-        | {
-            "PUBLIC_JOBS_WEBHOOK_TOKEN": token,
-            "PUBLIC_JOBS_WEBHOOK_CHANGES_URL": _changes_url(folder),
-        },
+        env={name: value for name, value in os.environ.items() if not name.startswith(private)}
+        | {f"{private}TOKEN": token, f"{private}CHANGES_URL": _changes_url(folder)},
         stderr=subprocess.PIPE,
         text=True,
     )

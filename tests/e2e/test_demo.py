@@ -224,6 +224,31 @@ class TestAnswers:
         assert still_running(environment[MARK]) == []
 
 
+@pytest.mark.usefixtures("demos")  # Meltano has installed its plugins
+def test_an_edited_job_is_shown_to_cost_one_request(
+    project: Project, environment: dict[str, str]
+) -> None:
+    result = subprocess.run(
+        [*DEMO, "--webhook"],
+        cwd=project.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stdout
+    ((before,), (after,)) = tables(result.stdout)
+    assert before[:2] == after[:2]
+    paid, pays = (float(row[2].replace(",", "")) for row in (before, after))
+    assert pays == paid + 10_000
+    assert re.search(
+        r"^Requests of this run: 1 \(/api/public/v1/jobs/[^,]+\)$", result.stdout, re.M
+    )
+    assert still_running(environment[MARK]) == []
+
+
 @pytest.mark.usefixtures("demos")
 def test_what_it_prints_is_what_the_file_holds(project: Project, published: list[Job]) -> None:
     """Two runs later there is still one row a job."""
