@@ -244,7 +244,7 @@ def test_an_edited_job_is_shown_to_cost_one_request(
     paid, pays = (float(row[2].replace(",", "")) for row in (before, after))
     assert pays == paid + 10_000
     assert re.search(
-        r"^Requests of this run: 1 \(/api/public/v1/jobs/[^,]+\)$", result.stdout, re.M
+        r"^Requests of this run: 1 \(/api/public/v1/jobs/[^,]+\)$", result.stdout, re.MULTILINE
     )
     assert still_running(environment[MARK]) == []
 
