@@ -38,7 +38,9 @@ class Backlog:
     def read(cls, state: Json) -> Self:
         """Read what `write` has written; anything else is as good as nothing."""
         match state:
-            case {"log": str(log), "position": int(position), "pending": [*pending]}:
+            case {"log": str(log), "position": int(position), "pending": [*pending]} if (
+                0 <= position < 1 << 63
+            ):
                 return cls(log, position, [name for name in pending if isinstance(name, str)])
         return cls()
 

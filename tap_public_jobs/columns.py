@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
-from tap_public_jobs.naming import column_of, field_of
+from tap_public_jobs.naming import Naming, column_of, field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from tap_public_jobs.naming import Naming
 
 Json = Any
 
@@ -66,15 +64,18 @@ class Columns:
         on_misfit: Callable[[str], None],
         naming: Naming = "source",
     ) -> None:
-        others = column_of(OTHERS, naming)
-        self._others = OTHERS if OTHERS in properties and others not in properties else others
+        for name in get_args(Naming):  # a catalog may be older than the setting
+            if column_of(OTHERS, name) in properties:
+                naming = name
+        self._others = column_of(OTHERS, naming)
         self._fits = {
             column: _test(schema)
             for column, schema in properties.items()
             if column not in {OTHERS, self._others}
         }
+        self._field = {column: field_of(column, naming) for column in self._fits}
         self._column = {column: column for column in self._fits}
-        self._column |= {field_of(column, naming): column for column in self._fits}
+        self._column |= {field: column for column, field in self._field.items()}
         self.flag = self._column.get(PUBLISHED)
         # A user's own column may be declared without null; it is left out where it has no value.
         self._never_null = [name for name, fits in self._fits.items() if not fits(None)]
@@ -96,8 +97,9 @@ class Columns:
         others: dict[str, Json] = {}
         for field, value in document.items():
             column = self._column.get(field)
-            # Two fields may be named like a column, and one like that which is not the API's.
-            if column is None or column == self.flag or row[column] is not None:
+            # One field may be named as another's column is, or like that which is not the API's.
+            own = column and self._field[column]
+            if column is None or column == self.flag or (field != own and own in document):
                 others[field] = value
             elif self._fits[column](value):
                 row[column] = value

@@ -35,8 +35,9 @@ def is_detail_of(job: Job, document: dict[str, Json]) -> bool:
     """Tell whether a detail is this job's; which fields it always has is not documented."""
     key = document.get("id")
     has_key = isinstance(key, str) and bool(key)
-    if has_key and job.id:
+    if has_key and (job.fingerprint or key == job.id):
         return bool(key == job.id)
+    # Of a job that only a webhook named: it may be another one under the same publicId.
     return (has_key or bool(job.id)) and bool(document.get("publicId") == job.public_id)
 
 
@@ -52,4 +53,4 @@ def completed(job: Job, document: dict[str, Json], listed: Collection[str]) -> J
     if job.fingerprint:
         return job
     summary = {field: value for field, value in document.items() if field in listed}
-    return Job(job.id or document["id"], job.public_id, fingerprint(summary))
+    return Job(document.get("id") or job.id, job.public_id, fingerprint(summary))

@@ -205,7 +205,10 @@ class Ledger:
         """
         if job.id in self.entries:
             return False
-        self.entries[job.id] = PENDING._replace(name=fingerprint(job.public_id))
+        name = fingerprint(job.public_id)
+        replaced = [key for key, entry in self.entries.items() if entry.name == name]
+        self.keep(self.entries.keys() - replaced)
+        self.entries[job.id] = PENDING._replace(name=name)
         return True
 
     def ids(self, public_ids: Iterable[str]) -> dict[str, str]:

@@ -88,6 +88,11 @@ class Listing:
         self._seen: dict[str, Job] = {}
         self._walk = self._sweep_until_consistent()
 
+    @property
+    def whole(self) -> bool:
+        """Whether a job that was not seen is not published."""
+        return self.consistent and not self.unusable
+
     def summaries(self) -> Iterator[dict[str, Json]]:
         """Yield the summary of each job, as the API answers it, while the pages are read.
 

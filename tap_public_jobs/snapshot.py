@@ -20,6 +20,7 @@ from tap_public_jobs import schemas
 from tap_public_jobs.client import PublicJobsStream
 from tap_public_jobs.columns import Columns
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.ledger import LATEST
 from tap_public_jobs.naming import named
 
 if TYPE_CHECKING:
@@ -246,7 +247,8 @@ class SnapshotStream(PublicJobsStream):
         """Whole seconds since the epoch, and later than any version that the target has seen."""
         last = self.stream_state.get("version")
         version = int(time.time())
-        if isinstance(last, int | float | Decimal):  # whatever became of it in a store of states
+        # Whatever became of it in a store of states.
+        if isinstance(last, int | float | Decimal) and 0 <= last <= LATEST:
             version = max(version, int(last) + 1)
         self.stream_state["version"] = version
         return version

@@ -99,7 +99,7 @@ class Jobs(SnapshotStream):
     @property
     @override
     def unpublished(self) -> list[str]:
-        if not self.listing.consistent:
+        if not self.listing.whole:
             return []
         listed = {job.id for job in self.listing.jobs()}
         return [job_id for job_id in self._known() if job_id not in listed]
@@ -108,7 +108,7 @@ class Jobs(SnapshotStream):
     def finish(self) -> None:
         if self.is_test:
             return
-        known = [] if self.listing.consistent else self._known()
+        known = [] if self.listing.whole else self._known()
         listed = [job.id for job in self.listing.jobs()]
         self.stream_state["published"] = list(dict.fromkeys([*known, *listed]))
 
@@ -201,7 +201,7 @@ class JobDetails(SnapshotStream):
             f"the detail of {answer.job.public_id!r} is missing: {answer.error}"
             for answer in self._failed
         ]
-        if self._gone == self._published >= FEWEST_GONE:
+        if self._all_gone:
             problems.append(
                 f"all {self._gone:,} details answered 404 though their jobs are listed, so nothing "
                 "is removed from the warehouse: check base_url and any proxy in front of the API"
@@ -211,7 +211,12 @@ class JobDetails(SnapshotStream):
     @property
     @override
     def unpublished(self) -> list[str]:
-        return self._ledger.unpublished
+        return [] if self._all_gone else self._ledger.unpublished
+
+    @property
+    def _all_gone(self) -> bool:
+        """Whether no detail is there of any job that is listed, which is hardly true."""
+        return self._gone == self._published >= FEWEST_GONE
 
     @override
     def marked(self) -> None:
@@ -269,9 +274,9 @@ class JobDetails(SnapshotStream):
             self.config["detail_max_age_days"] * DAY,
             self.new_version,
             notified=backlog.pending if backlog else (),
-            all_listed=listing.consistent,
+            all_listed=listing.whole,
         )
-        if backlog and listing.consistent:
+        if backlog and listing.whole:
             backlog.keep({job.public_id for job in listed})
         return self._ledger.version
 
@@ -279,7 +284,7 @@ class JobDetails(SnapshotStream):
         """Plan what webhooks told of alone, without the list unless `jobs` has read it anyway."""
         listing = self._jobs.listing
         listed = {job.public_id: job for job in listing.jobs()} if self._jobs.selected else {}
-        if listing.consistent:
+        if listing.whole:
             backlog.keep(listed)
             self._ledger.keep({job.id for job in listed.values()})
         ids = self._ledger.ids(backlog.pending)

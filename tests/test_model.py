@@ -117,7 +117,8 @@ class Histories(RuleBasedStateMachine):
             "changes_url": self.changes_url,
         }
         catalog = catalog_of(config)
-        catalog["streams"][0]["metadata"][0]["metadata"]["selected"] = jobs
+        (of_jobs,) = (it for it in catalog["streams"][0]["metadata"] if it["breadcrumb"] == [])
+        of_jobs["metadata"]["selected"] = jobs
         tap = TapPublicJobs(config=config, catalog=catalog, state=self.target.state)
         complete = True
         with captured() as output, pytest.MonkeyPatch.context() as patch:
