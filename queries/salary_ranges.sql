@@ -5,8 +5,8 @@ with ranges as (
     select
         coalesce(nullif(currency, ''), 'not given') as currency,
         coalesce(nullif(seniority_level, ''), 'not given') as seniority_level,
-        coalesce(nullif(min_salary, 0), max_salary) as low,
-        coalesce(nullif(max_salary, 0), min_salary) as high
+        least(nullif(min_salary, 0), nullif(max_salary, 0)) as low,
+        greatest(nullif(min_salary, 0), nullif(max_salary, 0)) as high
     from public_jobs.jobs
     where is_published and (min_salary > 0 or max_salary > 0)
 )

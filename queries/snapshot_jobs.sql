@@ -1,4 +1,4 @@
--- Keep what is published today, for changes.sql and days_on_offer.sql.
+-- Keep what is published today, for changes.sql.
 -- The tap's tables tell what is, not what was: run this after each sync. It fills a table of its
 -- own, which no sync touches; the last run of a day counts.
 create table if not exists public_jobs.job_snapshots as

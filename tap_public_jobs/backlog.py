@@ -41,7 +41,7 @@ class Backlog:
             case {"log": str(log), "position": int(position), "pending": [*pending]} if (
                 0 <= position < 1 << 63
             ):
-                return cls(log, position, [name for name in pending if isinstance(name, str)])
+                return cls(log, position, filter(_is_name, pending))
         return cls()
 
     def write(self) -> dict[str, Json]:
@@ -66,6 +66,16 @@ class Backlog:
         """Note that of no other jobs than these anything is to be fetched."""
         self.pending = dict.fromkeys(name for name in self.pending if name in published)
 
+    def postpone(self, public_id: str) -> None:
+        """Put a job behind all others, which it must not keep from being fetched."""
+        if public_id in self.pending:
+            self.pending[public_id] = self.pending.pop(public_id)
+
     def done(self, public_id: str) -> None:
         """Note that nothing is to be fetched of a job any more."""
         self.pending.pop(public_id, None)
+
+
+def _is_name(value: Json) -> bool:
+    # Half a surrogate pair can stand in no URL.
+    return isinstance(value, str) and value.encode(errors="ignore").decode() == value

@@ -43,7 +43,10 @@ _LOCK = {
     ),
 }
 
-_CONNECT = {"sqlite": {"timeout": PATIENCE}, "postgresql": {"connect_timeout": PATIENCE}}
+_CONNECT = {
+    "sqlite": {"timeout": PATIENCE},
+    "postgresql": {"connect_timeout": PATIENCE, "tcp_user_timeout": PATIENCE * 1000},
+}
 
 _NOT_A_URL = (
     "changes_url must be sqlite:///path/to/a/file or postgresql+psycopg://user:password@host/name; "
@@ -127,15 +130,17 @@ class ChangeLog:
         """
         with self._transaction() as execute:
             # What comes after the second query's look at the log is left to the next reader.
-            row = execute("SELECT log, position, forgotten FROM public_jobs_change_log").one()
-            log, last, forgotten = row
+            log, last = execute("SELECT log, position FROM public_jobs_change_log").one()
             query = """
                 SELECT public_id FROM public_jobs_changes
                 WHERE position > :after AND position <= :last
                 GROUP BY public_id ORDER BY min(position)
             """
             ids = execute(query, {"after": after, "last": last}).scalars()
-            return Changes(log, last, list(ids), forgotten)
+            rows = list(ids)
+            # Last, because another may be removing rows meanwhile.
+            forgotten = execute("SELECT forgotten FROM public_jobs_change_log").scalar_one()
+            return Changes(log, last, rows, forgotten)
 
     def unrecognised(self, limit: int) -> Iterator[tuple[str, str]]:
         """Yield when the last payloads without a publicId came, and the payloads."""
@@ -188,7 +193,7 @@ class ChangeLog:
                     _create(connection)
                 yield partial(_execute, connection)
                 connection.commit()
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, TypeError, ValueError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
             msg = (
                 f"The change log in {self._name} cannot be used ({reason}). See that the database "
@@ -243,7 +248,8 @@ def _engine(address: str) -> tuple[Engine, str]:
     if backend == "sqlite":
         place = url.database or ":memory:"
     known = url.drivername in {"sqlite", "postgresql+psycopg"}
-    if not known or place.startswith((":memory:", "file:")) or "@" in host:
+    odd = url.host and backend == "sqlite"  # two slashes where three belong
+    if not known or odd or place.startswith((":memory:", "file:")) or "@" in place:
         raise ChangeLogError(_NOT_A_URL)
     try:
         # Without a pool. A file that is kept open stays what it was when it is removed or replaced,
@@ -254,6 +260,8 @@ def _engine(address: str) -> tuple[Engine, str]:
             hide_parameters=True,
             connect_args=_CONNECT[backend],
         )
+    except (TypeError, ValueError):
+        raise ChangeLogError(_NOT_A_URL) from None
     except ImportError as error:
         msg = "The driver of the change log's database is missing: install psycopg[binary]."
         raise ChangeLogError(msg) from error

@@ -88,6 +88,7 @@ class Ledger:
         self.run = run
         self.unpublished = list(unpublished)
         self._new: set[str] = set()
+        self.columns: Json = None
 
     @classmethod
     def read(cls, state: Json) -> Self:
@@ -124,7 +125,9 @@ class Ledger:
             raise TypeError(msg)
         rows = zip(ids, _split(prints), times, _split(names), strict=True)
         entries = {key: Entry(*values) for key, *values in rows}
-        return cls(entries, _read_run(state.get("run")), unpublished)
+        ledger = cls(entries, _read_run(state.get("run")), unpublished)
+        ledger.columns = state.get("columns")
+        return ledger
 
     def write(self) -> dict[str, Json]:
         """Return the state as JSON, in columns, which take half the space of one object a job."""
@@ -137,7 +140,24 @@ class Ledger:
             # Null and not absent, should somebody merge this with an earlier state.
             "run": list(self.run) if self.run else None,
             "unpublished": self.unpublished,
+            "columns": self.columns,
         }
+
+    def write_columns(self, columns: Json) -> bool:
+        """Note what rows are made of from now on, and forget all details that are not.
+
+        Args:
+            columns: The names of the columns, and whatever else makes a row another one.
+
+        Returns:
+            Whether there were any.
+        """
+        before, self.columns = self.columns, fingerprint(columns)
+        if before == self.columns or not self.entries:
+            return False
+        self.entries = dict.fromkeys(self.entries, PENDING)
+        self.run = None
+        return True
 
     def plan(  # noqa: PLR0913  # each is a fact that decides
         self,
@@ -197,18 +217,19 @@ class Ledger:
         """Whether details may be missing that no webhook has named."""
         return self.run is not None or not self.entries or PENDING in self.entries.values()
 
-    def expect(self, job: Job) -> bool:
-        """Note that the row of a job that was never listed is about to be written.
+    def expect(self, jobs: Iterable[Job]) -> bool:
+        """Note that the rows of jobs are about to be written.
 
         Returns:
-            Whether this is news, which a state should tell before the row.
+            Whether one was never listed, which a state should tell before its row.
         """
-        if job.id in self.entries:
+        names = {job.id: fingerprint(job.public_id) for job in jobs if job.id not in self.entries}
+        if not names:
             return False
-        name = fingerprint(job.public_id)
-        replaced = [key for key, entry in self.entries.items() if entry.name == name]
-        self.keep(self.entries.keys() - replaced)
-        self.entries[job.id] = PENDING._replace(name=name)
+        # Other jobs had these publicIds, and have them no more.
+        taken = set(names.values())
+        self.keep({key for key, entry in self.entries.items() if entry.name not in taken})
+        self.entries |= {key: PENDING._replace(name=name) for key, name in names.items()}
         return True
 
     def ids(self, public_ids: Iterable[str]) -> dict[str, str]:
@@ -244,6 +265,9 @@ class Ledger:
 
     def gone(self, job: Job) -> None:
         """Note that a job turned out to be unpublished."""
+        name = self.entries.get(job.id, PENDING).name
+        if not job.fingerprint and name != fingerprint(job.public_id):
+            return  # not listed, and since fetched under another publicId
         if job.id in self.entries and job.id not in self._new:
             self.unpublished.append(job.id)
         entry = self.entries.pop(job.id, PENDING)

@@ -92,6 +92,14 @@ class SnapshotStream(PublicJobsStream):
             self.config["column_naming"],
         )
 
+    @property
+    def row_form(self) -> list[Any]:
+        """What rows are made of: the selected columns, and what the SDK makes of them."""
+        properties = self.effective_schema["properties"]
+        selected = [name for name in properties if self.mask.get(("properties", name), True)]
+        names = ("stream_maps", "flattening_enabled", "flattening_max_depth")
+        return [sorted(selected), *(self.config.get(name) for name in names)]
+
     @override
     def _sync_records(
         self, context: Context | None = None, *, write_messages: bool = True
@@ -157,12 +165,19 @@ class SnapshotStream(PublicJobsStream):
             for message in self._generate_record_messages(record)
         )
         self.in_batches = True
-        batcher = Batcher(self.tap_name, self.name, batch_config)
-        for manifest in batcher.get_batches(records):
+        manifests = Batcher(self.tap_name, self.name, batch_config).get_batches(records)
+        while manifest := self._next_batch(manifests):
             yield batch_config.encoding, manifest
             self.settle()
         self.mark_unpublished()
         self.finish()
+
+    def _next_batch(self, manifests: Iterator[list[str]]) -> list[str] | None:
+        try:
+            return next(manifests, None)
+        except (OSError, TypeError, ValueError) as error:
+            msg = f"The files of batch_config cannot be written: {type(error).__name__}: {error}"
+            raise PublicJobsError(msg) from error
 
     def mark_unpublished(self) -> bool:
         """Set `isPublished` to false in the rows of jobs that are no longer published.
@@ -184,8 +199,16 @@ class SnapshotStream(PublicJobsStream):
         rows = [blanks | {name: it for name, it in row.items() if it is not None} for row in known]
         for schema in self._generate_schema_messages():
             properties = schema.schema["properties"]
-            if flag and flag in properties:
-                names = [*(schema.key_properties or ()), flag]
+            keys = list(schema.key_properties or ())
+            if flag and flag in properties and keys != ["id"]:
+                self.log(
+                    "Rows of jobs that are no longer published are not marked in %s: its key is "
+                    "not id, which is all that is known of these jobs.",
+                    schema.stream,
+                    level=logging.WARNING,
+                )
+            elif flag and flag in properties:
+                names = [*keys, flag]
                 schema.schema = {
                     **schema.schema,
                     "properties": {name: properties[name] for name in names},

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from singer_sdk.exceptions import RetriableAPIError
@@ -38,7 +39,7 @@ from tap_public_jobs.report import Progress
 from tap_public_jobs.snapshot import SnapshotStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from singer_sdk import Tap
     from singer_sdk.helpers.types import Context
@@ -172,6 +173,7 @@ class JobDetails(SnapshotStream):
         self._jobs = jobs
         self._ledger = Ledger()
         self._backlog: Backlog | None = None
+        self._is_notified = False
         self._has_begun = False
         self._plan: dict[Job, Reason] = {}
         self._published = 0
@@ -243,6 +245,8 @@ class JobDetails(SnapshotStream):
     def begin(self) -> int:
         self._read_ledger()
         self._has_begun = True
+        if self._ledger.write_columns(self.row_form):
+            self.log("The columns are others than before: all details are fetched again.")
         if self.config["detail_refresh"] == "notified":
             if self._backlog and self._backlog.unbroken and not self._ledger.owes:
                 return self._begin_notified(self._backlog)
@@ -290,6 +294,7 @@ class JobDetails(SnapshotStream):
         ids = self._ledger.ids(backlog.pending)
         jobs = (listed.get(name) or Job(ids.get(name, ""), name, "") for name in backlog.pending)
         self._plan = dict.fromkeys(jobs, "notified")
+        self._is_notified = True
         self.STATE_MSG_FREQUENCY = between_states(len(self._plan))
         return self.new_version()
 
@@ -340,14 +345,12 @@ class JobDetails(SnapshotStream):
         )
         self.announce()
         with self._progress() as progress:
-            for answer in self._fan_out:
+            for answer in self._announced(self._fan_out):
                 progress.done += 1
                 if answer.document is None:
                     self._note_missing(answer)
                     continue
                 self._failures_in_a_row = 0
-                if self._ledger.expect(answer.job):
-                    self.announce()
                 self._unsettled.append(answer.job)
                 yield self.columns.row(
                     answer.document,
@@ -362,6 +365,23 @@ class JobDetails(SnapshotStream):
         if self._status is not None:
             sys.exit(self._status)
         self._log_savings()
+
+    def _announced(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        """Yield answers, those of jobs that were never listed after a state that knows of them.
+
+        At most some 20 such states are written, as of any kind.
+        """
+        together = len(self._plan) // 20 if self._is_notified else 0
+        ahead: list[Answer] = []
+        for answer in chain(answers, [None]):
+            if answer is not None:
+                ahead.append(answer)
+            if answer is None or len(ahead) > together:
+                found = [it.job for it in ahead if it.document is not None]
+                if self._ledger.expect(found):
+                    self.announce()
+                yield from ahead
+                ahead.clear()
 
     def fetch_detail(self, job: Job) -> Answer:
         """Fetch the detail of one job.
@@ -385,15 +405,16 @@ class JobDetails(SnapshotStream):
 
     def _note_missing(self, answer: Answer) -> None:
         if answer.error is None:
-            if not self.connection.reached:
-                self._jobs.fetch_page(1)  # raises unless it is the API that answers 404
+            self._see_whose_answer_it_is()
             self._ledger.gone(answer.job)
             self._forget_notification(answer.job)
             self._gone += 1
             self.report.skipped += 1
             return
-        if isinstance(answer.error, RequestRefusedError) and not answer.job.id:
-            # Never seen in the list, and nothing that it could answer: not a job.
+        refused = isinstance(answer.error, RequestRefusedError) and answer.error.status >= 400  # noqa: PLR2004
+        if refused and not answer.job.id:
+            # Never seen in the list, and nothing that the API could answer: not a job.
+            self._see_whose_answer_it_is()
             self.log(
                 "A webhook named %r, which the API refuses: %s.",
                 answer.job.public_id,
@@ -403,6 +424,8 @@ class JobDetails(SnapshotStream):
             self._forget_notification(answer.job)
             return
         self._failed.append(answer)
+        if self._backlog:
+            self._backlog.postpone(answer.job.public_id)
         self._failures_in_a_row += 1
         if self._failures_in_a_row == MAX_FAILURES_IN_A_ROW:
             msg = (
@@ -411,9 +434,29 @@ class JobDetails(SnapshotStream):
             )
             raise PublicJobsError(msg)
 
+    def _see_whose_answer_it_is(self) -> None:
+        """See that it is the API, and the known organisation, which does not know a job.
+
+        Costs a request, but only in a run that has had no other answer, and so not read the list.
+
+        Raises:
+            PublicJobsError: It is not.
+        """
+        if self.connection.reached:
+            return
+        items = self._jobs.fetch_page(1).items
+        listed = {item.get("id") for item in items if isinstance(item, dict)}
+        if listed and not listed & self._ledger.entries.keys():
+            msg = (
+                "None of the jobs that the API lists is one of those that were synced before, so "
+                "nothing is set to unpublished. If api_key belongs to another organisation now, "
+                "run once with detail_refresh: changed."
+            )
+            raise PublicJobsError(msg)
+
     def _log_savings(self) -> None:
-        if not self._published:
-            self.log("Webhooks named %s to fetch.", f"{len(self._plan):,} jobs")
+        if self._is_notified:
+            self.log("Jobs to fetch that webhooks named: %s.", f"{len(self._plan):,}")
             return
         counts = Counter(self._plan.values())
         parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])

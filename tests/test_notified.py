@@ -10,15 +10,16 @@ from harness import captured, catalog_of, paths, sync
 
 from tap_public_jobs.changes import ChangeLog
 from tap_public_jobs.errors import NotTheApiError, PublicJobsError
+from tap_public_jobs.sandbox.options import Options
 from tap_public_jobs.sandbox.postings import make_jobs
+from tap_public_jobs.sandbox.server import serving
+from tap_public_jobs.sandbox.state import Sandbox
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness import Output
-
-    from tap_public_jobs.sandbox.state import Sandbox
 
 Config = dict[str, Any]
 
@@ -194,7 +195,7 @@ def test_a_name_that_is_no_job_s_costs_one_request_and_no_run(
 ) -> None:
     first = sync(notified, catalog=catalog)
     known = job(sandbox, 3)["publicId"]
-    sandbox.fail_next("redirect", None, "halden-robotics")
+    sandbox.fail_next("http_400", None, "halden-robotics")
     log.append([known, "halden-robotics", "../jobs", "%00"])
 
     second = sync(notified, catalog=catalog, state=first.state)
@@ -370,3 +371,116 @@ def test_a_damaged_ledger_is_made_anew(
     sync(notified, catalog=catalog, state=state)
 
     assert len(asked(sandbox)) == 3 + 250
+
+
+def test_a_new_job_whose_detail_redirects_stays_in_the_backlog(
+    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+) -> None:
+    first = sync(notified, catalog=catalog)
+    (new,) = make_jobs(1, seed=99)
+    sandbox.publish(new)
+    sandbox.fail_next("redirect", 1, new["publicId"])
+    log.append([new["publicId"]])
+
+    with captured() as output, pytest.raises(PublicJobsError, match=new["publicId"]):
+        TapPublicJobs(config=notified, catalog=catalog, state=first.state).sync_all()
+    third = sync(notified, catalog=catalog, state=output.state)
+
+    assert list(titles(third)) == [new["publicId"]]
+
+
+def test_a_detail_that_fails_does_not_keep_others_from_being_fetched(
+    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+) -> None:
+    """Five failures end a run; the next one begins with the others."""
+    state = sync(notified, catalog=catalog).state
+    names = [job(sandbox, number)["publicId"] for number in range(7)]
+    log.append(names)
+    for name in names[:5]:
+        sandbox.fail_next("redirect", None, name)
+    fetched = []
+    for _ in range(2):
+        with captured() as output, pytest.raises(PublicJobsError):
+            TapPublicJobs(
+                config=notified | {"max_concurrent_requests": 1}, catalog=catalog, state=state
+            ).sync_all()
+        fetched += list(titles(output))
+        state = output.state
+
+    assert fetched == names[5:]
+    assert sorted(place(output)["pending"]) == sorted(names[:5])
+
+
+@pytest.mark.parametrize("old_first", [True, False])
+def test_a_rename_is_told_in_any_order(
+    sandbox: Sandbox,
+    notified: Config,
+    catalog: dict[str, Any],
+    log: ChangeLog,
+    *,
+    old_first: bool,
+) -> None:
+    first = sync(notified, catalog=catalog)
+    old = job(sandbox, 3)
+    sandbox.unpublish(old["publicId"])
+    sandbox.publish(old | {"publicId": "renamed"})
+    names = [old["publicId"], "renamed"]
+    log.append(names if old_first else names[::-1])
+
+    second = sync(notified, catalog=catalog, state=first.state)
+
+    assert [row["record"]["isPublished"] for row in second.of("RECORD")] == [True]
+
+
+def test_another_job_under_a_public_id_takes_the_place_of_the_first(
+    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+) -> None:
+    first = sync(notified, catalog=catalog)
+    old = job(sandbox, 3)
+    sandbox.organisation.postings.pop(old["publicId"])
+    sandbox.publish(old | {"id": "another"})
+    log.append([old["publicId"]])
+
+    second = sync(notified, catalog=catalog, state=first.state)
+
+    rows = [(row["record"]["id"], row["record"]["isPublished"]) for row in second.of("RECORD")]
+    assert rows == [("another", True), (old["id"], False)]
+
+
+def test_the_key_of_another_organisation_marks_nothing(
+    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+) -> None:
+    first = sync(notified, catalog=catalog)
+    log.append([job(sandbox, 3)["publicId"]])
+    other = Sandbox(Options(limited=False))
+    for it in make_jobs(3, seed=77):
+        other.publish(it)
+
+    with serving(other) as url, captured() as output:
+        config = notified | {"api_key": other.key, "base_url": url}
+        with pytest.raises(PublicJobsError, match="api_key belongs to another organisation"):
+            TapPublicJobs(config=config, catalog=catalog, state=first.state).sync_all()
+
+    assert output.of("RECORD") == []
+    assert place(output)["pending"] == [job(sandbox, 3)["publicId"]]
+
+
+def test_many_new_jobs_are_announced_together(
+    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+) -> None:
+    first = sync(notified, catalog=catalog)
+    new = make_jobs(100, seed=99)
+    for it in new:
+        sandbox.publish(it)
+    log.append([it["publicId"] for it in new])
+
+    second = sync(notified, catalog=catalog, state=first.state)
+
+    assert titles(second) == {it["publicId"]: it["jobTitle"] for it in new}
+    assert len(second.of("STATE")) <= 20 + 3
+    announced: set[str] = set()
+    for message in second.messages:
+        if message["type"] == "STATE":
+            announced |= set(message["value"]["bookmarks"]["job_details"]["ledger"]["ids"])
+        elif message["type"] == "RECORD":
+            assert message["record"]["id"] in announced

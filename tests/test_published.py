@@ -234,3 +234,54 @@ def test_an_inconsistent_list_marks_nothing(
 
     assert [marks(output, stream) for stream in STREAMS] == [[], []]
     assert len(output.records("jobs")) == 249
+
+
+def test_where_all_details_answer_404_nothing_is_marked(sandbox: Sandbox, config: Config) -> None:
+    first = sync(config)
+    sandbox.fail_next("http_404", None, lambda request: not request.query)
+
+    with captured() as output, pytest.raises(PublicJobsError, match="though their jobs are listed"):
+        TapPublicJobs(config=config, state=first.state).sync_all()
+
+    assert marks(output, "job_details") == []
+
+
+def test_a_job_that_is_listed_without_its_key_is_not_marked(
+    sandbox: Sandbox, config: Config
+) -> None:
+    first = sync(config)
+    job = sandbox.organisation.published()[3].job
+    sandbox.edit(job["publicId"], id="")
+
+    with captured() as output, pytest.raises(PublicJobsError, match="without a usable id"):
+        TapPublicJobs(config=config, state=first.state).sync_all()
+
+    assert [marks(output, stream) for stream in STREAMS] == [[], []]
+
+
+def test_a_table_with_another_key_is_not_marked(
+    sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    config |= {"stream_maps": {"jobs": {"__key_properties__": ["publicId"]}}}
+    first = sync(config)
+    unpublish(sandbox, 3)
+
+    second = sync(config, state=first.state)
+
+    assert marks(second, "jobs") == []
+    assert "not marked in jobs: its key is not id" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change", [{"column_naming": "snake_case"}, {"stream_maps": {"job_details": {"x": "1"}}}]
+)
+def test_other_columns_are_in_every_row_after_one_run(config: Config, change: Config) -> None:
+    config |= {"detail_refresh": "changed"}
+    first = sync(config)
+
+    second = sync(config | change, state=first.state)
+    third = sync(config | change, state=second.state)
+
+    assert len(second.records("job_details")) == 250
+    assert second.of("ACTIVATE_VERSION", "job_details")
+    assert third.records("job_details") == []

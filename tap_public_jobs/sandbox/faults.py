@@ -90,6 +90,7 @@ KINDS: dict[str, Fault] = {
     "cut_chunked": _cut_chunked,
     "stall": _stall,
     "redirect": _redirect,
+    "http_400": _answer(b'{"error":"Bad request"}', status=400),
     "http_404": _answer(b'{"error":"Not found"}', status=404),
     "http_500": _answer(b'{"error":"Internal server error"}', status=500),
     "http_502": _gateway_error(502),

@@ -107,10 +107,10 @@ def ending_cleanly() -> Iterator[None]:
 
 
 def check() -> None:
-    """See that there is something to run.
+    """See that there is something to run, and uv to run it with.
 
     Raises:
-        click.ClickException: This is no clone of the repository.
+        click.ClickException: This is no clone of the repository, or uv is not found.
     """
     if not (REPOSITORY / "meltano.yml").is_file():
         message = (
@@ -118,6 +118,7 @@ def check() -> None:
             "clone the repository and run `uv run public-jobs-sandbox demo` there."
         )
         raise click.ClickException(message)
+    uv_command()
 
 
 def run(variables: dict[str, str], *, install: bool = True) -> None:

@@ -55,7 +55,7 @@ def make_app(
         routes=[
             Route("/hooks/{token}", _Logged(receiver.hook)),
             Route("/health", _Logged(receiver.health)),
-            Route("/{path:path}", _Logged(_not_found)),
+            Route("/{path:path}", _Logged(receiver.not_found)),
         ]
     )
 
@@ -108,8 +108,14 @@ class _Receiver:
         await (self._writer.append(ids) if ids else self._writer.keep(text))
         return JSONResponse({"publicIds": len(ids)}, 200 if ids else 202)
 
-    async def health(self, _: Request) -> Response:
+    async def not_found(self, request: Request) -> Response:
+        """Answer 404, once the request has come to its end."""
+        await self._body(request)
+        raise HTTPException(404)
+
+    async def health(self, request: Request) -> Response:
         """Answer 200 if the log can be written, else 503."""
+        await self._body(request)
         await self._writer.append([])
         return PlainTextResponse("OK")
 
@@ -129,7 +135,3 @@ class _Receiver:
         except ClientDisconnect as error:
             raise HTTPException(400, "The sender left") from error
         return bytes(body)
-
-
-async def _not_found(_: Request) -> Response:
-    raise HTTPException(404)

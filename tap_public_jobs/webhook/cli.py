@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
-from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
@@ -45,7 +44,7 @@ def commands() -> None:
 
 def _open(_: click.Context, parameter: click.Parameter, url: str) -> ChangeLog:
     given = click.get_current_context().get_parameter_source(parameter.name or "")
-    if given is ParameterSource.COMMANDLINE and urlsplit(url).password is not None:
+    if given is ParameterSource.COMMANDLINE and re.search(r"//[^/]*:[^/]*@|password=", url):
         msg = f"a password on a command line is seen by all: set {PREFIX}CHANGES_URL instead"
         raise click.BadParameter(msg)
     return ChangeLog(url)
@@ -101,12 +100,19 @@ def serve(log: ChangeLog, host: str, port: int, signature_header: str | None) ->
     if bool(key) != bool(signature_header):
         msg = f"set both {PREFIX}SIGNATURE_HEADER and {PREFIX}SIGNATURE_SECRET, or none of them"
         raise click.ClickException(msg)
+    if signature_header and not re.fullmatch(r"[A-Za-z0-9-]+", signature_header):
+        msg = f"{PREFIX}SIGNATURE_HEADER must be the name of a header: letters, digits and -"
+        raise click.ClickException(msg)
+    if key and not key.isprintable():  # bytes that are not UTF-8 are not, either
+        msg = f"{PREFIX}SIGNATURE_SECRET must be text in UTF-8"
+        raise click.ClickException(msg)
     signature = Signature(signature_header, key) if signature_header and key else None
     log.append([])
     try:
         listener = listen(host, port)
-    except OSError as error:
-        msg = f"Cannot listen on {host}:{port} ({error.strerror}): choose another --host or --port"
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "not the name of a host"
+        msg = f"Cannot listen on {host}:{port} ({reason}): choose another --host or --port"
         raise click.ClickException(msg) from error
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -118,7 +124,11 @@ def serve(log: ChangeLog, host: str, port: int, signature_header: str | None) ->
 @commands.command("log")
 @click.option("--unrecognised", is_flag=True, help="Payloads in which no publicId was found.")
 @click.option(
-    "--last", type=click.IntRange(1), default=20, show_default=True, help="How many to show."
+    "--last",
+    type=click.IntRange(1, 1_000_000),
+    default=20,
+    show_default=True,
+    help="How many to show.",
 )
 @changes_url
 def show_log(log: ChangeLog, *, unrecognised: bool, last: int) -> None:

@@ -38,6 +38,8 @@ class Writer:
         self._waiting += public_ids
         if self._next is None:
             self._next = asyncio.create_task(self._commit())
+            # Whoever waited may have lost patience; asyncio would log what nobody heard.
+            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
         await self._in_time(asyncio.shield(self._next))  # it is the commit of others too
 
     async def keep(self, payload: str) -> None:

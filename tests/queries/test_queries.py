@@ -154,23 +154,6 @@ class TestHistory:
 
         assert warehouse.rows(query("changes")) == []
 
-    def test_days_on_offer(self, warehouse: Warehouse) -> None:
-        self.keep_three_days(warehouse)
-        warehouse.run("delete from public_jobs.job_snapshots where day = current_date")
-
-        first, second, third = (dt.date(2026, 1, day) for day in (1, 2, 3))
-        assert warehouse.rows(query("days_on_offer")) == [
-            ("Account Executive", first, third, 2, False, "sales"),
-            ("Backend Engineer", first, third, 2, False, "backend"),
-            ("Head of Sales", first, third, 2, False, "head"),
-            ("Köchin", first, third, 2, False, "nowhere"),
-            ("Sales Trainee", first, third, 2, False, "zero"),
-            ("UI Engineer", first, third, 2, False, "frontend"),
-            (None, first, third, 2, False, "unpaid"),
-            ("Datenschützerin", first, second, 1, True, "zurich"),
-            ("Frontend Engineer", third, third, 0, False, "unpublished"),
-        ]
-
     @staticmethod
     def keep_three_days(warehouse: Warehouse) -> None:
         """Snapshots of today, and of three days of which the last is not like today."""
@@ -210,9 +193,7 @@ def test_the_table_of_questions_has_each_file_and_what_it_says_it_asks() -> None
         for file in QUERIES.glob("*.sql")
         if file.stem != "snapshot_jobs"  # asks nothing
     }
-    assert set(listed.values()) == {
-        f"{name}.sql" for name in [*ANSWERS, "changes", "days_on_offer"]
-    }
+    assert set(listed.values()) == {f"{name}.sql" for name in [*ANSWERS, "changes"]}
 
 
 def first_line(file: Path) -> str:

@@ -57,6 +57,7 @@ def test_a_reset_answers_nothing_and_a_cut_has_begun_to_answer(api: Api) -> None
 @pytest.mark.parametrize(
     ("kind", "status", "content_type", "body"),
     [
+        ("http_400", 400, "application/json", '{"error":"Bad request"}'),
         ("http_500", 500, "application/json", '{"error":"Internal server error"}'),
         ("http_502", 502, "text/html; charset=utf-8", "<h1>502</h1>"),
         ("http_503", 503, "text/html; charset=utf-8", "<h1>503</h1>"),
