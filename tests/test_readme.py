@@ -16,6 +16,7 @@ from tap_public_jobs import (
     client,
     command,
     errors,
+    jobs,
     listing,
     snapshot,
     streams,
@@ -65,9 +66,9 @@ def test_the_records_shown_are_real(number: int, stream: str) -> None:
 def test_the_length_of_a_backfill_is_what_the_limit_makes_it() -> None:
     table = rows(section("## From zero to rows in your own warehouse"))
 
-    for jobs, requests, minutes in (map(_number, row) for row in table):
-        pages = jobs // 100 + 1  # one more after a full page, to see that it is the last
-        assert requests == pages + jobs
+    for published, requests, minutes in (map(_number, row) for row in table):
+        pages = published // 100 + 1  # one more after a full page, to see that it is the last
+        assert requests == pages + published
         assert minutes == -(-requests // 60)
     assert len(table) == 6
 
@@ -77,7 +78,7 @@ def _number(cell: str) -> int:
 
 
 def test_every_error_in_the_table_is_one_that_the_tap_can_say() -> None:
-    modules = (changes, client, command, errors, listing, snapshot, streams, tap, throttle)
+    modules = (changes, client, command, errors, jobs, listing, snapshot, streams, tap, throttle)
     source = " ".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     said = re.sub(r'"\s*f?"|\{MAX_FAILURES_IN_A_ROW\}|\{MAX_REJECTIONS\}', "", source)
     said = re.sub(r"\s+", " ", said)
