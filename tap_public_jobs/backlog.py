@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from tap_public_jobs.listing import is_usable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
@@ -41,7 +43,7 @@ class Backlog:
             case {"log": str(log), "position": int(position), "pending": [*pending]} if (
                 0 <= position < 1 << 63
             ):
-                return cls(log, position, filter(_is_name, pending))
+                return cls(log, position, filter(is_usable, pending))
         return cls()
 
     def write(self) -> dict[str, Json]:
@@ -74,8 +76,3 @@ class Backlog:
     def done(self, public_id: str) -> None:
         """Note that nothing is to be fetched of a job any more."""
         self.pending.pop(public_id, None)
-
-
-def _is_name(value: Json) -> bool:
-    # Half a surrogate pair can stand in no URL.
-    return isinstance(value, str) and value.encode(errors="ignore").decode() == value

@@ -136,11 +136,10 @@ class ChangeLog:
                 WHERE position > :after AND position <= :last
                 GROUP BY public_id ORDER BY min(position)
             """
-            ids = execute(query, {"after": after, "last": last}).scalars()
-            rows = list(ids)
+            ids = list(execute(query, {"after": after, "last": last}).scalars())
             # Last, because another may be removing rows meanwhile.
             forgotten = execute("SELECT forgotten FROM public_jobs_change_log").scalar_one()
-            return Changes(log, last, rows, forgotten)
+            return Changes(log, last, ids, forgotten)
 
     def unrecognised(self, limit: int) -> Iterator[tuple[str, str]]:
         """Yield when the last payloads without a publicId came, and the payloads."""

@@ -36,7 +36,7 @@ class Jobs(SnapshotStream):
     @property
     @override
     def complete(self) -> bool:
-        return self.listing.consistent and not self.problems
+        return self.listing.whole
 
     @property
     @override

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tap_public_jobs.listing import Job
 
 Json = Any
-Refresh = Literal["all", "changed", "notified"]
+Refresh = Literal["all", "changed"]
 Reason = Literal["new", "changed", "notified", "refreshed"]
 REASONS: tuple[Reason, ...] = ("new", "changed", "notified", "refreshed")
 
@@ -143,7 +143,7 @@ class Ledger:
             "columns": self.columns,
         }
 
-    def write_columns(self, columns: Json) -> bool:
+    def note_columns(self, columns: Json) -> bool:
         """Note what rows are made of from now on, and forget all details that are not.
 
         Args:

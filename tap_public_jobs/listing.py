@@ -205,12 +205,13 @@ def _key(item: Json) -> Job | None:
     if not isinstance(item, dict):
         return None
     job_id, public_id = item.get("id"), item.get("publicId")
-    if not _is_usable(job_id) or not _is_usable(public_id):
+    if not is_usable(job_id) or not is_usable(public_id):
         return None
     return Job(job_id, public_id, fingerprint(item))
 
 
-def _is_usable(value: Json) -> TypeGuard[str]:
+def is_usable(value: Json) -> TypeGuard[str]:
+    """Tell whether a value is text that is not empty and can stand in a URL."""
     if not isinstance(value, str) or not value:
         return False
     # JSON can escape half a surrogate pair, which no encoding of a URL can carry.

@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections import Counter
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,7 @@ class JobDetails(SnapshotStream):
     def begin(self) -> int:
         self._read_ledger()
         self._has_begun = True
-        if self._ledger.write_columns(self.row_form):
+        if self._ledger.note_columns(self.row_form):
             self.log("The columns are others than before: all details are fetched again.")
         if self.config["detail_refresh"] == "notified":
             if self._backlog and self._backlog.unbroken and not self._ledger.owes:
@@ -282,9 +282,12 @@ class JobDetails(SnapshotStream):
             return Answer(job)
         except (RetriableAPIError, RequestRefusedError) as error:
             return Answer(job, error=error)
+        return Answer(completed(job, document, self._listed_fields), document)
+
+    @cached_property
+    def _listed_fields(self) -> set[str]:
         columns = self._jobs.schema["properties"]
-        fields = {field_of(column, self.config["column_naming"]) for column in columns}
-        return Answer(completed(job, document, fields), document)
+        return {field_of(column, self.config["column_naming"]) for column in columns}
 
     def _note_missing(self, answer: Answer) -> None:
         if answer.error is None:

@@ -80,21 +80,22 @@ def environment(
 @pytest.fixture(scope="module")
 def demos(project: Project, environment: dict[str, str]) -> list[Run]:
     """The demo, twice."""
+    return [run(project, environment), run(project, environment)]
 
-    def run() -> Run:
-        result = subprocess.run(
-            DEMO,
-            cwd=project.folder,  # where `-c` looks for the package first
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stdout
-        return Run(result.returncode, result.stdout)
 
-    return [run(), run()]
+def run(project: Project, environment: dict[str, str], *options: str) -> Run:
+    """Run the demo, which must end well."""
+    result = subprocess.run(
+        [*DEMO, *options],
+        cwd=project.folder,  # where `-c` looks for the package first
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+    return Run(result.returncode, result.stdout)
 
 
 def tables(output: str) -> list[Table]:
@@ -228,23 +229,14 @@ class TestAnswers:
 def test_an_edited_job_is_shown_to_cost_one_request(
     project: Project, environment: dict[str, str]
 ) -> None:
-    result = subprocess.run(
-        [*DEMO, "--webhook"],
-        cwd=project.folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    shown = run(project, environment, "--webhook").output
 
-    assert result.returncode == 0, result.stdout
-    ((before,), (after,)) = tables(result.stdout)
+    ((before,), (after,)) = tables(shown)
     assert before[:2] == after[:2]
     paid, pays = (float(row[2].replace(",", "")) for row in (before, after))
     assert pays == paid + 10_000
     assert re.search(
-        r"^Requests of this run: 1 \(/api/public/v1/jobs/[^,]+\)$", result.stdout, re.MULTILINE
+        r"^Requests of this run: 1 \(/api/public/v1/jobs/[^,]+\)$", shown, re.MULTILINE
     )
     assert still_running(environment[MARK]) == []
 
