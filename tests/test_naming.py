@@ -13,7 +13,7 @@ from tap_public_jobs.columns import Columns
 from tap_public_jobs.naming import Naming, column_of, field_of, named
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sandbox.state import Sandbox
+    from public_jobs_sandbox.state import Sandbox
 
 Config = dict[str, Any]
 CAMEL_CASE = st.from_regex(r"[a-z][a-zA-Z0-9]*", fullmatch=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import captured, catalog_of, paths, sync
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.changes import ChangeLog
 from tap_public_jobs.errors import NotTheApiError, PublicJobsError
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import make_jobs
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import captured, catalog_of, sync
+from public_jobs_sandbox.postings import make_jobs
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.listing import Listing
-from tap_public_jobs.sandbox.postings import make_jobs
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from harness import Output
-
-    from tap_public_jobs.sandbox.state import Sandbox
+    from public_jobs_sandbox.state import Sandbox
 
 Config = dict[str, Any]
 STREAMS = ("jobs", "job_details")

@@ -10,6 +10,9 @@ from pathlib import Path
 import duckdb
 import pytest
 from harness import sync
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs import (
     changes,
@@ -23,9 +26,6 @@ from tap_public_jobs import (
     tap,
     throttle,
 )
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

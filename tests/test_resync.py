@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import Output, captured, paths, sync
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
 
 from tap_public_jobs import snapshot, streams
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import make_jobs
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tap_public_jobs.sandbox.state import Sandbox
+    from public_jobs_sandbox.state import Sandbox
 
 Config = dict[str, Any]
 DAY = 86_400

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import catalog_of
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from singer_sdk import Stream, Tap
 from singer_sdk.helpers._typing import conform_record_data_types
 from singer_sdk.streams.rest import RESTStream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:

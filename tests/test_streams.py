@@ -14,6 +14,10 @@ from urllib.parse import quote
 import pytest
 import requests
 from harness import captured, catalog_of, paths, sync
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import summary
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import client
@@ -25,10 +29,6 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     RequestRefusedError,
 )
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import summary
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:

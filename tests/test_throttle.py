@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from public_jobs_sandbox.limits import ALGORITHMS
 
-from tap_public_jobs.sandbox.limits import ALGORITHMS
 from tap_public_jobs.throttle import (
     DRIFT,
     ENOUGH_ANSWERS,
@@ -28,7 +28,7 @@ from tap_public_jobs.throttle import (
 )
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sandbox.limits import Limiter
+    from public_jobs_sandbox.limits import Limiter
 
 
 @dataclass

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from harness import sync
-
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 LIMIT = 40
 PERIOD = 0.8

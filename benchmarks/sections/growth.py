@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from public_jobs_sandbox.options import Options
+
 from benchmarks.claims import Claim
 from benchmarks.section import Section
 from benchmarks.table import Table
 from benchmarks.world import World
-from tap_public_jobs.sandbox.options import Options
 
 if TYPE_CHECKING:
     from benchmarks.bench import Bench

@@ -7,12 +7,13 @@ import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from public_jobs_sandbox.options import Options
+
 from benchmarks.bench import side_by_side
 from benchmarks.claims import Claim
 from benchmarks.section import Section
 from benchmarks.table import Table
 from benchmarks.world import World
-from tap_public_jobs.sandbox.options import Options
 
 if TYPE_CHECKING:
     from benchmarks.bench import Bench

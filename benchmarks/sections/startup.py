@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
+from public_jobs_sandbox.options import Options
+
 from benchmarks.claims import Claim
 from benchmarks.imports import NAMED, OURS, import_times
 from benchmarks.process import run
 from benchmarks.section import Section
 from benchmarks.table import Table
 from benchmarks.world import World
-from tap_public_jobs.sandbox.options import Options
 
 if TYPE_CHECKING:
     from pathlib import Path

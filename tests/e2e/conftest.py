@@ -17,11 +17,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("project")
     for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
-    shutil.copytree(
-        REPOSITORY / "tap_public_jobs",
-        folder / "tap_public_jobs",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    for package in ("tap_public_jobs", "sandbox"):
+        shutil.copytree(
+            REPOSITORY / package,
+            folder / package,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
     return Project(folder)
 
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-
-from tap_public_jobs.sandbox.meltano import uv_command
+from public_jobs_sandbox.meltano import uv_command
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sandbox.state import Sandbox
+    from public_jobs_sandbox.state import Sandbox
 
 JSON_COLUMNS = {"additional_fields", "knockout_questions"}
 

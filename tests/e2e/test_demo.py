@@ -17,24 +17,23 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from e2e.pipeline import Run, Warehouse
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from queries.warehouse import TABLES, DuckDB
 
 from charts.draw import draw
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from e2e.pipeline import Project
-
-    from tap_public_jobs.sandbox.postings import Job
-    from tap_public_jobs.sandbox.state import SeenRequest
+    from public_jobs_sandbox.postings import Job
+    from public_jobs_sandbox.state import SeenRequest
 
 REPOSITORY = Path(__file__).parents[2]
-DEMO = [sys.executable, "-c", "from tap_public_jobs.sandbox.cli import main; main()", "demo"]
+DEMO = [sys.executable, "-c", "from public_jobs_sandbox.cli import main; main()", "demo"]
 MARK = "PUBLIC_JOBS_TEST_MARK"
 USERS_KEY = "pj_this_key_is_the_users_own"
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import yaml
 from e2e.pipeline import Warehouse
 from e2e.targets import TARGETS
-
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from e2e.pipeline import Project

@@ -12,18 +12,16 @@ import pytest
 from e2e.pipeline import Pipe, Warehouse, exact
 from e2e.targets import MELTANOLABS_POSTGRES, MELTANOLABS_TYPES, METADATA, Postgres, psycopg_url
 from e2e.truth import COLUMNS, DETAIL, JSON_TYPES, SUMMARY, in_order, published, rows
-
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from e2e.pipeline import Project, Row, Run, Settings
-
-    from tap_public_jobs.sandbox.postings import Job
+    from public_jobs_sandbox.postings import Job
 
 
 @dataclass

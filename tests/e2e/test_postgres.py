@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 from e2e.targets import psycopg_url
-
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

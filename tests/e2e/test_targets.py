@@ -11,18 +11,16 @@ from urllib.parse import unquote
 import pytest
 from e2e.targets import TARGETS
 from e2e.truth import COLUMNS, JSON_TYPES, awkward_jobs, in_order, published, rows
-
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import make_jobs
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from e2e.pipeline import Project, Row, Run
     from e2e.targets import Target
-
-    from tap_public_jobs.sandbox.postings import Job
-    from tap_public_jobs.sandbox.state import SeenRequest
+    from public_jobs_sandbox.postings import Job
+    from public_jobs_sandbox.state import SeenRequest
 
 LIST = "/api/public/v1/jobs"
 PAGE_SIZE = 5

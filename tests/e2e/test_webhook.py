@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 import psycopg
 from e2e.targets import psycopg_url
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from webhook.served import TOKEN
 from webhook.served import serving as receiving
 
 from tap_public_jobs.changes import ChangeLog
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import make_jobs
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from e2e.pipeline import Project
-
-    from tap_public_jobs.sandbox.postings import Job
+    from public_jobs_sandbox.postings import Job
 
 Rows = dict[str, tuple[str, str, bool]]
 DETAIL = "/api/public/v1/jobs/"

@@ -6,12 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 from e2e.pipeline import Row, exact
-
-from tap_public_jobs.sandbox.postings import make_jobs
+from public_jobs_sandbox.postings import make_jobs
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sandbox.postings import Job
-    from tap_public_jobs.sandbox.state import Sandbox
+    from public_jobs_sandbox.postings import Job
+    from public_jobs_sandbox.state import Sandbox
 
 # Section "Resources and their fields" of the API page, and the columns that meltano.yml asks for.
 SUMMARY = {

@@ -10,11 +10,10 @@ import sys
 import pytest
 import requests
 from click.testing import CliRunner
-
-from tap_public_jobs.sandbox.cli import main
+from public_jobs_sandbox.cli import main
 
 JOBS = "/api/public/v1/jobs"
-COMMAND = [sys.executable, "-c", "from tap_public_jobs.sandbox.cli import main; main()", "serve"]
+COMMAND = [sys.executable, "-c", "from public_jobs_sandbox.cli import main; main()", "serve"]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

@@ -12,7 +12,7 @@ import schemathesis
 if TYPE_CHECKING:
     from sandbox.conftest import Api
 
-DOCUMENT = resources.files("tap_public_jobs.sandbox").joinpath("openapi.json")
+DOCUMENT = resources.files("public_jobs_sandbox").joinpath("openapi.json")
 SCHEMA = schemathesis.openapi.from_file(DOCUMENT.read_text("utf-8"))
 
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
-
-from tap_public_jobs.sandbox.faults import KINDS
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
+from public_jobs_sandbox.faults import KINDS
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
 
 if TYPE_CHECKING:
+    from public_jobs_sandbox.state import Sandbox
     from sandbox.conftest import Api
-
-    from tap_public_jobs.sandbox.state import Sandbox
 
 JOBS = "/api/public/v1/jobs"
 

@@ -7,8 +7,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tap_public_jobs.sandbox.limits import ALGORITHMS
+from public_jobs_sandbox.limits import ALGORITHMS
 
 LIMIT, PERIOD = 4, 60.0
 BURSTY = sorted(set(ALGORITHMS) - {"leaky_bucket"})

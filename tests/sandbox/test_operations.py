@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import pytest
-
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import SUMMARY_FIELDS, UNDOCUMENTED_FIELDS, make_jobs
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import SUMMARY_FIELDS, UNDOCUMENTED_FIELDS, make_jobs
 
 if TYPE_CHECKING:
     from sandbox.conftest import Api

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 
-from tap_public_jobs.sandbox.postings import (
+from public_jobs_sandbox.postings import (
     SUMMARY_FIELDS,
     UNDOCUMENTED_FIELDS,
     make_jobs,

@@ -6,9 +6,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 import pytest
-
-from tap_public_jobs.sandbox.limits import ALGORITHMS
-from tap_public_jobs.sandbox.options import Options
+from public_jobs_sandbox.limits import ALGORITHMS
+from public_jobs_sandbox.options import Options
 
 if TYPE_CHECKING:
     from sandbox.conftest import Api

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pytest
 import requests
-
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import make_jobs
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
-from tap_public_jobs.sandbox.webhooks import PAYLOADS, Event, Webhooks
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
+from public_jobs_sandbox.webhooks import PAYLOADS, Event, Webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

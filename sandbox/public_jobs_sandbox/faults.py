@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tap_public_jobs.sandbox.options import Options
+from public_jobs_sandbox.options import Options
 
 Fault = Callable[[Options, Scope, Receive, Send], Awaitable[None]]
 

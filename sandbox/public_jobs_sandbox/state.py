@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Self
 
-from tap_public_jobs.sandbox.faults import KINDS
-from tap_public_jobs.sandbox.limits import ALGORITHMS, Limiter
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.organisations import Organisation
-from tap_public_jobs.sandbox.postings import Job, make_jobs
-from tap_public_jobs.sandbox.webhooks import Event, Webhooks
+from public_jobs_sandbox.faults import KINDS
+from public_jobs_sandbox.limits import ALGORITHMS, Limiter
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.organisations import Organisation
+from public_jobs_sandbox.postings import Job, make_jobs
+from public_jobs_sandbox.webhooks import Event, Webhooks
 
 
 @dataclasses.dataclass

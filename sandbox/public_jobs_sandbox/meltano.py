@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 import click
 
-from tap_public_jobs.sandbox.server import LOCALHOST
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.server import LOCALHOST
+from public_jobs_sandbox.state import Sandbox
 
 REPOSITORY = Path(__file__).parents[2]
 DATABASE = Path("output", "demo.duckdb")

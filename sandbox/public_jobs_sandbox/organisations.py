@@ -2,8 +2,8 @@
 
 import json
 
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.postings import UNDOCUMENTED_FIELDS, Job, summary
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, Job, summary
 
 
 def to_json(value: object) -> bytes:

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.organisations import to_json
-from tap_public_jobs.sandbox.postings import Job
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.organisations import to_json
+from public_jobs_sandbox.postings import Job
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self, TypeVar
 
-from tap_public_jobs.sandbox.options import Options
+from public_jobs_sandbox.options import Options
 
 Item = TypeVar("Item")
 

@@ -14,10 +14,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from tap_public_jobs.sandbox.faults import KINDS, client_left
-from tap_public_jobs.sandbox.organisations import Organisation, to_json
-from tap_public_jobs.sandbox.paging import OutOfBoundsError, Page
-from tap_public_jobs.sandbox.state import Sandbox, SeenRequest
+from public_jobs_sandbox.faults import KINDS, client_left
+from public_jobs_sandbox.organisations import Organisation, to_json
+from public_jobs_sandbox.paging import OutOfBoundsError, Page
+from public_jobs_sandbox.state import Sandbox, SeenRequest
 
 JOBS_PATH = "/api/public/v1/jobs"
 
@@ -196,6 +196,6 @@ def _error(status: int, message: str, **headers: str) -> Response:
 
 
 def _openapi(path_prefix: str) -> Callable[[object], Response]:
-    source = resources.files("tap_public_jobs.sandbox").joinpath("openapi.json")
+    source = resources.files("public_jobs_sandbox").joinpath("openapi.json")
     document = json.loads(source.read_text("utf-8")) | {"servers": [{"url": path_prefix or "/"}]}
     return lambda _: _json(to_json(document))

@@ -11,8 +11,8 @@ import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tap_public_jobs.sandbox.app import make_app
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox.app import make_app
+from public_jobs_sandbox.state import Sandbox
 
 LOCALHOST = "127.0.0.1"
 KEEP_ALIVE = 75

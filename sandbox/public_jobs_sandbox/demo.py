@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import click
 
-from tap_public_jobs.sandbox import meltano
-from tap_public_jobs.sandbox.meltano import DATABASE, PERIOD, REPOSITORY, REQUESTS, SCHEMA
-from tap_public_jobs.sandbox.options import Options
-from tap_public_jobs.sandbox.server import serving
-from tap_public_jobs.sandbox.state import Sandbox
+from public_jobs_sandbox import meltano
+from public_jobs_sandbox.meltano import DATABASE, PERIOD, REPOSITORY, REQUESTS, SCHEMA
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 JOBS = 120
 COMMAND = "$ meltano run tap-public-jobs target-duckdb"
