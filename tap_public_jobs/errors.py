@@ -1,8 +1,11 @@
-"""What can go wrong, sorted by what follows from it.
+"""The tap's errors, sorted by what follows from them.
 
 A `PublicJobsError` ends the run with one line and exit status 1, so its message says what happened
-and what to do about it. The others describe a single request and are settled by whoever made it.
+and what to do about it.
+A `RequestError` describes a single request, and its caller decides what follows.
 """
+
+from __future__ import annotations
 
 
 class PublicJobsError(Exception):
@@ -17,41 +20,60 @@ class NotTheApiError(PublicJobsError):
     """Something answers at `base_url`, but not the Public Jobs API.
 
     Args:
-        url: What was asked for.
-        what: What is wrong with the answer.
+        url: The URL of the request.
+        reason: What is wrong with the response.
     """
 
-    def __init__(self, url: str, what: str) -> None:
+    def __init__(self, url: str, reason: str) -> None:
         super().__init__(
             f"base_url does not look like the Public Jobs API: asked for {url.partition('?')[0]}, "
-            f"{what}. Set base_url to the address before /api/public/v1."
+            f"{reason}. Set base_url to the address before /api/public/v1."
         )
 
 
+class NetworkError(PublicJobsError):
+    """Something between this computer and the API is set up wrong."""
+
+
 class RateLimitedError(PublicJobsError):
-    """The API rejected one request for exceeding the rate limit, however long it was paused."""
+    """The API rejected one request for the rate limit ten times in a row."""
 
 
-class ListingError(PublicJobsError):
+class OtherOrganisationError(PublicJobsError):
+    """The API key seems to belong to another organisation than the state."""
+
+
+class ListError(PublicJobsError):
     """The list of published jobs cannot be read to its end."""
 
 
-class PageError(ListingError):
-    """A page cannot be read; whether that matters depends on whether the list goes so far."""
+class PageError(ListError):
+    """A page cannot be read; whether that matters depends on how far the list goes."""
 
 
-class NotFoundError(Exception):
-    """The API answered 404: for a detail, the job is not published (API page, "Endpoints")."""
+class RequestError(Exception):
+    """A single request has failed."""
 
 
-class RequestRefusedError(Exception):
-    """The API answered a 3xx or 4xx status that its specification does not know.
+class NotFoundError(RequestError):
+    """The API answered 404, or the publicId belongs to another job now.
+
+    The job is not published (API page, "Get a single published job", rule 1).
+    """
+
+
+class RequestRefusedError(RequestError):
+    """The API answered with any other 3xx or 4xx.
 
     Args:
-        message: Which request, and what came.
+        message: The request and the response.
         status: The HTTP status.
     """
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
+
+
+class RetriesExhaustedError(RequestError):
+    """Every try of a request failed; the message describes the last one."""

@@ -1,4 +1,4 @@
-"""What a run tells its user: the time left while it works, and what it did when it ends."""
+"""What a run reports: the time left while it works, and what it did when it ends."""
 
 from __future__ import annotations
 
@@ -13,49 +13,128 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from tap_public_jobs.sync.outcomes import Outcomes
+    from tap_public_jobs.sync.plan import Plan
+
 logger = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL = 30.0
-"""Seconds between two lines about the progress of the fan-out."""
+"""Seconds between two lines about the progress of the details."""
 
 
 class Report:
-    """What happened in a run. Its methods may be called from any thread.
+    """What happens in a run. `count_retry` and `pacing` may be called from any thread.
 
     Args:
+        limit: Requests per period that the API allows.
+        period: Seconds.
         clock: Monotonic time in seconds.
 
     Attributes:
         records: Records written, by stream.
-        skipped: Jobs that were unpublished between the listing and their detail.
+        new_fields: Undeclared fields that no earlier run saw, by stream.
+        opened: Jobs that are listed for the first time, or again.
+        closed: Jobs that are no longer published.
+        published: Jobs that a test of the connection found.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, limit: int, period: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.records: Counter[str] = Counter()
-        self.skipped = 0
+        self.new_fields: dict[str, list[str]] = {}
+        self.opened = 0
+        self.closed = 0
+        self.published = 0
         self.retries = 0
+        self._limit = limit
+        self._period = period
         self._clock = clock
         self._started_at = clock()
         self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        self._plan: Plan | None = None
+        self._outcomes: Outcomes | None = None
 
     def count_retry(self) -> None:
         """Count one more try of a request that failed."""
         with self._lock:
             self.retries += 1
 
+    def pacing(self, pause: float, interval: float) -> None:
+        """Log that the API rejected a request, and how the run goes on."""
+        logger.warning(
+            "The API rejected a request for the rate limit. Pausing for %s, then sending one "
+            "request every %.1f seconds.%s",
+            in_words(pause),
+            interval,
+            f" {self._progress.slow_down(interval)}" if self._progress else "",
+        )
+
+    def fetching(self, plan: Plan, outcomes: Outcomes) -> Progress:
+        """Log what the run fetches, and return the progress, to be entered while it does.
+
+        Args:
+            plan: The details to fetch.
+            outcomes: What has come of them so far.
+        """
+        self._plan, self._outcomes = plan, outcomes
+        self._progress = Progress(
+            len(plan.reasons), lambda: outcomes.done, self._period / self._limit, self._clock
+        )
+        if plan.reasons:
+            logger.info(
+                "Fetching %s at up to %s requests per %s: %s.",
+                plan,
+                f"{self._limit:,}",
+                _exactly(self._period),
+                in_words(self._progress.seconds_left()),
+            )
+        else:
+            logger.info("Fetching %s: nothing is new, changed or too old.", plan)
+        return self._progress
+
     def summary(self, *, requests: int, rejections: int) -> str:
         """Sum the run up in one line.
 
         Args:
             requests: Requests sent, retries and rejections included.
-            rejections: Requests that the API refused for the rate limit.
+            rejections: Requests that the API rejected for the rate limit.
         """
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
+        rejected, retried = (
+            _count(rejections, "rejection"),
+            _count(self.retries, "retry", "retries"),
+        )
+        parts = [
+            f"Synced {records or 'no records'}",
+            f"{_count(requests, 'request')} ({rejected}, {retried})",
+        ]
+        if self._plan and self._outcomes:
+            parts.append(
+                f"details: {self._outcomes.written:,} fetched, "
+                f"{self._plan.published - len(self._plan.reasons):,} unchanged, "
+                f"{len(self._outcomes.failed):,} failed, "
+                f"{len(self._outcomes.unpublished):,} unpublished during the run"
+            )
+        if self.opened or self.closed:
+            opened, closed = _count(self.opened, "job"), _count(self.closed, "job")
+            parts.append(f"{opened} opened and {closed} closed since the last complete listing")
+        parts += [
+            f"new fields in {stream}: {', '.join(names)}"
+            for stream, names in self.new_fields.items()
+            if names
+        ]
+        parts.append(f"took {in_words(self._clock() - self._started_at)}")
+        return f"{'; '.join(parts)}."
+
+    def key_works(self) -> str:
+        """Say what a test of the connection has found out."""
+        pages = math.ceil(self.published / 100)
+        seconds = max(0, self.published + pages - self._limit) * self._period / self._limit
         return (
-            f"Synced {records or 'no records'} with {_count(requests, 'request')} "
-            f"({_count(rejections, 'rejection')}, {_count(self.retries, 'retry', 'retries')}); "
-            f"{_count(self.skipped, 'job')} unpublished meanwhile; "
-            f"took {in_words(self._clock() - self._started_at)}."
+            f"The key works: {_count(self.published, 'published job')}; a first run takes "
+            f"{in_words(seconds)}."
         )
 
 
@@ -64,40 +143,32 @@ class Progress:
 
     Args:
         total: Requests to make.
-        limit: Requests per period that the API allows.
-        period: Seconds.
+        done: Returns how many have been made.
+        seconds_each: Seconds per request that the API allows.
         clock: Monotonic time in seconds.
-        wait: Waits for a number of seconds; True if the work has ended meanwhile.
+        wait: Waits for a number of seconds; True if the work has ended.
     """
 
     def __init__(
         self,
         total: int,
-        limit: int,
-        period: float,
-        *,
+        done: Callable[[], int],
+        seconds_each: float,
         clock: Callable[[], float] = time.monotonic,
+        *,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
-        self.done = 0
         self._total = total
-        self._seconds_each = period / limit
-        self._rate = f"{limit:,} requests per {_exactly(period)}"
+        self._done = done
+        self._seconds_each = seconds_each
         self._clock = clock
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
         self._started_at = clock()
 
     def __enter__(self) -> Self:
-        if not self._total:
-            return self
-        logger.info(
-            "Fetching %s at up to %s: %s.",
-            _count(self._total, "detail"),
-            self._rate,
-            in_words(self._seconds_left()),
-        )
-        threading.Thread(target=self._log_until_ended, daemon=True).start()
+        if self._total:
+            threading.Thread(target=self._log_until_ended, daemon=True).start()
         return self
 
     def __exit__(
@@ -110,21 +181,26 @@ class Progress:
 
     def line(self) -> str:
         """Say how far the work is and how long it will still take."""
-        percent = 100 * self.done // self._total if self._total else 100
+        percent = 100 * self._done() // self._total if self._total else 100
         return (
-            f"Details: {self.done:,} of {self._total:,} ({percent} %), "
-            f"{in_words(self._seconds_left())} left."
+            f"Details: {self._done():,} of {self._total:,} ({percent} %), "
+            f"{in_words(self.seconds_left())} left."
         )
+
+    def slow_down(self, seconds_each: float) -> str:
+        """Expect at least this many seconds per request from now on; returns `line`."""
+        self._seconds_each = max(self._seconds_each, seconds_each)
+        return self.line()
 
     def _log_until_ended(self) -> None:
         while not self._wait(PROGRESS_INTERVAL):
             logger.info("%s", self.line())
 
-    def _seconds_left(self) -> float:
+    def seconds_left(self) -> float:
         """Extrapolate, but not below what the rate limit allows: its first burst is no measure."""
-        left = self._total - self.done
+        done = self._done()
         so_far = self._clock() - self._started_at
-        return left * max(self._seconds_each, so_far / self.done if self.done else 0.0)
+        return (self._total - done) * max(self._seconds_each, so_far / done if done else 0.0)
 
 
 def in_words(seconds: float) -> str:

@@ -1,362 +1,268 @@
-"""The streams: `jobs`, and here `job_details`, with one request for each job of the listing."""
+"""The streams: the only place where the API, the plan of a run and Singer meet."""
 
 from __future__ import annotations
 
 import logging
 import sys
-import time
-from collections import Counter
-from functools import cached_property, partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from singer_sdk.exceptions import RetriableAPIError
-from singer_sdk.streams.rest import HTTPRequest
+from singer_sdk import SchemaDirectory, Stream, StreamSchema
+from singer_sdk.exceptions import MappingError
+from singer_sdk.helpers.conform import TypeConformanceLevel
+from singer_sdk.mapper import RemoveRecordTransform
+from singer_sdk.singerlib import ActivateVersionMessage
 from typing_extensions import override
 
-from tap_public_jobs.backlog import Backlog
-from tap_public_jobs.changes import ChangeLog, ChangeLogError
-from tap_public_jobs.detail import Answer, completed, is_detail_of, path_segment
-from tap_public_jobs.errors import NotFoundError, PublicJobsError, RequestRefusedError
-from tap_public_jobs.fanout import FanOut
-from tap_public_jobs.jobs import Jobs
-from tap_public_jobs.ledger import DAY, REASONS, DamagedLedgerError, Ledger, between_states
-from tap_public_jobs.listing import Job
-from tap_public_jobs.naming import field_of
-from tap_public_jobs.report import Progress
-from tap_public_jobs.snapshot import SnapshotStream
+from tap_public_jobs import schemas
+from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.errors import NotFoundError, PublicJobsError, RequestError
+from tap_public_jobs.records.columns import Columns
+from tap_public_jobs.records.naming import named
+from tap_public_jobs.records.publications import publication
+from tap_public_jobs.sync.outcomes import Outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from singer_sdk import Tap
     from singer_sdk.helpers.types import Context
+    from singer_sdk.singerlib.messages import RecordMessage
 
-    from tap_public_jobs.connection import Connection
-    from tap_public_jobs.ledger import Reason
+    from tap_public_jobs.api.models import Detail, JobRef
+    from tap_public_jobs.run import Run
 
-__all__ = ["JobDetails", "Jobs"]
-
-MAX_FAILURES_IN_A_ROW = 5
-FEWEST_GONE = 5
+Row = dict[str, Any]
 
 
-class JobDetails(SnapshotStream):
-    """The details of all published jobs (API page, "Get a single published job").
+class _NamedSchema(StreamSchema[str]):
+    """A schema whose columns are named as the setting `column_naming` says."""
 
-    Not a child stream of `jobs`: the SDK would fetch one at a time, and write one STATE message and
-    one SCHEMA message for each job.
+    def __init__(self) -> None:
+        super().__init__(SchemaDirectory(schemas))
+        self._named: dict[tuple[str, str], dict[str, Any]] = {}
+
+    @override
+    def get_stream_schema(self, stream: Stream, stream_class: type[Stream]) -> dict[str, Any]:
+        naming = stream.config["column_naming"]
+        key = stream.name, naming
+        if key not in self._named:  # the SDK asks twice per record
+            self._named[key] = named(super().get_stream_schema(stream, stream_class), naming)
+        return self._named[key]
+
+
+class PublicJobsStream(Stream):
+    """A stream whose records are written whole, and activated only once all of them are.
+
+    The SDK writes ACTIVATE_VERSION before the records, and a target that obeys it deletes every row
+    that an interrupted run did not reach.
+    Here it follows the last record: the SDK resumes `get_records` only after it has written the
+    record.
+
+    Args:
+        tap: The tap.
+        start: Starts the run, or returns the one that has started.
+        save: Brings the Singer state up to date with the run.
+    """
+
+    schema = _NamedSchema()
+    primary_keys = ("id",)
+
+    # `Columns` has already checked the types. The SDK would turn "no" into true for a boolean, and
+    # a number beyond the range of a float into null.
+    TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE
+
+    emit_activate_version_messages = False
+    STATE_MSG_FREQUENCY = sys.maxsize  # `checkpoint` writes state
+
+    def __init__(self, tap: Tap, start: Callable[[], Run], save: Callable[[], None]) -> None:
+        super().__init__(tap)
+        self._start = start
+        self._save = save
+
+    @abstractmethod
+    def rows(self, run: Run) -> Iterator[Row]:
+        """Yield the records of a run; resumed after each one is written."""
+
+    def version(self, run: Run) -> int | None:  # noqa: ARG002  # most streams have one
+        """Return the version of the records; None if the stream is never activated."""
+        return None
+
+    def is_everything(self, run: Run) -> bool:  # noqa: ARG002
+        """Whether the records of this version are all there is."""
+        return False
+
+    @property
+    def problems(self) -> list[str]:
+        """What is missing and why, one sentence each."""
+        return []
+
+    @override
+    def get_records(self, context: Context | None) -> Iterator[Row]:
+        if all(isinstance(stream_map, RemoveRecordTransform) for stream_map in self.stream_maps):
+            return  # no record would be written
+        run = self._start()
+        activates = self.config["emit_activate_version_messages"]
+        version = self.version(run) if activates else None
+        self._stream_version = version
+        for row in self.rows(run):
+            yield row
+            run.report.records[self.name] += 1
+        if version and self.is_everything(run) and not run.is_sample:
+            self._activate(version)
+        run.report.new_fields[self.name] = run.state.note_fields(self.name, self.columns.undeclared)
+        self._save()
+
+    def checkpoint(self) -> None:
+        """Write a STATE message for the records written so far."""
+        self._save()
+        self._tap.state_writer.write_state(self.tap_state)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns that the effective schema declares."""
+        return Columns(
+            self.effective_schema["properties"], self._warn, self.config["column_naming"]
+        )
+
+    @property
+    def form(self) -> str:
+        """A hash of what records are made of: the selected columns, and what the SDK maps."""
+        properties = self.effective_schema["properties"]
+        selected = [name for name in properties if self.mask.get(("properties", name), True)]
+        names = ("stream_maps", "flattening_enabled", "flattening_max_depth")
+        return hash_of([sorted(selected), *(self.config.get(name) for name in names)])
+
+    @override
+    def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
+        try:
+            yield from super()._generate_record_messages(record)
+        except (ArithmeticError, LookupError, MappingError, TypeError, ValueError) as error:
+            msg = (
+                f"stream_maps cannot be applied to the record of {self.name} with the id "
+                f"{record.get('id')!r}: {type(error).__name__}: {error}. Correct its expressions."
+            )
+            raise PublicJobsError(msg) from error
+
+    def _activate(self, version: int) -> None:
+        for stream_map in self.stream_maps:
+            if not isinstance(stream_map, RemoveRecordTransform):
+                message = ActivateVersionMessage(stream=stream_map.stream_alias, version=version)
+                self._tap.write_message(message)
+
+    def _warn(self, what: str) -> None:
+        self.log("%s; see additionalFields.", what, level=logging.WARNING)
+
+
+class Jobs(PublicJobsStream):
+    """The summaries of all published jobs (API page, "List published jobs")."""
+
+    name = "jobs"
+
+    @override
+    def version(self, run: Run) -> int | None:
+        return run.state.next_version(self.name, run.clock()) if run.listing else None
+
+    @override
+    def is_everything(self, run: Run) -> bool:
+        return run.listing is not None and run.listing.is_complete
+
+    @override
+    def rows(self, run: Run) -> Iterator[Row]:
+        for summary in run.listing.summaries if run.listing else ():
+            yield self.columns.row(summary)
+
+
+class JobPublications(PublicJobsStream):
+    """When each job was published. It is history, and so never activated."""
+
+    name = "job_publications"
+
+    @override
+    def rows(self, run: Run) -> Iterator[Row]:
+        if run.listing is None:
+            return
+        if not (run.listing.is_complete or run.is_sample):
+            self.log("No records: the list of published jobs is not complete.")
+            return
+        for job_id, period in run.state.periods().items():
+            yield self.columns.row(publication(job_id, period))
+        run.state.closed.clear()
+
+
+class _Answer(NamedTuple):
+    """What came of requesting one detail."""
+
+    job: JobRef
+    detail: Detail | None = None
+    error: RequestError | None = None
+
+    @property
+    def size(self) -> int:
+        return self.detail.size if self.detail else 0
+
+
+class JobDetails(PublicJobsStream):
+    """The details of the published jobs (API page, "Get a single published job").
+
+    Not a child stream of `jobs`: the SDK would fetch one detail at a time, and write one SCHEMA and
+    one STATE message per job.
     """
 
     name = "job_details"
-    path = "/jobs/{publicId}"
 
-    def __init__(self, tap: Tap, connection: Connection, jobs: Jobs) -> None:
-        super().__init__(tap, connection)
-        self._jobs = jobs
-        self._ledger = Ledger()
-        self._backlog: Backlog | None = None
-        self._is_notified = False
-        self._has_begun = False
-        self._plan: dict[Job, Reason] = {}
-        self._published = 0
-        self._gone = 0
-        self._failed: list[Answer] = []
-        self._failures_in_a_row = 0
-        self._unsettled: list[Job] = []
-        self._fan_out: FanOut[Job, Answer] | None = None
-        self._status: int | None = None
+    def __init__(self, tap: Tap, start: Callable[[], Run], save: Callable[[], None]) -> None:
+        super().__init__(tap, start, save)
+        self._outcomes = Outcomes()
 
-    @property
     @override
-    def complete(self) -> bool:
-        refreshes_all = self.config["detail_refresh"] == "all"
-        return (
-            self._jobs.complete
-            and not self.problems
-            and self._ledger.whole
-            # Under `changed` no detail at all is no news, and no reason to forget them.
-            and (refreshes_all or bool(self._plan))
-        )
+    def version(self, run: Run) -> int | None:
+        return run.state.versions.get(self.name)
+
+    @override
+    def is_everything(self, run: Run) -> bool:
+        if run.listing is None or not run.listing.is_complete or self.problems:
+            return False
+        return run.state.has_all_details({job.id for job in self._outcomes.unpublished})
 
     @property
     @override
     def problems(self) -> list[str]:
-        problems = [
-            f"the detail of {answer.job.public_id!r} is missing: {answer.error}"
-            for answer in self._failed
-        ]
-        if self._all_gone:
-            problems.append(
-                f"all {self._gone:,} details answered 404 though their jobs are listed, so nothing "
-                "is removed from the warehouse: check base_url and any proxy in front of the API"
-            )
-        return problems
-
-    @property
-    @override
-    def unpublished(self) -> list[str]:
-        return [] if self._all_gone else self._ledger.unpublished
-
-    @property
-    def _all_gone(self) -> bool:
-        """Whether no detail is there of any job that is listed, which is hardly true."""
-        return self._gone == self._published >= FEWEST_GONE
+        return self._outcomes.problems
 
     @override
-    def marked(self) -> None:
-        self._ledger.unpublished.clear()
-
-    def read_changes(self) -> None:
-        """Read what webhooks have told since the last run.
-
-        To be called before anything is listed: whatever is told of until now, the list and the
-        details show.
-
-        Raises:
-            PublicJobsError: The log cannot be read.
-        """
-        if not self.config.get("changes_url"):
+    def rows(self, run: Run) -> Iterator[Row]:
+        if run.listing is None:
             return
-        self._backlog = Backlog.read(self.stream_state.get("changes"))
-        try:
-            self._backlog.catch_up(ChangeLog(self.config["changes_url"]).read)
-        except ChangeLogError as error:
-            raise PublicJobsError(str(error)) from error
+        plan = run.plan()
+        outcomes = self._outcomes
+        with run.report.fetching(plan, outcomes):
+            yield from self._fetched(run, plan.reasons, plan.checkpoint_every)
+            if outcomes.not_found:
+                listing = run.read_list_again()
+                yield from self._fetched(run, outcomes.settle(listing), plan.checkpoint_every)
+                outcomes.settle(listing)
+        for job in outcomes.unpublished:
+            run.state.owe_detail(job.id)  # so that the next run looks for it in the list
+        if run.is_sample:
+            self.log("%s", run.report.key_works())
 
-    @override
-    def begin(self) -> int:
-        self._read_ledger()
-        self._has_begun = True
-        if self._ledger.note_columns(self.row_form):
-            self.log("The columns are others than before: all details are fetched again.")
-        if self.config["detail_refresh"] == "notified":
-            if self._backlog and self._backlog.unbroken and not self._ledger.owes:
-                return self._begin_notified(self._backlog)
-            self.log("What webhooks told is not all there is yet: this run is one of changed.")
-        return self._begin_listed(self._backlog)
+    def _fetched(self, run: Run, jobs: Iterable[JobRef], checkpoint_every: int) -> Iterator[Row]:
+        def fetch(job: JobRef) -> _Answer:
+            try:
+                return _Answer(job, run.api.detail(job))
+            except RequestError as error:
+                return _Answer(job, error=error)
 
-    def _read_ledger(self) -> None:
-        try:
-            self._ledger = Ledger.read(self.stream_state.get("ledger"))
-        except DamagedLedgerError as error:
-            self.log(
-                "The state of earlier runs cannot be read (%s) and is set aside; all details are "
-                "fetched again.",
-                error,
-                level=logging.WARNING,
-            )
-        if self._ledger.version != self.stream_state.get("version"):
-            self._ledger.finish()  # a run that is not the last one, left by a merge of states
-
-    def _begin_listed(self, backlog: Backlog | None) -> int:
-        listing = self._jobs.listing
-        listed = listing.jobs(self.ABORT_AT_RECORD_COUNT)
-        self._published = len(listed)
-        self.STATE_MSG_FREQUENCY = between_states(self._published)
-        self._plan = self._ledger.plan(
-            listed,
-            "all" if self.config["detail_refresh"] == "all" else "changed",
-            time.time(),
-            self.config["detail_max_age_days"] * DAY,
-            self.new_version,
-            notified=backlog.pending if backlog else (),
-            all_listed=listing.whole,
-        )
-        if backlog and listing.whole:
-            backlog.keep({job.public_id for job in listed})
-        return self._ledger.version
-
-    def _begin_notified(self, backlog: Backlog) -> int:
-        """Plan what webhooks told of alone, without the list unless `jobs` has read it anyway."""
-        listing = self._jobs.listing
-        listed = {job.public_id: job for job in listing.jobs()} if self._jobs.selected else {}
-        if listing.whole:
-            backlog.keep(listed)
-            self._ledger.keep({job.id for job in listed.values()})
-        ids = self._ledger.ids(backlog.pending)
-        jobs = (listed.get(name) or Job(ids.get(name, ""), name, "") for name in backlog.pending)
-        self._plan = dict.fromkeys(jobs, "notified")
-        self._is_notified = True
-        self.STATE_MSG_FREQUENCY = between_states(len(self._plan))
-        return self.new_version()
-
-    @override
-    def save(self) -> None:
-        # What earlier runs left is not to be replaced by a ledger that has not read it.
-        if self._has_begun and not self.is_test:
-            self.stream_state["ledger"] = self._ledger.write()
-            if self._backlog:
-                self.stream_state["changes"] = self._backlog.write()
-
-    @override
-    def settle(self) -> None:
-        for job in self._unsettled:
-            self._ledger.done(job, time.time())
-            self._forget_notification(job)
-        self._unsettled.clear()
-
-    def _forget_notification(self, job: Job) -> None:
-        if self._backlog:
-            self._backlog.done(job.public_id)
-
-    @override
-    def finish(self) -> None:
-        if not self.problems:
-            self._ledger.finish()
-
-    def stop(self, status: int) -> bool:
-        """End a fan-out under way, whose results so far are still written; from a signal handler.
-
-        Args:
-            status: Exit status of the process.
-
-        Returns:
-            Whether there is one.
-        """
-        if self._fan_out is None:
-            return False
-        self._status = status
-        self._fan_out.stop()
-        self.connection.throttle.close()
-        return True
-
-    @override
-    def get_records(self, context: Context | None) -> Iterator[dict[str, Any]]:
-        self._fan_out = FanOut(
-            self.fetch_detail, self._plan, workers=self.config["max_concurrent_requests"]
-        )
-        self.announce()
-        with self._progress() as progress:
-            for answer in self._announced(self._fan_out):
-                progress.done += 1
-                if answer.document is None:
-                    self._note_missing(answer)
-                    continue
-                self._failures_in_a_row = 0
-                self._unsettled.append(answer.job)
-                yield self.columns.row(
-                    answer.document,
-                    id=answer.job.id,
-                    publicId=answer.job.public_id,
-                    isPublished=True,
-                )
-                # The record is written, or nobody had come back for the next.
-                if not self.in_batches:
-                    self.settle()
-        self._fan_out = None
-        if self._status is not None:
-            sys.exit(self._status)
-        self._log_savings()
-
-    def _announced(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield answers, those of jobs that were never listed after a state that knows of them.
-
-        At most some 20 such states are written, as of any kind.
-        """
-        together = len(self._plan) // 20 if self._is_notified else 0
-        ahead: list[Answer] = []
-        for answer in chain(answers, [None]):
-            if answer is not None:
-                ahead.append(answer)
-            if answer is None or len(ahead) > together:
-                found = [it.job for it in ahead if it.document is not None]
-                if self._ledger.expect(found):
-                    self.announce()
-                yield from ahead
-                ahead.clear()
-
-    def fetch_detail(self, job: Job) -> Answer:
-        """Fetch the detail of one job.
-
-        Raises:
-            PublicJobsError: The run cannot go on.
-        """
-        url = f"{self.url_base}/jobs/{path_segment(job.public_id)}"
-        try:
-            document = self.fetch(
-                HTTPRequest(url, headers=self.http_headers),
-                is_answer=partial(is_detail_of, job),
-            )
-        except NotFoundError:
-            return Answer(job)
-        except (RetriableAPIError, RequestRefusedError) as error:
-            return Answer(job, error=error)
-        return Answer(completed(job, document, self._listed_fields), document)
-
-    @cached_property
-    def _listed_fields(self) -> set[str]:
-        columns = self._jobs.schema["properties"]
-        return {field_of(column, self.config["column_naming"]) for column in columns}
-
-    def _note_missing(self, answer: Answer) -> None:
-        if answer.error is None:
-            self._see_whose_answer_it_is()
-            self._ledger.gone(answer.job)
-            self._forget_notification(answer.job)
-            self._gone += 1
-            self.report.skipped += 1
-            return
-        refused = isinstance(answer.error, RequestRefusedError) and answer.error.status >= 400  # noqa: PLR2004
-        if refused and not answer.job.id:
-            # Never seen in the list, and nothing that the API could answer: not a job.
-            self._see_whose_answer_it_is()
-            self.log(
-                "A webhook named %r, which the API refuses: %s.",
-                answer.job.public_id,
-                answer.error,
-                level=logging.WARNING,
-            )
-            self._forget_notification(answer.job)
-            return
-        self._failed.append(answer)
-        if self._backlog:
-            self._backlog.postpone(answer.job.public_id)
-        self._failures_in_a_row += 1
-        if self._failures_in_a_row == MAX_FAILURES_IN_A_ROW:
-            msg = (
-                f"{MAX_FAILURES_IN_A_ROW} details in a row failed, the last one with "
-                f"{answer.error}. The API seems to be down: run again later."
-            )
-            raise PublicJobsError(msg)
-
-    def _see_whose_answer_it_is(self) -> None:
-        """See that it is the API, and the known organisation, which does not know a job.
-
-        Costs a request, but only in a run that has had no other answer, and so not read the list.
-
-        Raises:
-            PublicJobsError: It is not.
-        """
-        if self.connection.reached:
-            return
-        items = self._jobs.fetch_page(1).items
-        listed = {item.get("id") for item in items if isinstance(item, dict)}
-        if listed and not listed & self._ledger.entries.keys():
-            msg = (
-                "None of the jobs that the API lists is one of those that were synced before, so "
-                "nothing is set to unpublished. If api_key belongs to another organisation now, "
-                "run once with detail_refresh: changed."
-            )
-            raise PublicJobsError(msg)
-
-    def _log_savings(self) -> None:
-        if self._is_notified:
-            self.log("Jobs to fetch that webhooks named: %s.", f"{len(self._plan):,}")
-            return
-        counts = Counter(self._plan.values())
-        parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
-        self.log(
-            "Fetched %s of %s details%s; %s unchanged.",
-            f"{len(self._plan):,}",
-            f"{self._published:,}",
-            f" ({parts})" if parts else "",
-            f"{self._published - len(self._plan):,}",
-        )
-
-    def _progress(self) -> Progress:
-        return Progress(
-            len(self._plan),
-            self.config["rate_limit_requests"],
-            self.config["rate_limit_period_seconds"],
-        )
+        for job, detail, error in run.each(fetch, jobs, lambda answer: answer.size):
+            if detail:
+                yield self.columns.row(detail.document, id=job.id, publicId=job.public_id)
+                run.state.note_detail(job, run.clock())
+                self._outcomes.note_written()
+                if self._outcomes.written % checkpoint_every == 0 and not run.is_sample:
+                    self.checkpoint()
+            elif isinstance(error, NotFoundError):
+                self._outcomes.note_not_found(job)
+            elif self._outcomes.note_failure(job, str(error)):
+                run.api.page(1)  # ends the run if the list cannot be read either

@@ -1,32 +1,47 @@
-"""The tap: settings in, Singer messages out."""
+"""The tap: wires the settings to the client, the state and the streams; starts and ends a run."""
 
 from __future__ import annotations
 
 import logging
+import signal
+import threading
+import time
 from functools import cached_property
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from singer_sdk import Tap
 from singer_sdk.exceptions import ConfigValidationError
+from singer_sdk.helpers.capabilities import PluginCapabilities
 from typing_extensions import override
 
 from tap_public_jobs import settings
-from tap_public_jobs.command import Command, WholeMessageWriter
-from tap_public_jobs.connection import Connection
+from tap_public_jobs.api.client import PublicJobsClient
+from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.process import Command, WholeMessageWriter
 from tap_public_jobs.report import Report
-from tap_public_jobs.streams import JobDetails, Jobs
+from tap_public_jobs.run import Environment, sample_run, start_run
+from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
+from tap_public_jobs.sync.bookmarks import read_bookmarks, write_bookmarks
+from tap_public_jobs.sync.state import DamagedStateError, SyncState
+from tap_public_jobs.validation import problems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     import click
     from singer_sdk import Stream
 
-    from tap_public_jobs.snapshot import SnapshotStream
+    from tap_public_jobs.run import Run
+    from tap_public_jobs.streams import PublicJobsStream
 
 logger = logging.getLogger(__name__)
+
+ORDER = (Jobs, JobPublications, JobDetails)
+"""The order in which streams are synced: what is ready at once comes before the long fan-out."""
 
 
 class TapPublicJobs(Tap):
@@ -34,9 +49,15 @@ class TapPublicJobs(Tap):
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
+    # Files carry no version, so BATCH could never remove a row.
+    capabilities: ClassVar[list[Any]] = [
+        it for it in Tap.capabilities if it is not PluginCapabilities.BATCH
+    ]
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
-    _details: JobDetails | None = None
+
+    clock: Callable[[], float] = staticmethod(time.time)
+    """Returns seconds since the epoch; tests replace it."""
 
     def __init__(
         self,
@@ -45,6 +66,7 @@ class TapPublicJobs(Tap):
         parse_env_config: bool = False,
         **kwargs: Any,  # noqa: ANN401  # as the SDK has them
     ) -> None:
+        self._run: Run | None = None
         if parse_env_config:
             self.append_builtin_config(self.config_jsonschema)
             config = (config or {}) | settings.from_environment(
@@ -57,70 +79,127 @@ class TapPublicJobs(Tap):
                 raise
             msg = f"The catalog or the state is damaged: {type(error).__name__}: {error}"
             raise PublicJobsError(msg) from error
+        # The SDK handles TERM and INT. `nohup` has HUP ignored, and that stays so.
+        if threading.current_thread() is threading.main_thread() and (
+            signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+        ):
+            signal.signal(signal.SIGHUP, self._handle_termination)
 
     @cached_property
     def report(self) -> Report:
         """What happens in this run."""
-        return Report()
+        limit, period = self.config["rate_limit_requests"], self.config["rate_limit_period_seconds"]
+        return Report(limit, period)
 
     @cached_property
-    def connection(self) -> Connection:
-        """What the streams share on the wire."""
-        return Connection(self.config, self.report)
+    def throttle(self) -> Throttle:
+        """The budget of the key."""
+        limit, period = self.config["rate_limit_requests"], self.config["rate_limit_period_seconds"]
+        return Throttle(limit, period)
+
+    @cached_property
+    def client(self) -> PublicJobsClient:
+        """The API, through one session and one throttle."""
+        config = self.config
+        adapter = ThrottledAdapter(
+            self.throttle,
+            connections=config["max_concurrent_requests"],
+            on_pacing=self.report.pacing,
+        )
+        user_agent = config.get("user_agent") or f"tap-public-jobs/{version('tap-public-jobs')}"
+        auth = KeyAuth(config["api_key"], config["auth_header"])
+        return PublicJobsClient(
+            Session(adapter, auth, user_agent, config["base_url"]),
+            config["base_url"],
+            page_size=config["page_size"],
+            timeout=config["request_timeout_seconds"],
+            on_retry=self.report.count_retry,
+        )
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
-        jobs = Jobs(self, self.connection)
-        self._details = JobDetails(self, self.connection, jobs)
-        return [jobs, self._details]
+        return [stream(self, self.start, self.save) for stream in ORDER]
 
     @property
     @override
-    def streams(self) -> dict[str, Stream]:
-        # The SDK syncs in the order of names. `jobs` goes first: it is complete within seconds, and
-        # its listing is what `job_details` works through.
-        streams = super().streams
-        return {name: streams[name] for name in (Jobs.name, JobDetails.name)}
+    def streams(self) -> dict[str, PublicJobsStream]:  # type: ignore[override]
+        # The SDK sorts them by name.
+        streams: dict[str, Any] = {**super().streams}
+        return {stream.name: streams[stream.name] for stream in ORDER}
 
-    @property
-    def snapshots(self) -> list[SnapshotStream]:
-        """The streams, as what they are."""
-        return list(self.streams.values())  # type: ignore[arg-type]
+    def start(self) -> Run:
+        """Start the run, or return the one that has started.
+
+        Raises:
+            PublicJobsError: The change log or the list cannot be read.
+        """
+        if self._run is None:
+            environment = Environment(self.config, self.client, self.report, self.clock)
+            streams = self.streams.values()
+            most = next(iter(streams)).ABORT_AT_RECORD_COUNT
+            if most is None:
+                forms = {stream.name: stream.form for stream in streams if stream.selected}
+                self._run = start_run(environment, self._read_state(), forms)
+            else:
+                self._run = sample_run(environment, jobs=most)
+        return self._run
+
+    def save(self) -> None:
+        """Bring the Singer state up to date with the run."""
+        if self._run and not self._run.is_sample:
+            write_bookmarks(self.state.setdefault("bookmarks", {}), self._run.state)
 
     # Final in the SDK, which has no hook for the end of a run.
     @override  # type: ignore[misc]
     def sync_all(self) -> None:
-        """Sync the selected streams, sum up, and own up to what was left out.
+        """Sync the selected streams, sum up, and report what is missing.
 
         Raises:
-            PublicJobsError: Something was left out, or the run could not go on.
+            PublicJobsError: Something is missing, or the run could not go on.
         """
         try:
-            if self.streams[JobDetails.name].selected and self._details:
-                self._details.read_changes()
             super().sync_all()
-        except (PublicJobsError, SystemExit):
-            # What is paid for and written need not be fetched again.
-            for stream in self.snapshots:
-                stream.save()
-            self.state_writer.write_state(self.state)
+            missing = self._problems()
+            if self._run and not missing:
+                self._run.state.run = None
+        except SystemExit:
+            logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
         finally:
-            throttle = self.connection.throttle
-            throttle.close()
+            self.throttle.close()
             logger.info(
                 "%s",
-                self.report.summary(requests=throttle.requests, rejections=throttle.rejections),
+                self.report.summary(
+                    requests=self.throttle.requests, rejections=self.throttle.rejections
+                ),
             )
-        problems = [problem for stream in self.snapshots for problem in stream.problems]
-        if problems:
-            raise PublicJobsError(_incomplete(problems))
+            # Whatever ended the run: what is paid for and written need not be fetched again.
+            self.save()
+            self.state_writer.write_state(self.state)
+        if missing:
+            raise PublicJobsError(_incomplete(missing))
+
+    def _problems(self) -> list[str]:
+        listing = self._run.listing if self._run else None
+        found = [*listing.problems] if listing else []
+        return found + [problem for stream in self.streams.values() for problem in stream.problems]
+
+    def _read_state(self) -> SyncState:
+        try:
+            return read_bookmarks(self.state.get("bookmarks", {}))
+        except DamagedStateError as error:
+            logger.warning(
+                "The state of earlier runs cannot be read (%s) and is set aside; fetching all "
+                "details again.",
+                error,
+            )
+            return SyncState()
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
         bookmarks = state.get("bookmarks", {})
         if not isinstance(bookmarks, dict) or not all(map(_is_bookmark, bookmarks.values())):
-            logger.warning("The state is damaged and set aside; this run starts afresh.")
+            logger.warning("The state is damaged and set aside; fetching all details again.")
             return
         super().load_state(state)
 
@@ -130,7 +209,7 @@ class TapPublicJobs(Tap):
         try:
             return super().cb_config(ctx, param, value)
         except (OSError, ValueError, TypeError) as error:
-            # Somebody may have given the settings themselves, the key among them.
+            # The value may be the settings themselves, the key among them.
             names = " ".join(name if "{" not in name else "…" for name in value)
             msg = f"--config {names} is not a file with a JSON object: {type(error).__name__}"
             raise PublicJobsError(msg) from error
@@ -145,7 +224,7 @@ class TapPublicJobs(Tap):
         # The SDK's messages quote the value, which may be the key, and not what is allowed.
         self.append_builtin_config(self.config_jsonschema)
         self._config = settings.with_defaults(self._config)
-        errors = settings.problems(self._config, self.config_jsonschema)
+        errors = problems(self._config, self.config_jsonschema)
         if errors and raise_errors:
             summary = "; ".join(errors)
             raise ConfigValidationError(summary, errors=errors, schema=self.config_jsonschema)
@@ -154,19 +233,24 @@ class TapPublicJobs(Tap):
     @override
     def _handle_termination(self, signum: int, frame: FrameType | None) -> None:
         # The SDK exits with status 0, which a scheduler takes for success.
-        self.message_writer.exit_soon(128 + signum)
-        if not (self._details and self._details.stop(128 + signum)):
-            self.message_writer.stop(128 + signum)
+        status = 128 + signum
+        self.message_writer.exit_soon(status)
+        if self._run and self._run.stop(status):
+            self.throttle.close()
+        else:
+            self.message_writer.stop(status)
 
 
 def _is_bookmark(value: object) -> bool:
-    # Of the SDK's own, which this tap never writes, a wrong type would end in a traceback.
+    # The SDK keeps these two itself; this tap never writes them, and a wrong type would end in a
+    # traceback.
     return isinstance(value, dict) and not value.keys() & {"partitions", "progress_markers"}
 
 
 def _incomplete(problems: list[str], most: int = 10) -> str:
     more = f"; and {len(problems) - most:,} more" if len(problems) > most else ""
     return (
-        f"The sync is incomplete, so no row was removed where one may be missing: "
-        f"{'; '.join(problems[:most])}{more}. Run again; what stays wrong is for the API's support."
+        "The sync is incomplete, so no row was removed and no job was closed where one may be "
+        f"missing: {'; '.join(problems[:most])}{more}. Run again; what stays wrong is for the "
+        "API's support."
     )

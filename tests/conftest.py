@@ -13,7 +13,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs import client
+from tap_public_jobs.api import client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,9 +34,7 @@ class Output:
         ]
 
     def records(self, stream: str) -> list[dict[str, Json]]:
-        """The rows of published jobs."""
-        records = [message["record"] for message in self.of("RECORD", stream)]
-        return [record for record in records if record.get("isPublished", True)]
+        return [message["record"] for message in self.of("RECORD", stream)]
 
     @property
     def order(self) -> list[str]:

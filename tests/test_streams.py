@@ -20,8 +20,8 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
-from tap_public_jobs import client
-from tap_public_jobs.connection import json_object
+from tap_public_jobs.api import client
+from tap_public_jobs.api.body import json_object
 from tap_public_jobs.errors import (
     AccessError,
     ListingError,

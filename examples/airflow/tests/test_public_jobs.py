@@ -35,7 +35,7 @@ from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs, summary
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.naming import column_of
+from tap_public_jobs.records.naming import column_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS
 
-from tap_public_jobs.throttle import (
+from tap_public_jobs.api.throttle import (
     DRIFT,
     ENOUGH_ANSWERS,
     FEW,

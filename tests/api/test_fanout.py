@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tap_public_jobs.fanout import FanOut
+from tap_public_jobs.api.fanout import FanOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

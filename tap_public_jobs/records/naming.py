@@ -1,4 +1,4 @@
-"""What columns are called: as the API's fields, or in the way that SQL likes better."""
+"""Column names: those of the API's fields, or the snake case that SQL prefers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Naming = Literal["source", "snake_case"]
 def column_of(field: str, naming: Naming) -> str:
     """Name the column of a field: `jobTitle`, or `job_title` under `snake_case`.
 
-    No two fields in camel case get the same column, and `field_of` tells the field again.
+    No two fields in camel case get the same column, so `field_of` can invert it.
     """
     if naming == "source":
         return field

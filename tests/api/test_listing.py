@@ -9,7 +9,7 @@ import pytest
 
 from tap_public_jobs.errors import ListingError, PageError
 from tap_public_jobs.ledger import fingerprint
-from tap_public_jobs.listing import Job, Listing, Page
+from tap_public_jobs.api.listing import Job, Listing, Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

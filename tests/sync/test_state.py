@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tap_public_jobs.ledger import DamagedLedgerError, Entry, Ledger, Run, fingerprint
-from tap_public_jobs.listing import Job
+from tap_public_jobs.api.listing import Job
 
 if TYPE_CHECKING:
     from tap_public_jobs.ledger import Refresh

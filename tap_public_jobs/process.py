@@ -1,4 +1,4 @@
-"""How the command line behaves: one line for an error, whole messages, true exit statuses."""
+"""The process: one line for an error, whole lines on stdout, exit statuses, signals."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import click
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
-from singer_sdk.singerlib import StateMessage
-from singer_sdk.singerlib.json import serialize_json
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError
@@ -36,19 +34,12 @@ class WholeMessageWriter(SingerWriter):
         self._status: int | None = None
 
     @override
-    def serialize_message(self, message: Message) -> str:
-        """Serialize one message, a state without the copy of each of its items that is usual."""
-        if isinstance(message, StateMessage):
-            return serialize_json({"type": message.type, "value": message.value})
-        return super().serialize_message(message)
-
-    @override
     def write_message(self, message: Message) -> None:
         """Write one message.
 
         Raises:
             PublicJobsError: It cannot be written, for instance because nobody reads any more.
-            SystemExit: `stop` was called meanwhile.
+            SystemExit: `stop` was called while the line was written.
         """
         line = self.format_message(message) + "\n"
         self._writing = True
@@ -69,7 +60,7 @@ class WholeMessageWriter(SingerWriter):
             sys.exit(status)
 
     def exit_soon(self, status: int) -> None:
-        """See to it that the process ends within `SECONDS_TO_STOP`, even if nobody reads.
+        """End the process within `SECONDS_TO_STOP`, even if nobody reads.
 
         Args:
             status: Exit status.
@@ -93,7 +84,7 @@ class WholeMessageWriter(SingerWriter):
 
 
 class Command(click.Command):
-    """The tap's command, which turns what a user can mend into one line and exit status 1."""
+    """The tap's command: an error that a user can fix is one line and exit status 1."""
 
     logger: logging.Logger
 
@@ -137,10 +128,10 @@ class Command(click.Command):
 
 
 def _buffer_stdout() -> None:
-    """Give stdout a buffer that sees to it that all is written.
+    """Give stdout a buffer, so that every line is written whole.
 
     Without one, as under PYTHONUNBUFFERED, a signal or a pipe that does not block cuts a line
-    short, and Python does not tell.
+    short, and Python reports nothing.
     """
     if not sys.stdout.isatty():
         with contextlib.suppress(AttributeError, OSError, ValueError):
@@ -174,8 +165,5 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # The SDK and its retry library announce every failure once more, as unhandled and with
-    # arguments; ours are told by `Command.main` and the streams themselves.
-    return not str(record.msg).startswith(
-        ("An unhandled error occurred while syncing", "Backing off %s(...)", "Giving up %s(...)")
-    )
+    # The SDK reports every failure once more, as unhandled; `Command.main` has its own line.
+    return not str(record.msg).startswith("An unhandled error occurred while syncing")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tap_public_jobs.columns import Columns
+from tap_public_jobs.records.columns import Columns
 
 NULLABLE: dict[str, dict[str, Any]] = {
     name: {"type": [name, "null"]}

@@ -9,8 +9,8 @@ from harness import catalog_of, sync
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_public_jobs.columns import Columns
-from tap_public_jobs.naming import Naming, column_of, field_of, named
+from tap_public_jobs.records.columns import Columns
+from tap_public_jobs.records.naming import Naming, column_of, field_of, named
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.state import Sandbox

@@ -1,7 +1,7 @@
 """The rate limit of one API key: when the next request may be sent.
 
-`Throttle` decides, with an injected clock and no HTTP; `ThrottledAdapter` applies its decisions to
-every attempt of a `requests` session, retries included.
+`Throttle` decides, with an injected clock and no HTTP; the transport applies its decisions to every
+attempt, retries included.
 """
 
 from __future__ import annotations
@@ -10,20 +10,14 @@ import math
 import threading
 import time
 from collections import deque
-from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-
-from requests.adapters import HTTPAdapter
-from typing_extensions import override
-
-from tap_public_jobs.errors import RateLimitedError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from requests import PreparedRequest, Response
+    from requests import Response
 
 MARGIN = 1.003
 """Paced requests are this much further apart than the limit needs, for clocks that differ."""
@@ -31,17 +25,8 @@ MARGIN = 1.003
 MAX_REJECTIONS = 10
 """Rejections in a row of one request that end the run."""
 
-GIVEN_BACK = 0.95
-"""Of the fastest round trip: how much earlier than a period after an answer its slot is free."""
-
-DRIFT = 0.0005
-"""By how much the server's clock may run faster than ours, for what is given back."""
-
-ENOUGH_ANSWERS = 20
-"""Answers after which the fastest of them tells what the network takes at least."""
-
 FEW = 3
-"""Requests in flight after the first answer, until so many more have come."""
+"""Requests in flight after the first response, until this many more have come."""
 
 LONGEST_RETRY_AFTER = 3600.0
 """Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error."""
@@ -55,28 +40,20 @@ class Throttle:
     """Grants requests so that the server never sees more than `limit` in any `period` seconds.
 
     The server counts a request at an unknown moment between its sending and the receipt of its
-    answer. So a request holds one of `limit` slots from its sending until `period` after the
-    receipt, and whatever the network's delays, no window at the server, fixed or sliding, counts
-    more than `limit` of them.
-
-    That costs a round trip a period. But an answer takes some time to come back and the request
-    that reuses its slot takes some time to get there, and the two together hardly less than the
-    fastest round trip. So after a first period a slot is free that much earlier, less a reserve
-    (`_given_back`). What is guaranteed then:
-
-    - If the way there of any request and the way back of any other together take no less than
-      what is given back, still no window counts more than `limit`.
-    - Whatever the network does, no window that is shorter by what is given back counts more.
+    response.
+    So a request holds one of `limit` slots from its sending until `period` after the receipt, and
+    whatever the network's delays, no window at the server, fixed or sliding, counts more than
+    `limit` of them.
 
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
-    measuring refuse even the strict form. Two lessons are enough for all of them, and after the
-    first nothing is given back:
+    measuring refuse even that.
+    Two lessons are enough for all of them:
 
     1. After a rejection all requests pause, then go out evenly, `MARGIN * period / (limit - 1)`
        apart: a server that estimates its window from the one before needs the one less.
     2. Refused again after that, for instance because the network let two requests catch up with
        each other, they pause for a whole period and then go out one at a time, each that long
-       after the answer to the one before: so far apart at the server too.
+       after the response to the one before: so far apart at the server too.
 
     All methods may be called from any thread.
 
@@ -106,9 +83,6 @@ class Throttle:
         self._closed = False
         self._in_flight = 0
         self._answered = 0
-        self._seconds = 0.0  # that the answered requests took together
-        self._fastest = math.inf
-        self._strict_until = math.inf
         self._received: deque[float] = deque()  # when answers came whose requests hold a slot
         self._not_before = -math.inf
         self._lessons = 0
@@ -146,45 +120,45 @@ class Throttle:
             delay = self._delay(now)
             if delay == 0:
                 self.requests += 1
-                self._strict_until = min(self._strict_until, now + self._period)
                 self._in_flight += 1
                 self._not_before = now + self._interval
             return delay
 
-    def answered(self, sent: float) -> float:
+    def answered(self, sent: float) -> None:
         """Free the slot of a request, one period from now.
 
         Args:
-            sent: What `acquire` returned. A request that got no answer ends here too: it may have
+            sent: What `acquire` returned. A request without a response ends here too: it may have
                 reached the server all the same.
-
-        Returns:
-            Seconds that the request took.
         """
         with self._changed:
-            took = self._end(sent) - sent
+            self._end(sent)
             self._answered += 1
-            self._seconds += took
-            self._fastest = min(self._fastest, took)
-            return took
 
-    def rejected(self, sent: float, retry_after: float | None = None) -> None:
+    def rejected(self, sent: float, retry_after: float | None = None) -> tuple[float, float] | None:
         """Pause all requests because the server refused this one for the rate limit.
 
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
+
+        Returns:
+            If this taught a lesson, the seconds of the pause and between two requests after it.
         """
         with self._changed:
             now = self._end(sent)
             self.rejections += 1
-            if sent > self._last_lesson_at:  # not one more of a burst that has taught its lesson
+            # One more rejection of the burst that taught the last lesson teaches nothing.
+            is_lesson = sent > self._last_lesson_at
+            if is_lesson:
                 self._lessons += 1
                 self._last_lesson_at = now
             pause = self._period if retry_after is None else retry_after
             if self._lessons > 1:  # what the server asked for was not enough
                 pause = max(pause, self._period)
-            self._not_before = max(self._not_before, now + max(pause, self._interval))
+            pause = max(pause, self._interval)
+            self._not_before = max(self._not_before, now + pause)
+            return (pause, self._interval) if is_lesson else None
 
     def close(self) -> None:
         """Let no further request through; those that wait get `ThrottleClosedError`."""
@@ -205,33 +179,20 @@ class Throttle:
             return 1
         return FEW if self._answered <= FEW else self._limit
 
-    @property
-    def _given_back(self) -> float:
-        if self._lessons or self._answered < ENOUGH_ANSWERS:
-            return 0.0
-        # The more the round trips differ, the further even the fastest may be from what the
-        # network takes at least.
-        reserve = (self._seconds / self._answered - self._fastest) / 2
-        return max(0.0, GIVEN_BACK * (self._fastest - reserve) - DRIFT * self._period)
-
     def _delay(self, now: float) -> float:
         if self._in_flight >= self._most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now
-        while self._received and self._free_at(self._received[0]) < now:
+        while self._received and self._received[0] + self._period < now:
             self._received.popleft()
         if self._in_flight + len(self._received) < self._limit:
             return 0.0
         if not self._received:
             return math.inf
         # A slot is free strictly after its time: at the very end of a period it still counts.
-        free_at = self._free_at(self._received[0])
+        free_at = self._received[0] + self._period
         return free_at - now + math.ulp(free_at)
-
-    def _free_at(self, received: float) -> float:
-        strictly = received + self._period
-        return min(strictly, max(strictly - self._given_back, self._strict_until))
 
     def _end(self, sent: float) -> float:
         now = self._clock()
@@ -241,54 +202,6 @@ class Throttle:
             self._not_before = max(self._not_before, now + self._interval)
         self._changed.notify_all()
         return now
-
-
-class ThrottledAdapter(HTTPAdapter):
-    """Sends each request when the throttle lets it, and again for as long as it is rejected.
-
-    Args:
-        throttle: The limit that all requests of this adapter share.
-        connections: Connections kept open at once.
-    """
-
-    def __init__(self, throttle: Throttle, *, connections: int) -> None:
-        self.throttle = throttle
-        super().__init__(pool_connections=1, pool_maxsize=connections)
-
-    @override
-    def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Send a request; a rejection is waited out and never reaches the caller.
-
-        Raises:
-            RateLimitedError: The request was rejected `MAX_REJECTIONS` times in a row.
-        """
-        for _ in range(MAX_REJECTIONS):
-            sent = self.throttle.acquire()
-            try:
-                response = super().send(request, *args, **kwargs)
-            except BaseException:
-                self.throttle.answered(sent)
-                raise
-            if not is_rejection(response):
-                # Else requests would count the wait for a slot as the server's time.
-                took = self.throttle.answered(sent)
-                request.register_hook("response", _took(took))  # type: ignore[no-untyped-call]
-                return response
-            self.throttle.rejected(sent, retry_after(response.headers))
-            response.close()
-        msg = (
-            f"The API rejected {request.path_url} for the rate limit {MAX_REJECTIONS} times in a "
-            "row: another client may be using this key. Use one key per integration, or lower "
-            "rate_limit_requests."
-        )
-        raise RateLimitedError(msg)
-
-
-def _took(seconds: float) -> Callable[..., None]:
-    def set_elapsed(response: Response, **_: Any) -> None:  # noqa: ANN401  # requests' signature
-        response.elapsed = timedelta(seconds=seconds)
-
-    return set_elapsed
 
 
 def is_rejection(response: Response) -> bool:

@@ -1,0 +1,311 @@
+"""The two operations of the API: what is requested, what a response means, what is retried."""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import ssl
+import threading
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+import backoff
+import requests
+
+from tap_public_jobs.api.body import BodyTooLargeError, json_object, read_body
+from tap_public_jobs.api.models import Detail, JobRef, Page
+from tap_public_jobs.errors import (
+    AccessError,
+    NetworkError,
+    NotFoundError,
+    NotTheApiError,
+    PageError,
+    RequestRefusedError,
+    RetriesExhaustedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Json = Any
+
+logger = logging.getLogger(__name__)
+
+API_PATH = "/api/public/v1"
+"""The version is part of the path (API page, "Versioning")."""
+
+MAX_TRIES = 8
+FIRST_WAIT = 0.5
+"""Seconds before the second try; doubled for each further one, about a minute in all."""
+
+REMEDY_KEY = (
+    "The API refused the key (401): it is mistyped, revoked, or of another environment. Create a "
+    "new one in the portal under Settings → Integrations → API keys and set api_key, or the "
+    "variable TAP_PUBLIC_JOBS_API_KEY."
+)
+REMEDY_PLAN = (
+    "The key is valid, but the plan of its organisation does not include the public API (403). "
+    "Ask the organisation to add it, or set api_key to the key of another organisation."
+)
+
+
+class FaultError(Exception):
+    """A try failed in a way that another try may mend."""
+
+
+class _Response(NamedTuple):
+    document: dict[str, Json]
+    size: int
+
+
+class PublicJobsClient:
+    """The Public Jobs API over HTTP. Its methods may be called from any thread.
+
+    Args:
+        session: Sends the requests, authenticated and throttled.
+        base_url: Where the API is, without `API_PATH`.
+        page_size: Jobs per page of the list.
+        timeout: Seconds to connect, and to wait for each part of a response.
+        on_retry: Called before each further try of a request.
+    """
+
+    def __init__(
+        self,
+        session: requests.Session,
+        base_url: str,
+        *,
+        page_size: int,
+        timeout: float,
+        on_retry: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._session = session
+        self._url = base_url.rstrip("/") + API_PATH
+        self._page_size = page_size
+        self._timeout = timeout
+        self._on_retry = on_retry
+        # Until the API has answered once, some faults mean that base_url is wrong.
+        self._has_answered = False
+        self._checking_key = threading.Lock()
+        self._key_error: AccessError | None = None
+
+    def page(self, number: int) -> Page:
+        """Fetch one page of the list.
+
+        Args:
+            number: Counted from 1.
+
+        Raises:
+            PublicJobsError: The list cannot be read.
+        """
+        url = f"{self._url}/jobs"
+        query = urlencode({"page": number, "pageSize": self._page_size})
+        try:
+            envelope = self._fetch(f"{url}?{query}", _is_page).document
+        except RetriesExhaustedError as error:
+            msg = (
+                f"The list of jobs cannot be read: {error}, after {MAX_TRIES} tries. Check "
+                "base_url and the network, or run again later."
+            )
+            raise PageError(msg) from error
+        except (NotFoundError, RequestRefusedError) as error:
+            if number > 1:
+                msg = f"Page {number} of the list of jobs cannot be read: {error}."
+                raise PageError(msg) from error
+            if isinstance(error, NotFoundError):
+                raise NotTheApiError(url, "the response is 404") from error
+            if error.status < HTTPStatus.BAD_REQUEST:
+                raise NotTheApiError(url, f"it redirects ({error.status})") from error
+            msg = f"The list of jobs cannot be read: {error}. Check base_url and page_size."
+            raise PageError(msg) from error
+        size = _count(envelope, "pageSize") or self._page_size
+        return Page(envelope["data"], size, _count(envelope, "total"))
+
+    def detail(self, job: JobRef) -> Detail:
+        """Fetch the detail of one job.
+
+        Raises:
+            NotFoundError: The job is not published, or its publicId is another job's now.
+            RequestRefusedError: The API refuses this request.
+            RetriesExhaustedError: All tries failed.
+            PublicJobsError: The run cannot go on.
+        """
+        url = f"{self._url}/jobs/{_path_segment(job.public_id)}"
+        try:
+            response = self._fetch(url, lambda document: _is_detail(document, job))
+        except AccessError as error:
+            self._refuse_if_key_is_refused()
+            msg = f"{_path(url)}: refused, although the list is not: {error}"
+            raise RequestRefusedError(msg, HTTPStatus.FORBIDDEN) from error
+        key = response.document.get("id")
+        if isinstance(key, str) and key != job.id:
+            msg = f"the publicId {job.public_id!r} belongs to another job now"
+            raise NotFoundError(msg)
+        return Detail(*response)
+
+    def _refuse_if_key_is_refused(self) -> None:
+        """Request the list, to find out whether the key is refused or a single job."""
+        with self._checking_key:
+            if self._key_error is None:
+                try:
+                    self.page(1)
+                except AccessError as error:
+                    self._key_error = error
+            if self._key_error:
+                raise self._key_error
+
+    def _fetch(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> _Response:
+        """Request one JSON object, up to `MAX_TRIES` times.
+
+        Args:
+            url: Sent as it is.
+            is_expected: Whether an object has the shape that was asked for.
+        """
+
+        def attempt() -> _Response:
+            body = self._send(url)
+            document = json_object(body)
+            if document is None or not is_expected(document):
+                if not self._has_answered and body.lstrip().startswith(b"<"):
+                    raise NotTheApiError(url, "the response is a web page")
+                msg = f"{_path(url)}: the response is not the JSON that was asked for"
+                raise FaultError(msg)
+            self._has_answered = True
+            return _Response(document, len(body))
+
+        retrying = backoff.on_exception(
+            backoff.expo,
+            FaultError,
+            max_tries=MAX_TRIES,
+            factor=FIRST_WAIT,
+            jitter=_jitter,
+            on_backoff=self._log_retry,
+            logger=None,
+        )
+        try:
+            response: _Response = retrying(attempt)()
+        except FaultError as error:
+            raise RetriesExhaustedError(str(error)) from error
+        return response
+
+    def _send(self, url: str) -> bytes:
+        prepared = self._session.prepare_request(requests.Request("GET", url))
+        # requests decodes %2E%2E to "..", which the next hop reads as the folder above.
+        prepared.url = url
+        try:
+            with self._session.send(
+                prepared, stream=True, allow_redirects=False, timeout=self._timeout
+            ) as response:
+                self._check_status(response, url)
+                return read_body(response)
+        except BodyTooLargeError as error:
+            msg = f"{_path(url)}: {error}"
+            raise FaultError(msg) from error
+        except requests.RequestException as error:
+            raise self._fault(error, url) from error
+        except OSError as error:  # requests checks the bundle itself, with an error of its own
+            msg = f"The certificates in REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE are missing: {error}"
+            raise NetworkError(msg) from error
+
+    def _check_status(self, response: requests.Response, url: str) -> None:
+        """Sort responses by what follows from them (API page, "Errors")."""
+        status = response.status_code
+        if status == HTTPStatus.OK:
+            return
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise AccessError(REMEDY_KEY)
+        if status == HTTPStatus.FORBIDDEN:
+            raise AccessError(REMEDY_PLAN)
+        msg = f"{_path(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
+        if status == HTTPStatus.NOT_FOUND:
+            raise NotFoundError(msg)
+        if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
+            raise RequestRefusedError(msg, status)
+        raise FaultError(msg)
+
+    def _fault(self, error: requests.RequestException, url: str) -> Exception:
+        cause = _root_cause(error)
+        what = f"{type(cause).__name__}: {self._quote(cause)}"
+        if isinstance(error, requests.exceptions.ProxyError):
+            msg = f"The proxy for {_host(url)} cannot be used ({what}). Check HTTPS_PROXY."
+            return FaultError(msg) if self._has_answered else NetworkError(msg)
+        if not self._has_answered and (lasting := _lasting(cause, _host(url))):
+            return NotTheApiError(url, lasting)
+        return FaultError(f"{_host(url)}{_path(url)}: {what}")
+
+    def _log_retry(self, details: Mapping[str, Any]) -> None:
+        self._on_retry()
+        logger.warning(
+            "Try %d of %d failed: %s. Trying again in %.1f seconds.",
+            details["tries"],
+            MAX_TRIES,
+            details["exception"],
+            details["wait"],
+        )
+
+    def _quote(self, text: object) -> str:
+        """Quote a server's words, which may be long, of many lines, or repeat the key."""
+        key = getattr(self._session.auth, "key", "")
+        words = " ".join(str(text).split())
+        return (words.replace(key, "***") if key else words)[:200]
+
+
+def _is_page(document: dict[str, Json]) -> bool:
+    return isinstance(document.get("data"), list)
+
+
+def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
+    # Which fields a detail always has is not documented (API page, "Job detail").
+    return isinstance(document.get("id"), str) or document.get("publicId") == job.public_id
+
+
+def _count(envelope: dict[str, Json], name: str) -> int | None:
+    value = envelope.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _path_segment(public_id: str) -> str:
+    """Encode a string as one segment of a path (RFC 3986, section 3.3).
+
+    A segment of dots alone would be read as this folder or the one above.
+    """
+    encoded = quote(public_id, safe="")
+    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+
+
+def _path(url: str) -> str:
+    return urlsplit(url)._replace(scheme="", netloc="").geturl()
+
+
+def _host(url: str) -> str:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.hostname}:{port}"
+
+
+def _jitter(wait: float) -> float:
+    return wait * random.uniform(0.75, 1.25)  # noqa: S311  # spreads retries, hides nothing
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """Undo the nesting of requests and urllib3, whose own messages name objects in memory."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+def _lasting(cause: BaseException, host: str) -> str | None:
+    """Describe a fault that another try would meet again; None for any other."""
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+        return f"there is no host {host}"
+    if isinstance(cause, ConnectionRefusedError):
+        return f"{host} refuses connections"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted ({cause.verify_message}; for an authority of your "
+            "own, set REQUESTS_CA_BUNDLE)"
+        )
+    if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+        return f"{host} does not speak https"
+    return None

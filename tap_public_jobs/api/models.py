@@ -1,0 +1,74 @@
+"""What the API answers, as values."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeGuard
+
+Json = Any
+
+HASH_BYTES = 6
+
+
+class JobRef(NamedTuple):
+    """What it takes to request one job's detail, and to see whether the job has changed."""
+
+    id: str
+    public_id: str
+    summary_hash: str = ""
+    """Hash of the summary in the list."""
+
+
+class Page(NamedTuple):
+    """One response of the list operation (API page, "List envelope").
+
+    The numbers are None where the response has none that makes sense.
+    """
+
+    items: list[Json]
+    size: int
+    """Items per page, as the server answered it, else as it was requested."""
+    total: int | None
+
+
+class Detail(NamedTuple):
+    """One response of the detail operation."""
+
+    document: dict[str, Json]
+    """Numbers are `int` or `Decimal`."""
+    size: int
+    """Bytes of the body."""
+
+
+def hash_of(value: Json) -> str:
+    """Hash a JSON value into 8 characters, regardless of the order of its keys."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    # JSON can escape half a surrogate pair, which strict UTF-8 refuses.
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=HASH_BYTES).digest()
+    return urlsafe_b64encode(digest).decode()
+
+
+def job_ref(summary: Json) -> JobRef | None:
+    """Read the key of a summary; None if the job cannot be keyed.
+
+    Both identifiers must be text that is not empty.
+    A URL cannot carry half a surrogate pair, and no database can store one, or a NUL, in a key.
+    """
+    if not isinstance(summary, dict):
+        return None
+    job_id, public_id = summary.get("id"), summary.get("publicId")
+    if not _is_text(job_id) or not _is_text(public_id) or "\0" in job_id:
+        return None
+    return JobRef(job_id, public_id, hash_of(summary))
+
+
+def _is_text(value: Json) -> TypeGuard[str]:
+    if not isinstance(value, str) or not value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

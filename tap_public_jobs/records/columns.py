@@ -1,0 +1,140 @@
+"""Sorts the fields of a response into the columns that the schema declares, and loses none."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
+
+from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
+
+from tap_public_jobs.records.naming import Naming, column_of, field_of
+from tap_public_jobs.records.storable import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Json = Any
+
+OTHERS = "additionalFields"
+"""The column for every field that has no column of its own."""
+
+
+class Columns:
+    """The columns of one stream.
+
+    Args:
+        properties: The `properties` of the stream's effective JSON schema.
+        on_warning: Called with a sentence the first time that a value of a field does not fit its
+            column, or cannot be stored as it is.
+        naming: How the columns are named after the API's fields. A column with a field's own name
+            is for that field under any naming.
+
+    Attributes:
+        undeclared: The fields without a column that were seen.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, dict[str, Json]],
+        on_warning: Callable[[str], None],
+        naming: Naming = "source",
+    ) -> None:
+        for name in get_args(Naming):  # a catalog may be older than the setting
+            if column_of(OTHERS, name) in properties:
+                naming = name
+        self._others = column_of(OTHERS, naming)
+        self._fits = {
+            column: _test(schema)
+            for column, schema in properties.items()
+            if column not in {OTHERS, self._others}
+        }
+        self._field = {column: field_of(column, naming) for column in self._fits}
+        self._column = {column: column for column in self._fits}
+        self._column |= {field: column for column, field in self._field.items()}
+        self._has_others = self._others in properties
+        # A user may declare a column without null; it is left out where it has no value.
+        self._never_null = [name for name, fits in self._fits.items() if not fits(None)]
+        self._on_warning = on_warning
+        self._warned: set[str] = set()
+        self.undeclared: set[str] = set()
+
+    def row(self, document: Mapping[str, Json], **known: Json) -> dict[str, Json]:
+        """Arrange one JSON object of the API as a record.
+
+        Args:
+            document: The object, numbers as `int` or `Decimal`.
+            known: Fields whose value is known from elsewhere, should the object not have it.
+
+        Returns:
+            Every declared column, null where the object has no value that fits, and under
+            `additionalFields` all other fields unchanged, or null if there are none.
+        """
+        row: dict[str, Json] = dict.fromkeys(self._fits)
+        others: dict[str, Json] = {}
+        for field, value in self._storable(document).items():
+            column = self._column.get(field)
+            # A field may have the name of another field's column.
+            own = column and self._field[column]
+            if column is None or (field != own and own in document):
+                others[field] = value
+                self.undeclared.add(field)
+            elif self._fits[column](value):
+                row[column] = value
+            elif value is not None:
+                others[field] = value
+                self._warn(field, document, "does not fit its type")
+        if self._has_others:
+            row[self._others] = others or None
+        for field, value in known.items():
+            if (column := self._column.get(field)) is not None:
+                row[column] = row[column] or storable(value)
+        for name in self._never_null:
+            if row[name] is None:
+                del row[name]
+        return row
+
+    def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
+        clean: dict[str, Json] = storable(dict(document))
+        if clean != document:
+            for field, (name, value) in zip(clean, document.items(), strict=False):
+                if field != name or clean[field] != value:
+                    self._warn(field, document, "holds what no warehouse can store")
+        return clean
+
+    def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
+        if field not in self._warned:
+            self._warned.add(field)
+            self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}")
+
+
+def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
+    """Return a test of values against a JSON schema."""
+    validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
+
+    def fits(value: Json) -> bool:
+        try:
+            return bool(validator.is_valid(value))
+        except (ArithmeticError, TypeError):  # multipleOf, of a decimal
+            return False
+
+    return fits
+
+
+@cache
+def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
+    """The formats that targets turn into column types, tested by parsing the value."""
+    import pendulum  # noqa: PLC0415  # loads slowly, and few users declare these columns
+
+    formats = copy.deepcopy(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)
+    kinds = {"date-time": {"DateTime", "Date"}, "date": {"Date"}, "time": {"Time"}}
+
+    def reads_as(names: set[str]) -> Callable[[Json], bool]:
+        return lambda value: (
+            not isinstance(value, str) or type(pendulum.parse(value, exact=True)).__name__ in names
+        )
+
+    for name, names in kinds.items():
+        # pendulum fails on some intervals with errors that are not its own.
+        formats.checks(name, raises=(AttributeError, TypeError, ValueError))(reads_as(names))
+    return formats

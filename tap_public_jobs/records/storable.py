@@ -1,0 +1,48 @@
+"""Values that a warehouse can store: one that it cannot would stop every later run too."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+Json = Any
+
+REPLACEMENT = "\ufffd"
+"""Takes the place of a character that no database stores (Unicode, "Specials")."""
+
+MOST_DIGITS = 4300
+"""Of a number; Python, in which most targets are written, refuses to read a longer one."""
+
+LARGEST_EXPONENT = 308
+"""Of a number in scientific notation; a column of type double holds no larger one."""
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def storable(value: Json) -> Json:
+    """Replace what a warehouse cannot store, at any depth.
+
+    PostgreSQL refuses NUL, and every UTF-8 encoder refuses half a surrogate pair: they become
+    U+FFFD, in keys too.
+    Numbers that no column can hold become text.
+
+    Returns:
+        The value itself if there is nothing to replace.
+    """
+    if isinstance(value, str):
+        return _UNSTORABLE.sub(REPLACEMENT, value)
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
+        return str(value)
+    return value
+
+
+def _is_number_for_columns(number: Decimal) -> bool:
+    if abs(number.adjusted()) > LARGEST_EXPONENT and number:
+        return False
+    _, digits, exponent = number.as_tuple()
+    return len(digits) <= MOST_DIGITS and abs(int(exponent)) <= MOST_DIGITS

@@ -1,0 +1,71 @@
+"""What came of the details of a run, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tap_public_jobs.api.listing import Listing
+    from tap_public_jobs.api.models import JobRef
+
+MANY_FAILURES = 5
+"""Failures in a row after which the API may be down."""
+
+
+class Outcomes:
+    """The details that were written, that were not found, and that failed."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        self.not_found: list[JobRef] = []
+        self.unpublished: list[JobRef] = []
+        self.failed: dict[JobRef, str] = {}
+        self._failures_in_a_row = 0
+
+    @property
+    def done(self) -> int:
+        """How many requests for details have an outcome."""
+        return self.written + len(self.not_found) + len(self.unpublished) + len(self.failed)
+
+    def note_written(self) -> None:
+        """Note that a record was written."""
+        self.written += 1
+        self._failures_in_a_row = 0
+
+    def note_not_found(self, job: JobRef) -> None:
+        """Note that a detail answered 404; `settle` decides what that means."""
+        self.not_found.append(job)
+
+    def note_failure(self, job: JobRef, reason: str) -> bool:
+        """Note that a detail failed; returns whether the API may be down."""
+        self.failed[job] = reason
+        self._failures_in_a_row += 1
+        return self._failures_in_a_row % MANY_FAILURES == 0
+
+    def settle(self, listing: Listing) -> list[JobRef]:
+        """Decide about the details that were not found, by a listing that was read after them.
+
+        Returns:
+            The jobs that are listed under another publicId, to be fetched by that.
+        """
+        renamed: list[JobRef] = []
+        for job in self.not_found:
+            listed = listing.jobs.get(job.id)
+            if listed is None and listing.is_complete:
+                self.unpublished.append(job)
+            elif listed is None:
+                self.failed[job] = "it answered 404, and the list is not complete"
+            elif listed.public_id != job.public_id:
+                renamed.append(listed)
+            else:
+                self.failed[job] = "it answered 404, although the job is listed"
+        self.not_found = []
+        return renamed
+
+    @property
+    def problems(self) -> list[str]:
+        """What is missing and why, one sentence per job."""
+        return [
+            f"the detail of {job.public_id!r} is missing: {reason}"
+            for job, reason in self.failed.items()
+        ]

@@ -1,0 +1,114 @@
+"""Which details a run fetches, and why."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.sync.state import Entry, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tap_public_jobs.api.models import JobRef
+    from tap_public_jobs.sync.state import Refresh, SyncState
+
+Reason = Literal["new", "changed", "owed", "refreshed"]
+REASONS: tuple[Reason, ...] = ("new", "changed", "owed", "refreshed")
+
+DAY = 86_400
+"""Seconds."""
+
+RESUMABLE = DAY
+"""Seconds. A run interrupted longer ago starts over: its first details are too old."""
+
+FEWEST_BETWEEN_CHECKPOINTS = 100
+"""Records."""
+
+
+class Plan(NamedTuple):
+    """What a run fetches."""
+
+    reasons: dict[JobRef, Reason]
+    """Why, by job, in the order of the list."""
+    published: int
+    """How many jobs are published."""
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Records between two checkpoints, so that all states together are linear in the jobs."""
+        return max(FEWEST_BETWEEN_CHECKPOINTS, self.published // 20)
+
+    def __str__(self) -> str:
+        """Return the numbers behind the plan."""
+        counts = Counter(self.reasons.values())
+        parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
+        return f"{len(self.reasons):,} of {self.published:,} details" + (
+            f" ({parts})" if parts else ""
+        )
+
+
+def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
+    """Begin a run, or resume the one that was interrupted.
+
+    A run of the same kind is resumed within `RESUMABLE` seconds, under the same version.
+
+    Args:
+        state: Gets the run.
+        refresh: Which details the run fetches again.
+        now: Seconds since the epoch.
+
+    Returns:
+        Whether the run is resumed.
+    """
+    # Times from a clock that was put back since are worth nothing.
+    for key, entry in state.jobs.items():
+        if entry.fetched_at > now + DAY:
+            state.jobs[key] = entry._replace(fetched_at=1)
+    run = state.run
+    if run and run.refresh == refresh and abs(now - run.started_at) < RESUMABLE:
+        return True
+    latest = max((entry.fetched_at for entry in state.jobs.values()), default=0)
+    state.run = Run(max(int(now), latest + 1), refresh)
+    return False
+
+
+def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: float) -> Plan:
+    """Decide which details the run of a state has to fetch.
+
+    Args:
+        state: With the listing noted, and with a run.
+        jobs: The published jobs.
+        now: Seconds since the epoch.
+        max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
+            age, each at a point of its own, so that not all expire in one run.
+    """
+    run = state.run or Run(int(now), "all")
+    listed = list(jobs)
+    reasons = {
+        job: reason
+        for job in listed
+        if (reason := _reason(job, state.jobs[job.id], run, now, max_age))
+    }
+    return Plan(reasons, len(listed))
+
+
+def _reason(job: JobRef, entry: Entry, run: Run, now: float, max_age: float) -> Reason | None:
+    if not entry.fetched_at:
+        return "new"
+    if not entry.detail_hash:
+        return "owed"
+    if entry.detail_hash != job.summary_hash:
+        return "changed"
+    if entry.fetched_at >= run.started_at:
+        return None
+    is_expired = not max_age or now - entry.fetched_at >= max_age * _share(job.id)
+    return "refreshed" if run.refresh == "all" or is_expired else None
+
+
+def _share(job_id: str) -> float:
+    """Return a number from 0.5 to 1 that is always the same for a job."""
+    digest = urlsafe_b64decode(hash_of(job_id))
+    return 0.5 + int.from_bytes(digest) / (1 << 8 * len(digest)) / 2
