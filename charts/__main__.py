@@ -1,4 +1,4 @@
-"""The command `python -m charts`: draw the README's charts anew."""
+"""The command `python -m charts`: draw the README's charts again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> None:
     try:
         files = draw(REPOSITORY / DATABASE, REPOSITORY / DOCS)
     except duckdb.Error as error:
-        sys.exit(f"{error}\nRun `uv run public-jobs-sandbox demo` first: it makes {DATABASE}.")
+        sys.exit(f"{error}\nRun `uv run public-jobs-sandbox demo` first. It makes {DATABASE}.")
     for file in files:
         print(file.relative_to(REPOSITORY))  # noqa: T201  # what a command says
 

@@ -1,56 +1,53 @@
--- Which jobs are new, changed or gone since yesterday?
--- Compares with the last snapshot of an earlier day, see snapshot_jobs.sql; without one, every job
--- is new. Of a changed job, fields names what differs. What only details have is not compared.
-with since as (
-    select max(day) as day
-    from public_jobs.job_snapshots
-    where day < current_date
+-- Which jobs are new or gone since yesterday?
+-- That is, on the day (in UTC) of the last listing. It happened between happened_after and
+-- happened_by: each is the time of a listing. A job that was published again is new.
+-- A job is "first seen" if no earlier listing is known: nobody knows whether it is new.
+-- job_title is null if the API gives none, or the target has removed the row.
+with published as (
+    select id
+    from public_jobs.job_publications
+    where
+        unpublished_at is null
+        and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
 ),
 
-before as (
-    select snapshots.*
-    from public_jobs.job_snapshots as snapshots
-    inner join since on since.day = snapshots.day
+latest as (
+    select max(coalesce(unpublished_at, last_seen_at)) as listed_at
+    from public_jobs.job_publications
 ),
 
-today as (
-    select *
-    from public_jobs.jobs
-    where is_published
-),
-
-compared as (
+dated as (
     select
-        coalesce(today.job_title, before.job_title) as job_title,
-        coalesce(today.public_id, before.public_id) as public_id,
-        before.id is null as is_new,
-        today.id is null as is_gone,
-        concat_ws(
-            ', ',
-            case when before.public_id is distinct from today.public_id then 'public_id' end,
-            case when before.job_title is distinct from today.job_title then 'job_title' end,
-            case when before.location is distinct from today.location then 'location' end,
-            case when before.department is distinct from today.department then 'department' end,
-            case when before.type is distinct from today.type then 'type' end,
-            case
-                when before.seniority_level is distinct from today.seniority_level
-                    then 'seniority_level'
-            end,
-            case when before.min_salary is distinct from today.min_salary then 'min_salary' end,
-            case when before.max_salary is distinct from today.max_salary then 'max_salary' end,
-            case when before.currency is distinct from today.currency then 'currency' end
-        ) as fields
-    from before
-    full join today on today.id = before.id
+        publications.*,
+        published.id is null as is_gone,
+        latest.listed_at,
+        date_trunc('day', latest.listed_at) as today
+    from public_jobs.job_publications as publications
+    cross join latest
+    left join published using (id)
+),
+
+changed as (
+    select
+        id,
+        public_id,
+        case when opened_after is null then 'first seen' else 'new' end as change,
+        opened_after as happened_after,
+        first_seen_at as happened_by
+    from dated
+    where not is_gone and first_seen_at >= today
+    union all
+    select id, public_id, 'gone', last_seen_at, coalesce(unpublished_at, listed_at)
+    from dated
+    where is_gone and coalesce(unpublished_at, last_seen_at) >= today
 )
 
 select
-    case when is_new then 'new' when is_gone then 'gone' else 'changed' end as change,
-    job_title,
-    case when not is_new and not is_gone then fields end as fields,
-    since.day as since,
-    public_id
-from compared
-cross join since
-where fields != ''
-order by 1, job_title, public_id;
+    changed.change,
+    jobs.job_title,
+    changed.happened_after,
+    changed.happened_by,
+    changed.public_id
+from changed
+left join public_jobs.jobs using (id)
+order by changed.change, jobs.job_title, changed.public_id;

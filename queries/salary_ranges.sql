@@ -1,14 +1,23 @@
 -- What do roles pay, by seniority and currency?
--- An amount in one currency is never added to or compared with one in another. The API does not
--- tell whether it is for a year, a month or an hour. A range with one end counts as that amount.
-with ranges as (
+-- Amounts in different currencies are never added or compared. The API does not say whether an
+-- amount is for a year, a month or an hour. A range with one end counts as that amount.
+with published as (
+    select id
+    from public_jobs.job_publications
+    where
+        unpublished_at is null
+        and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
+),
+
+ranges as (
     select
         coalesce(nullif(currency, ''), 'not given') as currency,
         coalesce(nullif(seniority_level, ''), 'not given') as seniority_level,
         least(nullif(min_salary, 0), nullif(max_salary, 0)) as low,
         greatest(nullif(min_salary, 0), nullif(max_salary, 0)) as high
     from public_jobs.jobs
-    where is_published and (min_salary > 0 or max_salary > 0)
+    inner join published using (id)
+    where min_salary > 0 or max_salary > 0
 )
 
 select

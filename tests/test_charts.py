@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from queries.jobs import JOBS
-from queries.warehouse import TABLES, DuckDB
+from queries.jobs import ROWS
+from queries.warehouse import DuckDB
 
 from charts import __main__ as command
 from charts.draw import draw
@@ -32,8 +32,8 @@ def database(tmp_path: Path) -> Path:
     file = tmp_path / "warehouse.duckdb"
     with duckdb.connect(str(file)) as connection:
         warehouse = DuckDB(connection)
-        for table in TABLES:
-            warehouse.load(table, JOBS)
+        for table, rows in ROWS.items():
+            warehouse.load(table, rows)
         warehouse.run("commit")
     return file
 

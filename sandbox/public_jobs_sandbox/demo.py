@@ -1,6 +1,7 @@
 """The command `public-jobs-sandbox demo`: from the API to answers in SQL on one computer."""
 
 import contextlib
+import datetime as dt
 import os
 import re
 import secrets
@@ -12,6 +13,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import click
 
@@ -35,35 +37,41 @@ class Question(NamedTuple):
     sql: str
 
 
+PUBLISHED = """
+create temp view published as
+select id from public_jobs.job_publications
+where unpublished_at is null
+  and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications);
+"""
+
 QUESTIONS = (
     Question(
         "Which departments have the most open roles?",
         """
         select department, count(*) as open_roles, count(distinct location) as places
-        from public_jobs.jobs
-        where is_published
+        from public_jobs.jobs join published using (id)
         group by department
         order by open_roles desc, department;
         """,
     ),
     Question(
-        "What do roles pay, by seniority? (Amounts of two currencies are never added up.)",
+        "What do roles pay, by seniority? (Amounts in two currencies are never added up.)",
         """
         select currency, seniority_level, count(*) as roles,
                min(min_salary) as lowest, max(max_salary) as highest
-        from public_jobs.jobs
-        where is_published and currency in ('EUR', 'USD')
+        from public_jobs.jobs join published using (id)
+        where currency in ('EUR', 'USD')
         group by currency, seniority_level
         order by currency, lowest, highest;
         """,
     ),
     Question(
-        "Which questions can rule an applicant out most often? (They are JSON, one array a job.)",
+        "Which questions can rule an applicant out most often? (Each job has a JSON array.)",
         """
         select item ->> 'question' as question, count(*) as jobs,
                count(*) filter (where (item ->> 'required')::boolean) as answer_required
-        from public_jobs.job_details, unnest(knockout_questions::json[]) as questions(item)
-        where is_published
+        from public_jobs.job_details join published using (id)
+        cross join unnest(knockout_questions::json[]) as questions(item)
         group by question
         order by jobs desc, question
         limit 5;
@@ -75,10 +83,20 @@ QUESTIONS = (
         select key as field, count(*) as jobs,
                arg_min(json_type(value), public_id) as type,
                arg_min(value ->> '$', public_id) as example
-        from public_jobs.job_details, json_each(additional_fields)
-        where is_published
+        from public_jobs.job_details join published using (id)
+        cross join json_each(additional_fields)
         group by field
         order by field;
+        """,
+    ),
+    Question(
+        "Since when are roles open? (The first sync cannot know; later ones date each new role.)",
+        """
+        select coalesce(opened_after::date::text, 'unknown') as opened_after,
+               first_seen_at::date as first_seen, count(*) as roles
+        from public_jobs.job_publications join published using (id)
+        group by all
+        order by first_seen, opened_after;
         """,
     ),
 )
@@ -90,9 +108,18 @@ from public_jobs.job_details
 where public_id = '{}';
 """
 
+CLOSED = Question(
+    "Which jobs closed, and when? (Between the last sync that saw the job and the next one.)",
+    """
+    select job_title, last_seen_at as closed_after, unpublished_at as closed_by
+    from public_jobs.job_publications join public_jobs.job_details using (id)
+    where unpublished_at is not null;
+    """,
+)
+
 
 @click.command()
-@click.option("--webhook", is_flag=True, help="Show how one edited job reaches the warehouse.")
+@click.option("--webhook", is_flag=True, help="Show how changes in the portal reach the warehouse.")
 def demo(*, webhook: bool) -> None:
     """Sync made-up jobs into DuckDB with Meltano, and query them."""
     meltano.check()
@@ -115,12 +142,13 @@ def _show_sync() -> None:
     )
     click.echo(
         f"\nThe sandbox counted {len(sandbox.requests)} requests and rejected {rejected}. "
-        "It has stopped; what follows comes from the warehouse."
+        "It has stopped; what follows comes from the warehouse.\n\n"
+        f"The open roles, by a rule that holds on every target:\n\n{_indented(PUBLISHED)}"
     )
-    _answer_questions(REPOSITORY / DATABASE)
+    _answer_questions(REPOSITORY / DATABASE, QUESTIONS)
     click.echo(
-        f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs and job_details. A second "
-        "demo updates it.\n\nWith your own key, in this folder:\n\n"
+        f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs, job_details and "
+        "job_publications. A second demo updates it.\n\nWith your own key, in this folder:\n\n"
         "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
         "  uvx --from 'meltano~=4.4' meltano run tap-public-jobs target-duckdb\n\n"
         "That fills output/warehouse.duckdb; nothing of the demo is in it."
@@ -128,7 +156,7 @@ def _show_sync() -> None:
 
 
 def _show_webhook() -> None:
-    """Backfill, edit a job, and run again: one request, and another answer."""
+    """Backfill, edit one job and unpublish another, and run again: few requests, new answers."""
     with tempfile.TemporaryDirectory() as folder, _receiver(Path(folder)) as hook:
         options = Options(limit_requests=REQUESTS, limit_period=PERIOD, webhook_url=hook)
         sandbox = Sandbox.demo(JOBS, options=options)
@@ -137,30 +165,33 @@ def _show_webhook() -> None:
             variables = meltano.environment(sandbox, base_url) | {
                 "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "notified",
                 "TAP_PUBLIC_JOBS_CHANGES_URL": _changes_url(Path(folder)),
-                "TAP_PUBLIC_JOBS__SELECT": '["job_details.*"]',
                 "TARGET_DUCKDB_FILEPATH": str(database),
                 "MELTANO_DATABASE_URI": f"sqlite:///{folder}/meltano.db",
             }
             click.echo(
                 f"A sandbox of the Public Jobs API serves {JOBS} made-up jobs at {base_url}.\n"
-                "It tells public-jobs-webhook of every change, and the tap runs with\n"
+                "It sends every change to public-jobs-webhook, and the tap runs with\n"
                 f"detail_refresh: notified. The first run fetches all.\n\n{COMMAND}"
             )
             meltano.run(variables)
             before = len(sandbox.requests)
-            job = sandbox.organisation.published()[0].job
-            question = Question("What does the job pay?", PAY.format(job["publicId"]))
-            _answer_questions(database, [question])
-            sandbox.edit(job["publicId"], maxSalary=job["maxSalary"] + 10_000)
+            edited, closed = (posting.job for posting in sandbox.organisation.published()[:2])
+            pay = Question("What does the job pay?", PAY.format(edited["publicId"]))
+            _answer_questions(database, [pay])
+            sandbox.edit(edited["publicId"], maxSalary=edited["maxSalary"] + 10_000)
+            sandbox.unpublish(closed["publicId"])
             sandbox.webhooks.flush()
             click.echo(
-                f"\nIn the portal the job now pays 10,000 more. The sandbox has sent "
-                f"{len(sandbox.webhooks.deliveries)} webhook.\n\n{COMMAND}"
+                "\nIn the portal the job now pays 10,000 more, and another job is unpublished. "
+                f"The sandbox has sent {len(sandbox.webhooks.deliveries)} webhooks.\n\n{COMMAND}"
             )
             meltano.run(variables, install=False)
-            asked = [request.path for request in sandbox.requests[before:]]
-            click.echo(f"\nRequests of this run: {len(asked)} ({', '.join(asked)})")
-            _answer_questions(database, [question])
+            requests = sandbox.requests[before:]
+            click.echo(f"\nRequests of this run, and the answers: {len(requests)}\n")
+            for request in requests:
+                query = f"?{urlencode(request.query)}" if request.query else ""
+                click.echo(f"  {request.method} {request.path}{query} {request.status}")
+            _answer_questions(database, [pay, CLOSED])
 
 
 @contextlib.contextmanager
@@ -190,19 +221,22 @@ def _changes_url(folder: Path) -> str:
     return f"sqlite:///{folder}/changes.db"
 
 
-def _answer_questions(database: Path, questions: Sequence[Question] = QUESTIONS) -> None:
+def _answer_questions(database: Path, questions: Sequence[Question]) -> None:
     import duckdb  # noqa: PLC0415  # loads slowly, and no other command needs it
 
     width = shutil.get_terminal_size((FALLBACK_WIDTH, 24)).columns
     with duckdb.connect(str(database), read_only=True) as connection:
+        connection.execute(PUBLISHED)
         for number, question in enumerate(questions, start=1):
-            sql = textwrap.dedent(question.sql).strip()
-            result = connection.execute(sql)
+            result = connection.execute(question.sql)
             names = [column[0] for column in result.description or ()]
-            click.echo(f"\n{number}. {question.words}\n")
-            click.echo(textwrap.indent(sql, "     ") + "\n")
+            click.echo(f"\n{number}. {question.words}\n\n{_indented(question.sql)}\n")
             for line in _table(names, result.fetchall(), width - 3):
                 click.echo(f"   {line}")
+
+
+def _indented(sql: str) -> str:
+    return textwrap.indent(textwrap.dedent(sql).strip(), "     ")
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Iterator[str]:
@@ -222,6 +256,8 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int) -
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, dt.datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, float):
         return f"{value:,.2f}"
     if isinstance(value, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import re
@@ -97,8 +98,15 @@ def run(project: Project, environment: dict[str, str], *options: str) -> Run:
     return Run(result.returncode, result.stdout)
 
 
+def demo(project: Project) -> Warehouse:
+    """Return the warehouse that the demo fills."""
+    warehouse = Warehouse(project.folder)
+    warehouse.file = project.folder / "output" / "demo.duckdb"
+    return warehouse
+
+
 def tables(output: str) -> list[Table]:
-    """The rows of each table that was printed, cell by cell."""
+    """Return the rows of each table that was printed, cell by cell."""
     found: list[Table] = []
     below_header = False
     for line in output.splitlines():
@@ -120,20 +128,20 @@ def grouped(jobs: list[Job], key: Callable[[Job], Any]) -> dict[Any, list[Job]]:
 
 
 def still_running(mark: str) -> list[int]:
-    """Processes that inherited the mark (on Linux, where the kernel tells)."""
+    """Return the processes that inherited the mark (on Linux, where the kernel lists them)."""
     found = []
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
             if mark.encode() in file.read_bytes():
                 found.append(int(file.parent.name))
         except OSError:
-            continue  # it ended meanwhile, or belongs to someone else
+            continue  # the process has ended, or belongs to someone else
     return found
 
 
 @pytest.mark.parametrize("which", [0, 1])
 class TestAnswers:
-    """The second run finds the file of the first, and comes to the same."""
+    """The second run finds the file of the first, and gives the same answers."""
 
     def test_open_roles_by_department(
         self, demos: list[Run], published: list[Job], which: int
@@ -198,6 +206,15 @@ class TestAnswers:
             text = value[0] if isinstance(value, list) else " ".join(value.split())
             assert text[:40] in shown
 
+    def test_the_openings_of_roles_that_the_first_sync_found_are_unknown(
+        self, demos: list[Run], project: Project, which: int
+    ) -> None:
+        first_seen = {row["first_seen_at"].date() for row in demo(project).rows("job_publications")}
+
+        assert tables(demos[which].output)[4] == [
+            ["unknown", str(day), "120"] for day in first_seen
+        ]
+
     def test_shows_the_throttle_at_work(self, demos: list[Run], which: int) -> None:
         assert "at up to 60 requests per second" in demos[which].output
         assert "The sandbox counted 122 requests and rejected 0." in demos[which].output
@@ -224,30 +241,75 @@ class TestAnswers:
         assert still_running(environment[MARK]) == []
 
 
-@pytest.mark.usefixtures("demos")  # Meltano has installed its plugins
-def test_an_edited_job_is_shown_to_cost_one_request(
-    project: Project, environment: dict[str, str]
-) -> None:
-    shown = run(project, environment, "--webhook").output
+@pytest.fixture(scope="module")
+def webhook_demo(project: Project, environment: dict[str, str], demos: list[Run]) -> str:
+    """What the demo of webhooks prints, once the plugins are installed."""
+    assert demos
+    return run(project, environment, "--webhook").output
 
-    ((before,), (after,)) = tables(shown)
+
+def test_an_edited_job_has_its_new_salary(webhook_demo: str) -> None:
+    (before,), (after,), _ = tables(webhook_demo)
+
     assert before[:2] == after[:2]
     paid, pays = (float(row[2].replace(",", "")) for row in (before, after))
     assert pays == paid + 10_000
-    assert re.search(
-        r"^Requests of this run: 1 \(/api/public/v1/jobs/[^,]+\)$", shown, re.MULTILINE
+
+
+def test_an_unpublished_job_is_reported_as_closed_between_the_two_syncs(
+    webhook_demo: str, published: list[Job]
+) -> None:
+    *_, closed = tables(webhook_demo)
+
+    ((title, closed_after, closed_by),) = closed
+    assert title == published[1]["jobTitle"]
+    first, second = (dt.datetime.fromisoformat(time) for time in (closed_after, closed_by))
+    assert first < second
+
+
+def test_two_changes_cost_the_list_and_one_request_each(
+    webhook_demo: str, published: list[Job]
+) -> None:
+    """The list has two pages; the detail of the unpublished job confirms that it is gone."""
+    asked = re.findall(r"^  GET ([^? ]+)\S* (\d+)$", webhook_demo, flags=re.MULTILINE)
+
+    path = "/api/public/v1/jobs"
+    edited, unpublished = (job["publicId"] for job in published[:2])
+    assert "The sandbox has sent 2 webhooks." in webhook_demo
+    assert "Requests of this run, and the answers: 4\n" in webhook_demo
+    assert sorted(asked) == sorted(
+        [
+            (path, "200"),
+            (path, "200"),
+            (f"{path}/{edited}", "200"),
+            (f"{path}/{unpublished}", "404"),
+        ]
     )
+
+
+@pytest.mark.usefixtures("webhook_demo")
+def test_the_demo_of_webhooks_leaves_no_process_behind(environment: dict[str, str]) -> None:
     assert still_running(environment[MARK]) == []
 
 
 @pytest.mark.usefixtures("demos")
-def test_what_it_prints_is_what_the_file_holds(project: Project, published: list[Job]) -> None:
-    """Two runs later there is still one row a job."""
-    demo = Warehouse(project.folder)
-    demo.file = project.folder / "output" / "demo.duckdb"
+@pytest.mark.parametrize("table", TABLES)
+def test_after_two_demos_each_table_has_one_row_per_job(
+    project: Project, published: list[Job], table: str
+) -> None:
     ids = sorted(job["id"] for job in published)
-    assert [row["id"] for row in demo.rows("jobs")] == ids
-    assert [row["id"] for row in demo.rows("job_details")] == ids
+    assert [row["id"] for row in demo(project).rows(table)] == ids
+
+
+@pytest.mark.usefixtures("demos")
+def test_every_job_was_open_from_the_first_demo_to_the_second(project: Project) -> None:
+    publications = demo(project).rows("job_publications")
+
+    ((first_seen, last_seen),) = {
+        (row["first_seen_at"], row["last_seen_at"]) for row in publications
+    }
+    assert first_seen < last_seen
+    assert {(row["opened_after"], row["unpublished_at"]) for row in publications} == {(None, None)}
 
 
 @pytest.mark.usefixtures("demos")
@@ -255,7 +317,7 @@ def test_what_it_prints_is_what_the_file_holds(project: Project, published: list
 def test_its_columns_are_those_that_the_queries_are_tested_with(
     project: Project, table: str
 ) -> None:
-    with duckdb.connect(str(project.folder / "output" / "demo.duckdb"), read_only=True) as database:
+    with duckdb.connect(str(demo(project).file), read_only=True) as database:
         columns = database.execute(
             "select column_name, lower(data_type) from information_schema.columns "
             "where table_schema = 'public_jobs' and table_name = ?",
@@ -271,7 +333,7 @@ def test_the_charts_of_the_readme_are_of_its_data(project: Project, tmp_path: Pa
     def texts(file: Path) -> list[str]:
         return re.findall(r"<text.*>(.+)</text>", file.read_text(encoding="utf-8"))
 
-    drawn = draw(project.folder / "output" / "demo.duckdb", tmp_path)
+    drawn = draw(demo(project).file, tmp_path)
     assert len(texts(drawn[0])) == 20
     for file in drawn:
         assert texts(file) == texts(REPOSITORY / "docs" / file.name)
@@ -285,13 +347,13 @@ def test_a_signal_ends_everything_that_it_started(
     mark = {MARK: uuid.uuid4().hex}
     with subprocess.Popen(
         DEMO, cwd=project.folder, env=environment | mark, stdout=subprocess.PIPE, text=True
-    ) as demo:
-        assert demo.stdout
-        assert any("Fetching 120 details" in line for line in demo.stdout)
-        started = set(still_running(mark[MARK])) - {demo.pid}
+    ) as process:
+        assert process.stdout
+        assert any("Fetching 120 details" in line for line in process.stdout)
+        started = set(still_running(mark[MARK])) - {process.pid}
         handles = [os.pidfd_open(pid) for pid in started]
-        demo.send_signal(sign)
-        assert demo.wait(timeout=10) == (1 if sign == signal.SIGINT else 143)
+        process.send_signal(sign)
+        assert process.wait(timeout=10) == (1 if sign == signal.SIGINT else 143)
 
     assert handles  # uv, Meltano, the tap and the target
     for handle in handles:

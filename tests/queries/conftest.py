@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import psycopg
 import pytest
-from queries.jobs import JOBS
-from queries.warehouse import TABLES, DuckDB, Postgres
+from queries.jobs import ROWS
+from queries.warehouse import DuckDB, Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,6 @@ def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
 
 
 def loaded(warehouse: Warehouse) -> Warehouse:
-    for table in TABLES:
-        warehouse.load(table, JOBS)
+    for table, rows in ROWS.items():
+        warehouse.load(table, rows)
     return warehouse

@@ -30,7 +30,6 @@ JOBS = {
     "currency": "string",
     "job_url": "string",
     "apply_url": "string",
-    "is_published": "boolean",
     "additional_fields": "object",
 }
 DETAILS = JOBS | {
@@ -40,7 +39,15 @@ DETAILS = JOBS | {
     "education_level": "string",
     "knockout_questions": "array",
 }
-TABLES = {"jobs": JOBS, "job_details": DETAILS}
+PUBLICATIONS = {
+    "id": "string",
+    "public_id": "string",
+    "opened_after": "date-time",
+    "first_seen_at": "date-time",
+    "last_seen_at": "date-time",
+    "unpublished_at": "date-time",
+}
+TABLES = {"jobs": JOBS, "job_details": DETAILS, "job_publications": PUBLICATIONS}
 
 
 class Warehouse(Protocol):
@@ -53,7 +60,7 @@ class Warehouse(Protocol):
         """Execute statements."""
 
     def rows(self, sql: str) -> list[Row]:
-        """What a query answers: numbers that are not whole as floats, JSON parsed."""
+        """Return the answer: numbers that are not whole as floats, JSON parsed."""
 
 
 class DuckDB:
@@ -62,7 +69,7 @@ class DuckDB:
     types: Mapping[str, str] = {
         "string": "varchar",
         "number": "double",
-        "boolean": "boolean",
+        "date-time": "timestamp",
         "object": "json",
         "array": "json",
     }
@@ -104,7 +111,7 @@ class Postgres:
     types: Mapping[str, str] = {
         "string": "text",
         "number": "numeric",
-        "boolean": "boolean",
+        "date-time": "timestamp",
         "object": "jsonb",
         "array": "jsonb[]",
     }
