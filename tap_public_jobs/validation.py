@@ -42,15 +42,15 @@ def problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> list[str
     """
     found = _schema_problems(config, schema)
     for name, value in config.items():
-        if name not in schema["properties"]:
+        if name == "batch_config":
+            found[name] = (
+                "batch_config is not supported: files carry no version, so rows of unpublished "
+                "jobs could not be removed; remove the setting"
+            )
+        elif name not in schema["properties"]:
             found.update(_unknown(name, schema["properties"]))
         elif isinstance(value, float) and not math.isfinite(value):
             found[name] = _wrong_value(name, value, schema["properties"][name])
-    if "batch_config" in config:
-        found["batch_config"] = (
-            "batch_config is not supported: files carry no version, so rows of unpublished jobs "
-            "could not be removed; remove the setting"
-        )
     for name, check in _CHECKS.items():
         if isinstance(config.get(name), str) and name not in found:
             found.update((name, f"{name} {problem}") for problem in check(config[name]))

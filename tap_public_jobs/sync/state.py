@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from tap_public_jobs.api.models import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tap_public_jobs.api.listing import Listing
     from tap_public_jobs.api.models import JobRef
@@ -17,7 +17,7 @@ Json = Any
 Refresh = Literal["all", "changed"]
 
 FORMAT = 2
-"""Version of the form of the state. Format 1 is read too: see `legacy`."""
+"""Version of the form of the state. `bookmarks` reads format 1 too."""
 
 LATEST = 100_000_000_000
 """Seconds since the epoch. Anything later is a mistake of units."""
@@ -118,29 +118,34 @@ class SyncState:
             raise ValueError(msg)
         run, log = state["run"], state["log"]
         return cls(
-            jobs={key: _entry(*values) for key, values in state["jobs"].items()},
-            closed={key: _period(*values) for key, values in state["closed"].items()},
-            listed_at=_milliseconds(state["listedAt"], or_none=True),
+            jobs={_text(key): Entry(*_checked(values, _ENTRY)) for key, *values in state["jobs"]},
+            closed={
+                _text(key): Period(*_checked(values, _PERIOD)) for key, *values in state["closed"]
+            },
+            listed_at=_milliseconds_or_none(state["listedAt"]),
             key_hash=_text(state["key"]),
             forms={name: _text(value) for name, value in state["forms"].items()},
             fields={name: [*map(_text, names)] for name, names in state["fields"].items()},
             versions={name: _seconds(value) for name, value in state["versions"].items()},
             run=Run(_seconds(run[0]), _text(run[1])) if run else None,
-            log=LogPosition(_text(log[0]), _position(log[1])) if log else None,
+            log=LogPosition(_text(log[0]), _number(log[1], (1 << 63) - 1)) if log else None,
         )
 
     def write(self) -> dict[str, Json]:
-        """Return the state as JSON, about 100 characters per job besides its identifiers."""
+        """Return the state as JSON, about 60 characters per job besides its identifiers.
+
+        Jobs are lists, and what is absent is null, because a store of states may merge this with an
+        earlier one: Meltano would keep the keys of jobs that are no longer published.
+        """
         return {
             "format": FORMAT,
-            "jobs": {key: list(entry) for key, entry in self.jobs.items()},
-            "closed": {key: list(period) for key, period in self.closed.items()},
+            "jobs": [[key, *entry] for key, entry in self.jobs.items()],
+            "closed": [[key, *period] for key, period in self.closed.items()],
             "listedAt": self.listed_at,
             "key": self.key_hash,
             "forms": self.forms,
             "fields": self.fields,
             "versions": self.versions,
-            # Null and not absent, should a store of states merge this with an earlier one.
             "run": list(self.run) if self.run else None,
             "log": list(self.log) if self.log else None,
         }
@@ -260,29 +265,6 @@ def hash_key(api_key: str) -> str:
     return hash_of(["api_key", api_key])
 
 
-def _entry(
-    public_id: Json, first_seen: Json, opened_after: Json, detail_hash: Json, fetched_at: Json
-) -> Entry:
-    return Entry(
-        _text(public_id),
-        _milliseconds(first_seen) or 0,
-        _milliseconds(opened_after, or_none=True),
-        _text(detail_hash),
-        _seconds(fetched_at),
-    )
-
-
-def _period(public_id: Json, *times: Json) -> Period:
-    opened_after, first_seen, last_seen, unpublished_at = times
-    return Period(
-        _text(public_id),
-        _milliseconds(opened_after, or_none=True),
-        _milliseconds(first_seen) or 0,
-        _milliseconds(last_seen) or 0,
-        _milliseconds(unpublished_at, or_none=True),
-    )
-
-
 def _text(value: Json) -> str:
     if not isinstance(value, str):
         msg = f"{value!r:.50} is not text"
@@ -294,12 +276,12 @@ def _seconds(value: Json) -> int:
     return _number(value, LATEST)
 
 
-def _milliseconds(value: Json, *, or_none: bool = False) -> int | None:
-    return None if value is None and or_none else _number(value, LATEST * 1000)
+def _milliseconds(value: Json) -> int:
+    return _number(value, LATEST * 1000)
 
 
-def _position(value: Json) -> int:
-    return _number(value, 1 << 63)
+def _milliseconds_or_none(value: Json) -> int | None:
+    return None if value is None else _milliseconds(value)
 
 
 def _number(value: Json, most: int) -> int:
@@ -307,3 +289,11 @@ def _number(value: Json, most: int) -> int:
         msg = f"{value!r:.50} is not a number from 0 to {most}"
         raise ValueError(msg)
     return value
+
+
+_ENTRY = (_text, _milliseconds, _milliseconds_or_none, _text, _seconds)
+_PERIOD = (_text, _milliseconds_or_none, _milliseconds, _milliseconds, _milliseconds_or_none)
+
+
+def _checked(values: list[Json], checks: Sequence[Callable[[Json], Json]]) -> list[Json]:
+    return [check(value) for check, value in zip(checks, values, strict=True)]

@@ -1,262 +1,381 @@
-"""What is remembered between runs, and what a run has to fetch."""
+"""What one run remembers for the next: periods of publication, details, forms, versions, fields."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
-from itertools import pairwise
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sync.samples import DAY, NOW, fetched, job, listed, listing, state_with
 
-from tap_public_jobs.ledger import DamagedLedgerError, Entry, Ledger, Run, fingerprint
-from tap_public_jobs.api.listing import Job
+from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.sync.state import (
+    LATEST,
+    MOST_FIELDS,
+    DamagedStateError,
+    Entry,
+    LogPosition,
+    Period,
+    Run,
+    SyncState,
+    hash_key,
+)
 
 if TYPE_CHECKING:
-    from tap_public_jobs.ledger import Refresh
+    from tap_public_jobs.api.listing import Listing
 
-NOW = 1_800_000_000
-DAY = 86_400
-WEEK = 7 * DAY
-
-
-def job(name: str, content: str = "a") -> Job:
-    return Job(name, f"public-{name}", fingerprint(content))
-
-
-def entry(content: str = "a", age: int = 3600) -> Entry:
-    return Entry(fingerprint(content), NOW - age)
-
-
-def planned(
-    ledger: Ledger, jobs: list[Job], refresh: Refresh = "all", now: float = NOW, age: float = WEEK
-) -> dict[Job, str]:
-    """The plan of a run, whose version is that of its time if it is a new one."""
-    return dict(ledger.plan(jobs, refresh, now, age, lambda: int(now)))
-
-
-@pytest.mark.parametrize(
-    ("refresh", "known", "reason"),
-    [
-        pytest.param("all", None, "new", id="all: new"),
-        pytest.param("all", entry("b"), "changed", id="all: changed"),
-        pytest.param("all", entry(age=0), "refreshed", id="all: just fetched by another run"),
-        pytest.param("changed", None, "new", id="changed: new"),
-        pytest.param("changed", entry("b"), "changed", id="changed: changed"),
-        pytest.param("changed", entry(), None, id="changed: unchanged"),
-        pytest.param("changed", entry(age=3 * DAY), None, id="changed: less than half its age"),
-        pytest.param("changed", entry(age=WEEK), "refreshed", id="changed: too old"),
-        pytest.param("changed", entry(age=-3600), None, id="changed: the clock was put back"),
-        pytest.param("changed", entry(age=-2 * DAY), "refreshed", id="changed: from the future"),
-    ],
+FULL = SyncState(
+    jobs={"x": fetched("x"), "ä/\0 \u2028😀": listed("odd"), "": Entry("", 0, None, "", 7)},
+    closed={"y": Period("public-y", None, 1, 2, 3), "z": Period("public-z", 0, 1, 2, None)},
+    listed_at=2000,
+    key_hash=hash_key("secret"),
+    forms={"jobs": "form"},
+    fields={"job_details": ["salaryPeriod", "ä\0"]},
+    versions={"jobs": NOW},
+    run=Run(NOW, "changed"),
+    log=LogPosition("a-log", (1 << 63) - 1),
 )
-def test_what_is_fetched_and_why(refresh: Refresh, known: Entry | None, reason: str | None) -> None:
-    ledger = Ledger({"x": known} if known else {})
-
-    assert planned(ledger, [job("x")], refresh) == ({job("x"): reason} if reason else {})
 
 
-@pytest.mark.parametrize("age", [0, 3600, -3600])
-def test_an_age_of_zero_fetches_everything(age: int) -> None:
-    """Whatever the clock says."""
-    ledger = Ledger({"x": entry(age=age)})
+class TestReadAndWrite:
+    @pytest.mark.parametrize("state", [FULL, SyncState()], ids=["full", "empty"])
+    def test_a_state_is_read_as_it_was_written(self, state: SyncState) -> None:
+        assert SyncState.read(json.loads(json.dumps(state.write()))) == state
 
-    assert planned(ledger, [job("x")], "changed", age=0) == {job("x"): "refreshed"}
+    def test_a_state_takes_150_bytes_per_job_at_most(self) -> None:
+        jobs = {
+            str(uuid.UUID(int=number)): Entry(
+                "x" * 40, NOW * 1000, NOW * 1000, hash_of(number), NOW
+            )
+            for number in range(1000)
+        }
 
+        small, large = (json.dumps(it.write()) for it in (SyncState(), SyncState(jobs=jobs)))
 
-def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
-    """With a run a day and an age of a week, they are spread over the days from 3.5 to 7."""
-    names = [f"job-{number}" for number in range(1000)]
-    entries = {name: Entry(fingerprint("a"), NOW) for name in names}
-    jobs = [job(name) for name in names]
+        assert (len(large) - len(small)) / 1000 <= 150
 
-    expired = [
-        len(planned(Ledger(dict(entries)), jobs, "changed", NOW + day * DAY)) for day in range(8)
-    ]
+    def test_a_merge_with_an_earlier_state_brings_no_job_back(self) -> None:
+        """Meltano merges the objects of states, and replaces all other values."""
+        earlier = json.loads(json.dumps(FULL.write()))
+        later = SyncState(jobs={"x": listed("x")}).write()
 
-    assert expired[:4] == [0, 0, 0, 0]
-    assert expired[7] == 1000
-    assert all(later - earlier < 350 for earlier, later in pairwise(expired))
+        merged = SyncState.read(merge(later, earlier))
 
+        assert merged.jobs == {"x": listed("x")}
+        assert (merged.closed, merged.run, merged.log) == ({}, None, None)
 
-def test_an_interrupted_run_owes_what_it_did_not_come_to() -> None:
-    run = Run(NOW - 100, NOW - 100, "all")
-    ledger = Ledger({"old": entry(), "done": entry(age=50)}, run)
+    def test_a_state_recognises_the_key_and_does_not_reveal_it(self) -> None:
+        assert hash_key("secret") == hash_key("secret") != hash_key("other")
+        assert "secret" not in json.dumps(FULL.write())
 
-    plan = planned(ledger, [job("new"), job("old"), job("done")])
-
-    assert ledger.run == run
-    assert plan == {job("new"): "new", job("old"): "refreshed"}
-
-
-def test_an_interrupted_run_of_all_is_owed_under_changed_too() -> None:
-    run = Run(NOW - 100, NOW - 100, "all")
-    ledger = Ledger({"old": entry(), "done": entry(age=50)}, run)
-
-    assert planned(ledger, [job("old"), job("done")], "changed") == {job("old"): "refreshed"}
-
-
-@pytest.mark.parametrize(
-    ("refresh", "run"),
-    [
-        pytest.param("all", Run(5, NOW - DAY, "all"), id="a day old"),
-        pytest.param("all", Run(5, NOW + DAY, "all"), id="from the future"),
-        pytest.param("all", Run(5, NOW - 100, "changed"), id="was not to fetch all"),
-    ],
-)
-def test_what_is_no_longer_owed_is_begun_afresh(refresh: Refresh, run: Run) -> None:
-    ledger = Ledger({"done": entry(age=50)}, run)
-
-    assert planned(ledger, [job("done")], refresh) == {job("done"): "refreshed"}
-    assert ledger.run == Run(NOW, NOW, refresh)
-
-
-def test_a_run_of_all_that_wrote_a_job_unpublished_since_is_begun_afresh() -> None:
-    """Its version would keep that row; under `changed` such rows are kept anyway."""
-    run = Run(NOW - 100, NOW - 100, "all")
-    entries = {"old": entry(), "done": entry(age=50), "unpublished": entry(age=50)}
-    jobs = [job("old"), job("done")]
-
-    afresh, goes_on = Ledger(dict(entries), run), Ledger(dict(entries), run)
-    assert planned(afresh, jobs, "all") == dict.fromkeys(jobs, "refreshed")
-    assert planned(goes_on, jobs, "changed") == {job("old"): "refreshed"}
-    assert (afresh.run, goes_on.run) == (Run(NOW, NOW, "all"), run._replace(exact=False))
-
-    # Nor can a run of all go on with what a run of changed has gone on with.
-    assert planned(goes_on, jobs, "all") == dict.fromkeys(jobs, "refreshed")
-
-
-@pytest.mark.parametrize("gone", ["done", "pending"])
-def test_any_job_gone_since_may_have_been_written(gone: str) -> None:
-    """A target may have loaded what no state told of."""
-    run = Run(NOW - 100, NOW - 100, "all")
-    entries = {"done": entry(age=50), "pending": entry(), "other": entry()}
-    ledger = Ledger(entries, run)
-
-    planned(ledger, [job(name) for name in entries if name != gone])
-
-    assert ledger.run == Run(NOW, NOW, "all")
-
-
-def test_a_job_missing_from_an_unsettled_list_is_not_gone() -> None:
-    run = Run(NOW - 100, NOW - 100, "all")
-    ledger = Ledger({"done": entry(age=50), "missed": entry(age=50)}, run)
-
-    plan = ledger.plan([job("done")], "all", NOW, WEEK, lambda: NOW, all_listed=False)
-
-    assert plan == {}
-    assert ledger.run == run
-    assert list(ledger.entries) == ["done", "missed"]
-
-
-def test_an_age_of_zero_does_not_fetch_again_what_an_interrupted_run_has() -> None:
-    run = Run(NOW - 100, NOW - 100, "changed")
-    ledger = Ledger({"done": entry(age=50), "old": entry()}, run)
-
-    jobs = [job("done"), job("old")]
-    assert planned(ledger, jobs, "changed", age=0) == {job("old"): "refreshed"}
-
-
-def test_a_job_written_before_an_interruption_and_gone_after_it_is_not_whole() -> None:
-    run = Run(NOW - 100, NOW - 100, "all")
-    ledger = Ledger({"x": entry("b", age=50), "y": entry(age=50)}, run)
-    planned(ledger, [job("x"), job("y")])
-
-    ledger.gone(job("x"))
-
-    assert not ledger.whole
-
-
-def test_a_run_begins_after_whatever_was_fetched_before() -> None:
-    """Two runs within a second, or a clock that was put back, fetch all all the same."""
-    ledger = Ledger({"x": entry(age=-30)})
-
-    assert planned(ledger, [job("x")]) == {job("x"): "refreshed"}
-    assert ledger.run == Run(NOW, NOW + 31, "all")
-    ledger.done(job("x"), NOW)
-    assert ledger.whole
-
-
-def test_a_run_is_whole_when_every_published_detail_was_written_in_it() -> None:
-    ledger = Ledger({"x": entry(), "unpublished": entry()})
-    planned(ledger, [job("x"), job("y"), job("z")], "changed")
-    wholes = [ledger.whole]
-
-    ledger.done(job("y"), NOW)
-    ledger.gone(job("z"))
-    wholes.append(ledger.whole)  # x is of an earlier run
-    ledger.done(job("x"), NOW)
-    wholes.append(ledger.whole)
-
-    assert wholes == [False, False, True]
-    assert list(ledger.entries) == ["x", "y"]
-
-
-def test_state_is_read_as_it_was_written() -> None:
-    ledger = Ledger({"x": entry(), "ä/\ud800": entry("b", 0)}, Run(NOW, NOW, "changed"))
-
-    state = json.loads(json.dumps(ledger.write()))
-
-    again = Ledger.read(state)
-    assert again.entries == ledger.entries
-    assert again.run == ledger.run
-    ledger.finish()
-    assert Ledger.read(ledger.write()).run is None
-    assert Ledger.read(None).entries == {}
-
-
-def test_state_is_compact() -> None:
-    """Besides the id, 31 characters a job."""
-    small = Ledger()
-    large = Ledger({f"job-{number:06}": entry() for number in range(1000)})
-
-    grown = len(json.dumps(large.write(), separators=(",", ":"))) - len(
-        json.dumps(small.write(), separators=(",", ":"))
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"format": 1},
+            {"format": 3},
+            {"format": True},
+            {"format": 2.0},
+            {"format": "2"},
+            {"jobs": None},
+            {"jobs": {"x": ["p", 1, None, "h", 1]}},
+            {"jobs": [["x", "p", 1, None, "h"]]},
+            {"jobs": [["x", "p", 1, None, "h", 1, 1]]},
+            {"jobs": [[7, "p", 1, None, "h", 1]]},
+            {"jobs": [["x", None, 1, None, "h", 1]]},
+            {"jobs": [["x", "p", None, None, "h", 1]]},
+            {"jobs": [["x", "p", -1, None, "h", 1]]},
+            {"jobs": [["x", "p", True, None, "h", 1]]},
+            {"jobs": [["x", "p", 1.5, None, "h", 1]]},
+            {"jobs": [["x", "p", LATEST * 1000 + 1, None, "h", 1]]},
+            {"jobs": [["x", "p", 1, "soon", "h", 1]]},
+            {"jobs": [["x", "p", 1, None, 7, 1]]},
+            {"jobs": [["x", "p", 1, None, "h", LATEST + 1]]},
+            {"jobs": [["x", "p", 1, None, "h", 10**400]]},
+            {"jobs": [["x", "p", 1, None, "h", float("inf")]]},
+            {"jobs": [[]]},
+            {"jobs": [7]},
+            {"closed": {}, "jobs": 7},
+            {"closed": [["x", "p", None, 1, 2]]},
+            {"closed": [["x", "p", None, None, 2, 3]]},
+            {"closed": [["x", "p", None, 1, 2, "now"]]},
+            {"listedAt": "now"},
+            {"listedAt": -1},
+            {"key": None},
+            {"forms": []},
+            {"forms": {"jobs": 7}},
+            {"fields": {"jobs": 7}},
+            {"fields": {"jobs": [7]}},
+            {"versions": {"jobs": "1"}},
+            {"versions": {"jobs": None}},
+            {"run": "x"},
+            {"run": 5},
+            {"run": [NOW]},
+            {"run": [NOW, 7]},
+            {"run": ["now", "all"]},
+            {"log": "x"},
+            {"log": ["a-log"]},
+            {"log": [7, 1]},
+            {"log": ["a-log", 1 << 63]},
+        ],
+        ids=lambda change: json.dumps(change)[:60],
     )
+    def test_a_damaged_state_is_refused(self, change: dict[str, Any]) -> None:
+        with pytest.raises(DamagedStateError):
+            SyncState.read(FULL.write() | change)
 
-    assert grown / 1000 - len("job-000000") < 31
+    @pytest.mark.parametrize("name", list(SyncState().write()))
+    def test_a_state_with_a_part_missing_is_refused(self, name: str) -> None:
+        state = SyncState().write()
+        del state[name]
 
+        with pytest.raises(DamagedStateError):
+            SyncState.read(state)
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"format": 2},
-        {"format": None},
-        {"format": True},
-        {"fingerprints": [1] * 16},
-        {"fetchedAt": [10**400, 1]},
-        {"fetchedAt": ["1", "2"]},
-        {"ids": "xy"},
-        {"run": [10**400, 1, "all", True]},
-        {"ids": ["x"]},
-        {"ids": 7},
-        {"run": [1, 2, "all"]},
-        {"fetchedAt": ["soon", "later"]},
-        {"fetchedAt": [float("inf"), 1]},
-        {"fingerprints": None},
-        {"fingerprints": "abc"},
-        {"run": [1, 2]},
-        {"run": "x"},
-        {"run": 5},
-    ],
-)
-def test_a_damaged_state_is_refused(change: dict[str, Any]) -> None:
-    state = Ledger({"x": entry(), "y": entry()}).write() | change
-
-    with pytest.raises(DamagedLedgerError):
-        Ledger.read(state)
+    @pytest.mark.parametrize("value", [None, [], "x", 7, {}, {"format": 2}])
+    def test_what_was_never_a_state_is_refused(self, value: object) -> None:
+        with pytest.raises(DamagedStateError):
+            SyncState.read(value)
 
 
-@pytest.mark.parametrize("state", [[], "x", 7, {}, {"format": 1}])
-def test_what_was_never_a_state_is_refused(state: Any) -> None:
-    with pytest.raises(DamagedLedgerError):
-        Ledger.read(state)
+class TestListings:
+    def test_a_job_that_is_listed_first_was_opened_after_the_listing_before(self) -> None:
+        state = SyncState()
+
+        state.note_listing(listing(job("a")), 1000)
+        state.note_listing(listing(job("a"), job("b")), 2000)
+
+        assert state.periods() == {
+            "a": Period("public-a", None, 1000, 2000, None),
+            "b": Period("public-b", 1000, 2000, 2000, None),
+        }
+
+    def test_a_job_that_is_gone_was_closed_after_the_listing_before(self) -> None:
+        state = state_of(listing(job("a"), job("b")), listing(job("b"), gone=["a"]))
+
+        assert state.periods() == {
+            "a": Period("public-a", None, 1000, 1000, 2000),
+            "b": Period("public-b", None, 1000, 2000, None),
+        }
+        assert list(state.jobs) == ["b"]
+
+    def test_the_record_of_a_closed_job_is_kept_until_it_is_written(self) -> None:
+        state = state_of(listing(job("a")), listing(gone=["a"]), listing(job("b")))
+
+        again = SyncState.read(json.loads(json.dumps(state.write())))
+
+        assert again.periods()["a"] == Period("public-a", None, 1000, 1000, 2000)
+        again.closed.clear()
+        assert list(again.periods()) == ["b"]
+
+    @pytest.mark.parametrize("is_written", [False, True])
+    def test_a_job_that_is_published_again_begins_a_new_period(self, *, is_written: bool) -> None:
+        state = state_of(listing(job("a")), listing(gone=["a"]))
+        if is_written:
+            state.closed.clear()
+
+        state.note_listing(listing(job("a")), 3000)
+
+        assert state.periods() == {"a": Period("public-a", 2000, 3000, 3000, None)}
+
+    def test_an_incomplete_listing_begins_periods_and_ends_none(self) -> None:
+        state = state_of(listing(job("a")), listing(job("b"), complete=False))
+
+        assert state.listed_at == 1000
+        assert list(state.jobs) == ["a", "b"]
+
+        state.note_listing(listing(job("b"), gone=["a"]), 3000)
+
+        assert state.periods() == {
+            "a": Period("public-a", None, 1000, 1000, 3000),
+            "b": Period("public-b", 1000, 2000, 3000, None),
+        }
+
+    def test_a_job_that_only_an_incomplete_listing_showed_was_last_seen_then(self) -> None:
+        state = state_of(listing(), listing(job("a"), complete=False), listing(gone=["a"]))
+
+        assert state.periods() == {"a": Period("public-a", 1000, 2000, 2000, 3000)}
+
+    def test_an_incomplete_listing_shows_that_a_job_is_published_again(self) -> None:
+        state = state_of(listing(job("a")), listing(gone=["a"]), listing(job("a"), complete=False))
+
+        assert state.closed == {}
+        assert state.jobs["a"] == Entry("public-a", 3000, 2000)
+
+    def test_a_lost_state_starts_the_times_of_published_jobs_anew(self) -> None:
+        state = SyncState()
+
+        state.note_listing(listing(job("a")), 5000)
+
+        assert state.periods() == {"a": Period("public-a", None, 5000, 5000, None)}
+
+    def test_a_job_keeps_its_period_and_its_detail_under_another_public_id(self) -> None:
+        state = state_with(a=fetched("a"))
+
+        state.note_listing(listing(job("a")._replace(public_id="renamed")), 3000)
+
+        assert state.jobs["a"] == fetched("a")._replace(public_id="renamed")
+        assert state.known == {"a": "renamed"}
+
+    def test_what_only_a_state_of_format_1_knows_gets_its_times_from_the_listing(self) -> None:
+        state = SyncState(jobs={"a": Entry("", 0, None, "hash", NOW), "b": Entry("", 0, None)})
+        assert state.known == {}
+
+        state.note_listing(listing(job("a")), 3000)
+
+        assert state.jobs == {"a": Entry("public-a", 3000, None, "hash", NOW)}
+        assert state.closed == {}
+
+    @pytest.mark.parametrize(
+        ("listed_at", "now", "time"),
+        [
+            pytest.param(None, 1.5, 1500, id="first"),
+            pytest.param(1000, 1.5, 1500, id="later"),
+            pytest.param(1500, 1.5, 1501, id="within a millisecond"),
+            pytest.param(9000, 1.5, 9001, id="the clock was put back"),
+        ],
+    )
+    def test_the_times_of_listings_increase(
+        self, listed_at: int | None, now: float, time: int
+    ) -> None:
+        assert SyncState(listed_at=listed_at).next_listing_time(now) == time
 
 
-def test_a_fingerprint_changes_with_any_value_and_not_with_their_order() -> None:
-    summary = {"id": "x", "minSalary": Decimal("5.0"), "extra": {"a": [1, None]}}
+class TestDetails:
+    def test_a_written_detail_is_noted_with_the_summary_it_was_fetched_for(self) -> None:
+        state = state_with(a=listed("a"))
+        state.run = Run(NOW - 10, "all")
 
-    assert fingerprint(summary) == fingerprint(dict(reversed(summary.items())))
-    assert len(fingerprint(summary)) == 8
-    for name, value in (("id", "y"), ("minSalary", 5.1), ("extra", {"a": [1]})):
-        assert fingerprint(summary | {name: value}) != fingerprint(summary)
+        state.note_detail(job("a", "b"), NOW + 0.9)
+
+        assert state.jobs["a"] == listed("a")._replace(detail_hash=hash_of("b"), fetched_at=NOW)
+
+    def test_a_detail_is_never_noted_before_its_run(self) -> None:
+        """Else a clock that was put back would make the run fetch it again."""
+        state = state_with(a=listed("a"))
+        state.run = Run(NOW, "all")
+
+        state.note_detail(job("a"), NOW - 500)
+
+        assert state.jobs["a"].fetched_at == NOW
+
+    def test_details_are_owed_by_the_public_ids_that_webhooks_name(self) -> None:
+        state = state_with(a=fetched("a"), b=fetched("b"))
+
+        state.owe_details({"public-a", "public-unknown", "b"})
+
+        assert state.jobs == {"a": fetched("a")._replace(detail_hash=""), "b": fetched("b")}
+
+    def test_a_run_has_all_details_once_each_was_written_in_it(self) -> None:
+        state = state_with(a=fetched("a"), b=fetched("b", age=0), c=listed("c"))
+        state.run = Run(NOW - 10, "all")
+
+        answers = [state.has_all_details({"c"}), state.has_all_details({"a"})]
+        state.note_detail(job("a"), NOW)
+        answers += [state.has_all_details(set()), state.has_all_details({"c"})]
+        state.owe_detail("b")
+        answers.append(state.has_all_details({"c"}))
+
+        assert answers == [False, False, False, True, False]
+
+    def test_no_details_are_complete_without_a_run(self) -> None:
+        assert not SyncState().has_all_details(set())
+
+
+class TestForms:
+    def test_other_columns_of_details_make_all_details_owed(self) -> None:
+        state = SyncState(jobs={"a": fetched("a")}, run=Run(NOW, "all"))
+        state.note_forms({"jobs": "1", "job_details": "1"})
+
+        assert state.note_forms({"jobs": "1", "job_details": "2"})
+
+        assert state.jobs == {"a": listed("a")}
+        assert state.run is None
+        assert state.forms == {"jobs": "1", "job_details": "2"}
+
+    @pytest.mark.parametrize(
+        ("before", "forms", "after"),
+        [
+            pytest.param({}, {"job_details": "1"}, {"job_details": "1"}, id="of format 1"),
+            pytest.param(
+                {"job_details": "1"}, {"job_details": "1"}, {"job_details": "1"}, id="the same"
+            ),
+            pytest.param(
+                {"job_details": "1"},
+                {"jobs": "1"},
+                {"jobs": "1", "job_details": "1"},
+                id="details deselected",
+            ),
+            pytest.param(
+                {"jobs": "1", "job_details": "1"},
+                {"jobs": "2", "job_details": "1"},
+                {"jobs": "2", "job_details": "1"},
+                id="other columns of jobs",
+            ),
+            pytest.param({"jobs": "1"}, {}, {}, id="jobs deselected"),
+        ],
+    )
+    def test_any_other_change_owes_no_detail(
+        self, before: dict[str, str], forms: dict[str, str], after: dict[str, str]
+    ) -> None:
+        state = state_with(a=fetched("a"))
+        state.forms, state.run = before, Run(NOW, "all")
+
+        assert not state.note_forms(forms)
+
+        assert state.jobs == {"a": fetched("a")}
+        assert state.run == Run(NOW, "all")
+        assert state.forms == after
+
+
+class TestVersions:
+    def test_versions_are_whole_seconds_and_increase(self) -> None:
+        """Also within a second, and when the clock is put back."""
+        state = SyncState()
+
+        versions = [state.next_version("jobs", now) for now in (NOW + 0.9, NOW, NOW - DAY)]
+        versions.append(state.next_version("job_details", NOW - DAY))
+
+        assert versions == [NOW, NOW + 1, NOW + 2, NOW - DAY]
+        assert state.versions == {"jobs": NOW + 2, "job_details": NOW - DAY}
+
+
+class TestFields:
+    def test_a_field_is_new_once(self) -> None:
+        state = SyncState()
+
+        seen = [
+            state.note_fields("job_details", names)
+            for names in ({"b", "a"}, {"a"}, set[str](), {"c", "a"})
+        ]
+
+        assert seen == [["a", "b"], [], [], ["c"]]
+        assert state.fields == {"job_details": ["a", "b", "c"]}
+        assert state.note_fields("jobs", {"a"}) == ["a"]
+
+    def test_a_server_that_invents_fields_does_not_fill_the_state(self) -> None:
+        state = SyncState()
+
+        state.note_fields("jobs", {f"field-{number}" for number in range(MOST_FIELDS - 1)})
+
+        assert len(state.note_fields("jobs", {"one", "two"})) == 1
+        assert state.note_fields("jobs", {"three"}) == []
+        assert len(state.fields["jobs"]) == MOST_FIELDS
+
+
+def state_of(*listings: Listing) -> SyncState:
+    """What is known after these listings, one at each second."""
+    state = SyncState()
+    for number, it in enumerate(listings, start=1):
+        state.note_listing(it, number * 1000)
+    return state
+
+
+def merge(source: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:
+    """Merge as Meltano's `merge` does."""
+    for key, value in source.items():
+        if isinstance(value, dict):
+            merge(value, into.setdefault(key, {}))
+        else:
+            into[key] = value
+    return into

@@ -1,0 +1,175 @@
+"""Which details a run fetches, and why; when it resumes the run before."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from sync.samples import DAY, NOW, fetched, job, listed, state_with
+
+from tap_public_jobs.sync.plan import Plan, begin_run, plan_details
+from tap_public_jobs.sync.state import Run
+
+if TYPE_CHECKING:
+    from tap_public_jobs.sync.state import Entry, Refresh, SyncState
+
+WEEK = 7 * DAY
+
+
+def planned(
+    state: SyncState, refresh: Refresh = "all", now: float = NOW, age: float = WEEK
+) -> dict[str, str]:
+    """Why which details are fetched, by id, of a listing that shows all known jobs."""
+    begin_run(state, refresh, now)
+    plan = plan_details(state, [job(name) for name in state.jobs], now, age)
+    return {it.id: reason for it, reason in plan.reasons.items()}
+
+
+@pytest.mark.parametrize(
+    ("refresh", "known", "reason"),
+    [
+        pytest.param("all", listed("x"), "new", id="all: new"),
+        pytest.param("all", fetched("x", "b"), "changed", id="all: changed"),
+        pytest.param("all", fetched("x")._replace(detail_hash=""), "owed", id="all: owed"),
+        pytest.param("all", fetched("x"), "refreshed", id="all: unchanged"),
+        pytest.param("all", fetched("x", age=0), "refreshed", id="all: fetched this second"),
+        pytest.param("changed", listed("x"), "new", id="changed: new"),
+        pytest.param("changed", fetched("x", "b"), "changed", id="changed: changed"),
+        pytest.param("changed", fetched("x")._replace(detail_hash=""), "owed", id="changed: owed"),
+        pytest.param("changed", fetched("x"), None, id="changed: unchanged"),
+        pytest.param("changed", fetched("x", age=3 * DAY), None, id="changed: below half the age"),
+        pytest.param("changed", fetched("x", age=WEEK), "refreshed", id="changed: too old"),
+        pytest.param("changed", fetched("x", age=-3600), None, id="changed: clock put back"),
+        pytest.param("changed", fetched("x", age=-2 * DAY), "refreshed", id="changed: future"),
+    ],
+)
+def test_what_is_fetched_and_why(refresh: Refresh, known: Entry, reason: str | None) -> None:
+    assert planned(state_with(x=known), refresh) == ({"x": reason} if reason else {})
+
+
+@pytest.mark.parametrize("age", [WEEK, 100 * DAY])
+def test_details_never_expire_without_an_age(age: int) -> None:
+    """As under `notified`, where webhooks name what changes."""
+    assert planned(state_with(x=fetched("x", age=age)), "changed", age=math.inf) == {}
+
+
+@pytest.mark.parametrize("age", [0, 3600, -3600])
+def test_an_age_of_zero_fetches_everything(age: int) -> None:
+    """Whatever the clock says."""
+    state = state_with(x=fetched("x", age=age))
+
+    assert planned(state, "changed", age=0) == {"x": "refreshed"}
+
+
+def test_an_age_of_zero_does_not_repeat_what_an_interrupted_run_fetched() -> None:
+    state = state_with(done=fetched("done", age=50), old=fetched("old"))
+    state.run = Run(NOW - 100, "changed")
+
+    assert planned(state, "changed", age=0) == {"old": "refreshed"}
+
+
+def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
+    """With a run a day and an age of a week, they are spread over the days from 3.5 to 7."""
+    jobs = {f"job-{number}": fetched(f"job-{number}", age=0) for number in range(1000)}
+
+    expired = [len(planned(state_with(**jobs), "changed", NOW + day * DAY)) for day in range(8)]
+
+    assert expired[:4] == [0, 0, 0, 0]
+    assert expired[7] == 1000
+    assert all(0 <= later - earlier < 350 for earlier, later in pairwise(expired))
+
+
+def test_details_are_fetched_in_the_order_of_the_list() -> None:
+    state = state_with(a=listed("a"), b=fetched("b"), c=listed("c"))
+    begin_run(state, "all", NOW)
+
+    plan = plan_details(state, [job("c"), job("a"), job("b")], NOW, WEEK)
+
+    assert plan == Plan({job("c"): "new", job("a"): "new", job("b"): "refreshed"}, published=3)
+
+
+@pytest.mark.parametrize(
+    "started_at",
+    [NOW - 100, NOW - DAY + 1, NOW + 100],
+    ids=["just now", "within a day", "the clock was put back"],
+)
+@pytest.mark.parametrize("refresh", ["all", "changed"])
+def test_an_interrupted_run_is_resumed_within_a_day(refresh: Refresh, started_at: int) -> None:
+    run = Run(started_at, refresh)
+    state = state_with(done=fetched("done", age=NOW - started_at), new=listed("new"))
+    state.run = run
+
+    assert begin_run(state, refresh, NOW)
+
+    assert state.run == run
+    assert planned(state, refresh) == {"new": "new"}
+
+
+@pytest.mark.parametrize(
+    ("refresh", "run"),
+    [
+        pytest.param("all", None, id="it finished"),
+        pytest.param("all", Run(NOW - DAY, "all"), id="a day ago"),
+        pytest.param("all", Run(NOW + DAY, "all"), id="in the future"),
+        pytest.param("all", Run(NOW - 100, "changed"), id="of another kind"),
+        pytest.param("all", Run(NOW - 100, "unheard-of"), id="of an unknown kind"),
+    ],
+)
+def test_any_other_run_starts_over(refresh: Refresh, run: Run | None) -> None:
+    state = state_with(done=fetched("done", age=50))
+    state.run = run
+
+    assert not begin_run(state, refresh, NOW)
+
+    assert state.run == Run(NOW, refresh)
+    assert planned(state, refresh) == {"done": "refreshed"}
+
+
+def test_changed_does_not_resume_a_run_of_all_and_keeps_what_it_fetched() -> None:
+    state = state_with(done=fetched("done", age=50), old=fetched("old"), new=listed("new"))
+    state.run = Run(NOW - 100, "all")
+
+    assert planned(state, "changed") == {"new": "new"}
+    assert state.run == Run(NOW, "changed")
+
+
+def test_a_run_starts_after_whatever_was_fetched_before() -> None:
+    """Two runs within a second, or a clock that was put back, fetch everything all the same."""
+    state = state_with(x=fetched("x", age=-30))
+
+    assert planned(state) == {"x": "refreshed"}
+    assert state.run == Run(NOW + 31, "all")
+    state.note_detail(job("x"), NOW)
+    assert state.has_all_details(set())
+
+
+def test_times_from_the_far_future_do_not_delay_the_run() -> None:
+    state = state_with(x=fetched("x", age=-2 * DAY))
+
+    begin_run(state, "changed", NOW)
+
+    assert state.run == Run(NOW, "changed")
+    assert state.jobs["x"].fetched_at == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (Plan({}, 0), "0 of 0 details"),
+        (Plan({job("x"): "new"}, 1200), "1 of 1,200 details (1 new)"),
+        (
+            Plan({job("x"): "refreshed", job("y"): "owed", job("z"): "changed"}, 9),
+            "3 of 9 details (1 changed, 1 owed, 1 refreshed)",
+        ),
+    ],
+)
+def test_a_plan_in_words(plan: Plan, words: str) -> None:
+    assert str(plan) == words
+
+
+@pytest.mark.parametrize(("published", "records"), [(0, 100), (2000, 100), (3000, 150)])
+def test_all_states_together_are_linear_in_the_jobs(published: int, records: int) -> None:
+    """Some twenty states per run, each as large as the number of jobs."""
+    assert Plan({}, published).checkpoint_every == records
