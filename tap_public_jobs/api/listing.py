@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tap_public_jobs.api.fanout import FanOut
@@ -18,7 +18,7 @@ from tap_public_jobs.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from tap_public_jobs.api.models import Detail, Page
 
@@ -178,7 +178,7 @@ class ListReader:
         if len(gone) > sweep.pages + SAMPLE:
             if is_first:
                 return [f"it does not show {len(gone):,} of {len(self._known):,} known jobs"]
-            gone = gone[:: len(gone) // SAMPLE][:SAMPLE]
+            gone = [gone[len(gone) * number // SAMPLE] for number in range(SAMPLE)]
         # A publicId that is listed for another job is not this job's any more.
         taken = {job.public_id for job in self._jobs.values()}
         asked = [
@@ -212,9 +212,7 @@ class ListReader:
         """Read pages until the list ends, and take each one into the sweep."""
         last: list[JobRef | None] = []
         without_news = 0
-        ahead = self._pages_ahead()
-        for number in count(1):
-            page = ahead.pop(number, None) or self._page(number)
+        for number, page, is_next_here in self._pages():
             if isinstance(page, PageError):
                 # What is beyond the last page is not documented: an error there is the end.
                 if number == 1 or not sweep.is_at_total:
@@ -230,24 +228,29 @@ class ListReader:
             # else an empty page does.
             is_short = len(page.items) < page.size
             is_end = not page.items or (is_short and sweep.is_at_total)
-            if is_end and number + 1 not in ahead:
+            if is_end and not is_next_here:
                 return
             without_news = 0 if has_news or not page.items else without_news + 1
             if without_news == MAX_PAGES_WITHOUT_NEWS:
                 raise _endless(number)
             last = keys
 
-    def _pages_ahead(self) -> dict[int, Page | PageError]:
-        """Fetch the first page, and then as many as it promises, several at once."""
+    def _pages(self) -> Iterator[tuple[int, Page | PageError, bool]]:
+        """Yield each page with its number, and whether the next one has been fetched with it.
+
+        Pages that the first one promises are fetched several at once, but not before the walk gets
+        there: the promise may be wrong.
+        """
         first = self._page(1)
-        pages = {1: first}
-        expected = iter(range(2, _pages_in(first) + 1))
-        while numbers := list(islice(expected, self._workers)):
+        yield 1, first, False
+        promised = _pages_in(first)
+        for start in range(2, promised + 1, self._workers):
+            numbers = range(start, min(start + self._workers, promised + 1))
             fetched = dict(FanOut(lambda it: (it, self._page(it)), numbers, workers=self._workers))
-            pages |= fetched
-            if any(isinstance(page, PageError) or not page.items for page in fetched.values()):
-                break  # the first page promised too many
-        return pages
+            for number in numbers:
+                yield number, fetched[number], number + 1 in fetched
+        for number in count(promised + 1):
+            yield number, self._page(number), False
 
     def _page(self, number: int) -> Page | PageError:
         try:
