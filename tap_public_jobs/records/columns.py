@@ -12,7 +12,7 @@ from tap_public_jobs.records.naming import Naming, column_of, field_of
 from tap_public_jobs.records.storable import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 Json = Any
 
@@ -40,9 +40,7 @@ class Columns:
         on_warning: Callable[[str], None],
         naming: Naming = "source",
     ) -> None:
-        for name in get_args(Naming):  # a catalog may be older than the setting
-            if column_of(OTHERS, name) in properties:
-                naming = name
+        naming = _naming_of(properties, naming)
         self._others = column_of(OTHERS, naming)
         self._fits = {
             column: _test(schema)
@@ -95,17 +93,27 @@ class Columns:
         return row
 
     def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
-        clean: dict[str, Json] = storable(dict(document))
-        if clean != document:
-            for field, (name, value) in zip(clean, document.items(), strict=False):
-                if field != name or clean[field] != value:
-                    self._warn(field, document, "holds what no warehouse can store")
+        clean: dict[str, Json] = {}
+        for name, value in document.items():
+            field = storable(name)
+            clean[field] = storable(value)
+            if field != name or clean[field] != value:
+                self._warn(field, document, "holds what no warehouse can store")
         return clean
 
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
             self._warned.add(field)
             self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}")
+
+
+def _naming_of(properties: Collection[str], setting: Naming) -> Naming:
+    """Return how columns are named; a catalog may be older than the setting."""
+    namings: tuple[Naming, ...] = (setting, *get_args(Naming))
+    names = (OTHERS, "publicId")
+    return next(
+        (it for it in namings if any(column_of(name, it) in properties for name in names)), setting
+    )
 
 
 def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:

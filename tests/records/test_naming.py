@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import Naming, column_of, field_of, named
+from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.state import Sandbox
@@ -18,6 +20,18 @@ if TYPE_CHECKING:
 Config = dict[str, Any]
 CAMEL_CASE = st.from_regex(r"[a-z][a-zA-Z0-9]*", fullmatch=True)
 TEXT = {"type": ["string", "null"]}
+
+
+def by_id(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Details arrive in any order."""
+    return sorted(records, key=itemgetter("id"))
+
+
+@pytest.fixture
+def config(config: Config, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Settings whose runs all see the same time."""
+    monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: 1_800_000_000.0))
+    return config
 
 
 @pytest.mark.parametrize(
@@ -36,7 +50,7 @@ def test_snake_case(field: str, column: str) -> None:
 
 
 @given(CAMEL_CASE)
-def test_the_field_can_be_told_from_the_column(field: str) -> None:
+def test_the_column_leads_back_to_the_field(field: str) -> None:
     for naming in get_args(Naming):
         assert field_of(column_of(field, naming), naming) == field
 
@@ -72,14 +86,39 @@ def test_a_field_that_is_called_like_a_column_is_not_lost() -> None:
     }
 
 
+@pytest.mark.parametrize("setting", get_args(Naming))
+@pytest.mark.parametrize(
+    "record",
+    [{"publicId": "p", "jobTitle": "t"}, {"public_id": "p", "job_title": "t"}],
+    ids=get_args(Naming),
+)
+def test_columns_are_filled_as_the_catalog_names_them(
+    setting: Naming, record: dict[str, str]
+) -> None:
+    """Also in a stream without a column for other fields, as `job_publications` is."""
+    columns = Columns(dict.fromkeys(record, TEXT), lambda _: None, setting)
+
+    assert columns.row({"publicId": "p", "jobTitle": "t"}) == record
+
+
+def test_the_setting_decides_where_the_catalog_has_names_of_both_kinds() -> None:
+    properties = {"publicId": TEXT, "public_id": TEXT}
+    source, snake = (
+        Columns(properties, lambda _: None, naming) for naming in ("source", "snake_case")
+    )
+
+    assert source.row({"publicId": "p"}) == {"publicId": "p", "public_id": None}
+    assert snake.row({"publicId": "p"}) == {"publicId": None, "public_id": "p"}
+
+
 def test_rows_are_the_same_but_for_the_names(sandbox: Sandbox, config: Config) -> None:
     source = sync(config)
     snake = sync(config | {"column_naming": "snake_case"})
 
-    for stream in ("jobs", "job_details"):
-        records = source.records(stream)
+    for stream in ("jobs", "job_publications", "job_details"):
+        records = by_id(source.records(stream))
         assert records
-        assert snake.records(stream) == [
+        assert by_id(snake.records(stream)) == [
             {column_of(name, "snake_case"): value for name, value in record.items()}
             for record in records
         ]
@@ -118,5 +157,7 @@ def test_a_catalog_of_the_other_naming_is_still_good(
         catalog=catalog_of(config | {"column_naming": of_catalog}),
     )
 
-    for stream in ("jobs", "job_details"):
-        assert output.records(stream) == expected.records(stream)
+    for stream in ("jobs", "job_publications", "job_details"):
+        records = by_id(expected.records(stream))
+        assert records
+        assert by_id(output.records(stream)) == records

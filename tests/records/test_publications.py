@@ -1,0 +1,62 @@
+"""Records of `job_publications`, and their times."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import pytest
+
+from tap_public_jobs import schemas
+from tap_public_jobs.records.publications import publication
+from tap_public_jobs.sync.state import Period
+
+MOMENT = 1_795_300_734_009
+"""Milliseconds since the epoch."""
+
+
+def test_a_job_that_is_published() -> None:
+    period = Period("public-x", None, MOMENT, MOMENT + 1, None)
+
+    assert publication("x", period) == {
+        "id": "x",
+        "publicId": "public-x",
+        "openedAfter": None,
+        "firstSeenAt": "2026-11-21T22:38:54.009Z",
+        "lastSeenAt": "2026-11-21T22:38:54.010Z",
+        "unpublishedAt": None,
+    }
+
+
+def test_a_job_that_is_unpublished() -> None:
+    period = Period("public-x", MOMENT, MOMENT + 500, MOMENT + 999, MOMENT + 86_400_000)
+
+    record = publication("x", period)
+
+    assert record["openedAfter"] == "2026-11-21T22:38:54.009Z"
+    assert record["unpublishedAt"] == "2026-11-22T22:38:54.009Z"
+
+
+def test_a_record_has_the_columns_of_the_schema() -> None:
+    text = resources.files(schemas).joinpath("job_publications.json").read_text("utf-8")
+
+    record = publication("x", Period("public-x", None, 0, 0, None))
+
+    assert list(record) == list(json.loads(text)["properties"])
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1, "1970-01-01T00:00:00.001Z"),
+        (999, "1970-01-01T00:00:00.999Z"),
+        (1_798_761_600_000, "2027-01-01T00:00:00.000Z"),
+        (100_000_000_000_000, "5138-11-16T09:46:40.000Z"),
+    ],
+)
+def test_times_are_utc_with_milliseconds(milliseconds: int, text: str) -> None:
+    """RFC 3339. Of one form, so that text sorts by time too."""
+    period = Period("public-x", milliseconds, 0, 0, None)
+
+    assert publication("x", period)["openedAfter"] == text

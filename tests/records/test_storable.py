@@ -1,0 +1,93 @@
+"""Values that would stop a warehouse are replaced; all others stay as they are."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_public_jobs.records.storable import LARGEST_EXPONENT, MOST_DIGITS, storable
+
+REPLACEABLE = [
+    pytest.param("a\0b", "a\ufffdb", id="NUL"),
+    pytest.param("\ud800", "\ufffd", id="first half of a surrogate pair"),
+    pytest.param("x\udfff", "x\ufffd", id="second half of a surrogate pair"),
+    pytest.param("\0\0", "\ufffd\ufffd", id="each character"),
+    pytest.param(10**309, str(10**309), id="integer beyond a double"),
+    pytest.param(-(10**309), str(-(10**309)), id="negative integer beyond a double"),
+    pytest.param(Decimal("1E+309"), "1E+309", id="decimal beyond a double"),
+    pytest.param(Decimal("-1E+309"), "-1E+309", id="negative decimal beyond a double"),
+    pytest.param(Decimal("1E-309"), "1E-309", id="decimal too small for a double"),
+    pytest.param(Decimal("1" * 5000), "1" * 5000, id="integer that Python does not convert"),
+    pytest.param(Decimal("0." + "1" * 5000), "0." + "1" * 5000, id="fraction of many digits"),
+]
+
+UNCHANGED = [
+    None,
+    True,
+    False,
+    "",
+    "ü 😀 \u2028 \ufffd \x01",
+    0,
+    10**LARGEST_EXPONENT,
+    -(10**LARGEST_EXPONENT),
+    Decimal("62500.50"),
+    Decimal("0E+400"),
+    Decimal(f"1E-{LARGEST_EXPONENT}"),
+    Decimal("0." + "1" * (MOST_DIGITS - 1)),
+    [],
+    {},
+    [1, [None, {"a": Decimal("1.0")}]],
+]
+
+
+@pytest.mark.parametrize(("value", "replaced"), REPLACEABLE)
+def test_what_cannot_be_stored_is_replaced_at_any_depth(value: object, replaced: object) -> None:
+    assert storable(value) == replaced
+    assert storable([1, [value]]) == [1, [replaced]]
+    assert storable({"a": {"b": [value]}, "c": "d"}) == {"a": {"b": [replaced]}, "c": "d"}
+
+
+@pytest.mark.parametrize(
+    ("value", "replaced"), [case for case in REPLACEABLE if isinstance(case.values[0], str)]
+)
+def test_keys_are_replaced_at_any_depth(value: str, replaced: str) -> None:
+    assert storable({value: [{value: 1}]}) == {replaced: [{replaced: 1}]}
+
+
+@pytest.mark.parametrize("value", UNCHANGED, ids=lambda value: repr(value)[:30])
+def test_any_other_value_is_unchanged(value: object) -> None:
+    assert repr(storable(value)) == repr(value)
+    assert repr(storable({"a": [value]})) == repr({"a": [value]})
+
+
+def test_the_original_is_left_as_it_is() -> None:
+    document = {"a": ["\0"]}
+
+    storable(document)
+
+    assert document == {"a": ["\0"]}
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(VALUES)
+def test_every_value_can_be_encoded_and_stays_so(value: Any) -> None:
+    once = storable(value)
+
+    text = json.dumps(once, ensure_ascii=False)
+
+    assert "\0" not in text.encode().decode()
+    assert "\\u0000" not in text
+    assert storable(once) == once
