@@ -224,6 +224,8 @@ class JobDetails(PublicJobsStream):
     def is_everything(self, run: Run) -> bool:
         if run.listing is None or not run.listing.is_complete or self.problems:
             return False
+        if not self._outcomes.written and self.config["detail_refresh"] != "all":
+            return False  # nothing new is no reason to forget the rest
         return run.state.has_all_details({job.id for job in self._outcomes.unpublished})
 
     @property

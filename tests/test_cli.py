@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pytest
 from harness import parse, paths
 from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
@@ -56,18 +57,19 @@ def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Con
     assert done.returncode == 0
     assert complaints(done.stderr) == []
     assert (
-        "Synced 250 jobs, 250 job_details with 253 requests (0 rejections, 0 retries); "
-        "0 jobs unpublished meanwhile; took less than a minute."
+        "Synced 25 jobs, 25 job_publications, 25 job_details; 28 requests (0 rejections, 0 "
+        "retries); details: 25 fetched, 0 unchanged, 0 failed, 0 unpublished during the run; "
     ) in done.stderr
     assert sandbox.key not in done.stdout + done.stderr
-    assert len(parse(done.stdout).records("job_details")) == 250
+    assert len(parse(done.stdout).records("job_details")) == 25
 
 
-def test_metrics_of_the_sdk_stay(config: Config) -> None:
+def test_the_log_has_metrics_per_stream_and_no_line_per_request(config: Config) -> None:
     done = run("--config=ENV", config=config)
 
-    for metric in ("http_request_duration", "record_count", "sync_duration"):
-        assert f'"metric":"{metric}"' in done.stderr
+    for metric in ("record_count", "sync_duration"):
+        assert done.stderr.count(f'"metric":"{metric}"') == 3
+    assert len(done.stderr.splitlines()) < 25
 
 
 def test_the_connection_test_makes_two_requests(sandbox: Sandbox, config: Config) -> None:
@@ -104,7 +106,7 @@ def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path
     output = parse(done.stdout)
     assert done.returncode == 0
     assert output.of("ACTIVATE_VERSION", "jobs")[0]["version"] == 4_000_000_001
-    assert len(output.records("job_details")) == 250
+    assert len(output.records("job_details")) == 25
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,8 @@ def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path
         ({"emit_activate_version_messages": "flase"}, "must be true or false, not"),
         ({"rate_limit_period_seconds": "minute"}, "rate_limit_period_seconds must be a number"),
         ({"auth_header": "Bearer"}, "auth_header must be one of Authorization, x-api-key"),
+        ({"batch_config": "{}"}, "batch_config is not supported"),
+        ({"changes_url": "mysql://x"}, "changes_url"),
         ({"stream_maps": "{"}, "stream_maps must have type"),
         ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "nope("),
     ],
@@ -200,7 +204,9 @@ def read_until(pipe: IO[str] | None, text: str) -> str:
 
 
 SIGNALS = pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["TERM", "INT"]
+    ("number", "status"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
+    ids=["TERM", "INT", "HUP"],
 )
 
 
@@ -223,14 +229,18 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
     assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
     assert complaints(errors) == []
     assert "Traceback" not in errors
+    assert "Stopped by a signal. The next run resumes where this one ended." in errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
-def test_a_run_that_was_ended_goes_on_with_what_is_missing(
+def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
     sandbox: Sandbox, config: Config, tmp_path: Path, number: int
 ) -> None:
     """TERM loses no answer; KILL loses what came after the last state."""
     sandbox.options = Options(limited=False, latency=0.02)
+    for job in make_jobs(225, seed=5):
+        sandbox.publish(job)
+    config |= {"page_size": 100}
     with started(config) as tap:
         sandbox.at_request(3 + 180, lambda: tap.send_signal(number))
         assert tap.stdout
@@ -271,12 +281,29 @@ def test_a_signal_ends_a_tap_whose_server_does_not_answer(number: int, status: i
 
 
 @SIGNALS
+def test_a_signal_ends_a_tap_whose_details_all_answer_404(number: int, status: int) -> None:
+    """There is no record whose state could be written."""
+    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
+    sandbox.fail_next("http_404", None, lambda request: not request.query)
+    with serving(sandbox) as url:
+        settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
+        with started(settings) as tap:
+            read_until(tap.stderr, "Fetching 30 of 30 details")
+            tap.send_signal(number)
+            assert tap.stderr
+            errors = tap.stderr.read()
+            assert tap.wait(SECONDS) == status
+
+    assert complaints(errors) == []
+
+
+@SIGNALS
 def test_a_signal_ends_a_tap_whose_target_does_not_read(
     config: Config, number: int, status: int
 ) -> None:
     with started(config) as tap:
         read_until(tap.stdout, "RECORD")
-        read_until(tap.stderr, "http_request_duration")
+        read_until(tap.stderr, "Fetching 25 of 25 details")
         tap.send_signal(number)
         assert tap.wait(SECONDS) == status
 
@@ -334,11 +361,12 @@ def test_a_target_that_reads_slowly_bounds_the_requests(
     """While it does not read, the tap fetches what it holds ahead and what the pipe takes."""
     for posting in Sandbox.demo(jobs=1000, seed=2).organisation.published():
         sandbox.publish(posting.job)
+    pages = 11
     with (
         (tmp_path / "log").open("w") as log,
         subprocess.Popen(
             [*TAP, "--config=ENV"],
-            env=environment(config),
+            env=environment(config | {"page_size": 100}),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -346,7 +374,7 @@ def test_a_target_that_reads_slowly_bounds_the_requests(
     ):
         head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
         asked, before = 0, -1
-        while asked <= 13 + 256 or asked != before:
+        while asked <= pages + 256 or asked != before:
             with pytest.raises(subprocess.TimeoutExpired):
                 tap.wait(0.5)
             before, asked = asked, len(sandbox.requests)
@@ -354,6 +382,6 @@ def test_a_target_that_reads_slowly_bounds_the_requests(
         rest = tap.stdout.read()
         assert tap.wait(SECONDS) == 0
 
-    assert asked < 13 + 256 + 200
-    ids = [record["id"] for record in parse(head + rest).records("job_details")]
-    assert ids == [posting.job["id"] for posting in sandbox.organisation.published()]
+    assert asked < pages + 256 + 200
+    published = {posting.job["id"] for posting in sandbox.organisation.published()}
+    assert parse(head + rest).rows("job_details").keys() == published

@@ -1,4 +1,4 @@
-"""Runs that fetch what webhooks named, and nothing else."""
+"""Runs under `notified`: none at all without news, and as `changed` with news."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import captured, catalog_of, paths, sync
-from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.errors import NotTheApiError, PublicJobsError
+from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness import Output
+    from public_jobs_sandbox.state import Sandbox
 
 Config = dict[str, Any]
+LIST = ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
+STREAMS = ("jobs", "job_publications", "job_details")
 
 
 @pytest.fixture
@@ -33,26 +33,14 @@ def log(tmp_path: Path) -> ChangeLog:
 
 @pytest.fixture
 def notified(config: Config, tmp_path: Path, log: ChangeLog) -> Config:
-    """Settings under which `job_details` alone is synced, from the log."""
+    """Settings under which a run needs news."""
     assert log
-    return config | {
-        "detail_refresh": "notified",
-        "changes_url": f"sqlite:///{tmp_path / 'changes.db'}",
-    }
-
-
-@pytest.fixture
-def catalog(config: Config) -> dict[str, Any]:
-    """Without `jobs`, so that the list is not needed."""
-    catalog = catalog_of(config)
-    for entry in catalog["streams"][0]["metadata"]:
-        if entry["breadcrumb"] == []:
-            entry["metadata"]["selected"] = False
-    return catalog
+    url = f"sqlite:///{tmp_path / 'changes.db'}"
+    return config | {"detail_refresh": "notified", "changes_url": url}
 
 
 def asked(sandbox: Sandbox) -> list[str]:
-    """The paths asked for since the last look."""
+    """The paths requested since the last look."""
     found = paths(sandbox.requests)
     sandbox.requests.clear()
     return found
@@ -66,221 +54,212 @@ def titles(output: Output) -> dict[str, str]:
     return {row["publicId"]: row["jobTitle"] for row in output.records("job_details")}
 
 
-def place(output: Output) -> dict[str, Any]:
-    changes: dict[str, Any] = output.state["bookmarks"]["job_details"]["changes"]
-    return changes
+def position(state: dict[str, Any]) -> int:
+    _, read = state["bookmarks"]["jobs"]["sync"]["log"]
+    return int(read)
 
 
-def test_an_edit_costs_one_request(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
-) -> None:
-    first = sync(notified, catalog=catalog)
-    asked(sandbox)
-    public_id = job(sandbox, 3)["publicId"]
-    sandbox.edit(public_id, jobTitle="Chief of Everything")
-    log.append([public_id] * 5)
-
-    second = sync(notified, catalog=catalog, state=first.state)
-
-    assert asked(sandbox) == [f"/jobs/{public_id}"]
-    assert titles(second) == {public_id: "Chief of Everything"}
-    assert second.records("job_details")[0]["isPublished"] is True
-    assert second.of("ACTIVATE_VERSION") == []
-    assert place(second)["pending"] == []
+def select_only(config: Config, *names: str) -> dict[str, Any]:
+    catalog = catalog_of(config)
+    for stream in catalog["streams"]:
+        (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
+        entry["metadata"]["selected"] = stream["stream"] in names
+    return catalog
 
 
-def test_no_change_costs_no_request(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any]
-) -> None:
-    first = sync(notified, catalog=catalog)
-    asked(sandbox)
-
-    second = sync(notified, catalog=catalog, state=first.state)
-
-    assert asked(sandbox) == []
-    assert second.of("RECORD") == []
-    before, after = (out.state["bookmarks"]["job_details"] for out in (first, second))
-    assert {**after, "version": 0} == {**before, "version": 0}
-
-
-def test_the_first_run_is_a_backfill(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any]
-) -> None:
-    output = sync(notified, catalog=catalog)
+def test_the_first_run_is_a_backfill(sandbox: Sandbox, notified: Config) -> None:
+    output = sync(notified)
 
     names = [posting.job["publicId"] for posting in sandbox.organisation.published()]
     assert sorted(titles(output)) == sorted(names)
-    assert len(asked(sandbox)) == 3 + 250
+    assert len(asked(sandbox)) == 3 + 25
 
 
-def test_a_backfill_that_is_not_finished_is_gone_on_with(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any]
+def test_no_news_costs_no_request_and_writes_no_record(
+    sandbox: Sandbox, notified: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    victim = job(sandbox, 9)["publicId"]
-    sandbox.fail_next("redirect", None, victim)
-    with captured() as failed, pytest.raises(PublicJobsError, match="The sync is incomplete"):
-        TapPublicJobs(config=notified, catalog=catalog).sync_all()
-    sandbox.recover()
+    first = sync(notified)
     asked(sandbox)
 
-    second = sync(notified, catalog=catalog, state=failed.state)
+    with caplog.at_level("INFO"):
+        second = sync(notified, state=first.state)
+        third = sync(notified, state=second.state)
 
-    assert asked(sandbox)[3:] == [f"/jobs/{victim}"]
-    assert list(titles(second)) == [victim]
+    assert asked(sandbox) == []
+    for output in (second, third):
+        assert output.of("RECORD") == []
+        assert output.of("ACTIVATE_VERSION") == []
+        assert output.state == first.state
+        assert [m["stream"] for m in output.of("SCHEMA")] == [*STREAMS]
+    assert "no news since the last run: nothing to fetch" in caplog.text
 
 
-def test_a_job_published_since_is_fetched_without_the_list(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_news_costs_the_list_and_what_was_named_or_changed(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    """And is known from then on: to a run of `changed` it is neither new nor changed."""
-    first = sync(notified, catalog=catalog)
+    """A change of the detail alone is found only because a webhook named it."""
+    first = sync(notified)
+    named, edited, gone = (job(sandbox, number) for number in (3, 4, 5))
     new = make_jobs(1, seed=99)[0]
+    sandbox.edit(named["publicId"], roleOverview="Everything.")
+    sandbox.edit(edited["publicId"], jobTitle="Chief of Everything")
+    sandbox.unpublish(gone["publicId"])
     sandbox.publish(new)
-    log.append([new["publicId"]])
+    log.append([named["publicId"], gone["publicId"]])
     asked(sandbox)
 
-    second = sync(notified, catalog=catalog, state=first.state)
-    third = sync(notified | {"detail_refresh": "changed"}, catalog=catalog, state=second.state)
+    second = sync(notified, state=first.state)
+    third = sync(notified, state=second.state)
 
-    assert titles(second) == {new["publicId"]: new["jobTitle"]}
-    assert second.records("job_details")[0]["id"] == new["id"]
-    assert asked(sandbox) == [
-        f"/jobs/{new['publicId']}",
-        "/jobs?page=1",
-        "/jobs?page=2",
-        "/jobs?page=3",
-    ]
+    details = {named["publicId"], edited["publicId"], new["publicId"]}
+    assert asked(sandbox)[:3] == LIST
+    assert set(titles(second)) == details
+    assert titles(second)[edited["publicId"]] == "Chief of Everything"
+    (row,) = [it for it in second.records("job_details") if it["publicId"] == named["publicId"]]
+    assert row["roleOverview"] == "Everything."
+    closed = [it for it in second.records("job_publications") if it["unpublishedAt"]]
+    assert [it["id"] for it in closed] == [gone["id"]]
     assert third.of("RECORD") == []
 
 
-def test_an_unpublished_job_is_marked_and_keeps_its_content(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_details_do_not_expire(
+    sandbox: Sandbox, notified: Config, log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = sync(notified, catalog=catalog)
-    gone = job(sandbox, 3)
-    sandbox.unpublish(gone["publicId"])
-    log.append([gone["publicId"]])
+    first = sync(notified)
+    named = job(sandbox, 3)["publicId"]
+    log.append([named])
+    asked(sandbox)
+    monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: 4_000_000_000.0))
+
+    second = sync(notified, state=first.state)
+
+    assert asked(sandbox) == [*LIST, f"/jobs/{named}"]
+    assert list(titles(second)) == [named]
+
+
+def test_a_flood_of_unknown_public_ids_costs_the_list_once(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
+) -> None:
+    """Each of them could be anything; not one is requested, remembered, or named again."""
+    first = sync(notified)
+    log.append([f"unknown-{number}" for number in range(5_000)])
     asked(sandbox)
 
-    second = sync(notified, catalog=catalog, state=first.state)
+    second = sync(notified, state=first.state)
+    third = sync(notified, state=second.state)
 
-    # One to learn that it is gone, and one to be sure that it is the API that says so.
-    assert asked(sandbox) == [f"/jobs/{gone['publicId']}", "/jobs?page=1"]
-    assert [message["record"] for message in second.of("RECORD")] == [
-        {"id": gone["id"], "isPublished": False}
-    ]
-    assert place(second)["pending"] == []
+    assert asked(sandbox) == LIST
+    assert second.records("job_details") == third.of("RECORD") == []
+    assert position(second.state) == 5_000
+    size = [len(json.dumps(output.state)) for output in (first, second)]
+    assert size[1] < size[0] + 100
 
 
-def test_where_every_path_answers_404_nothing_is_marked(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    first = sync(notified, catalog=catalog)
-    log.append([job(sandbox, 3)["publicId"]])
-    elsewhere = notified | {"base_url": notified["base_url"] + "/elsewhere"}
+    """The answer may be from before the change."""
+    first = sync(notified)
+    public_id = job(sandbox, 3)["publicId"]
+    log.append([public_id])
+    sandbox.at_request(len(sandbox.requests) + 4, lambda: log.append([public_id]))
 
-    with captured() as output, pytest.raises(NotTheApiError, match="base_url"):
-        TapPublicJobs(config=elsewhere, catalog=catalog, state=first.state).sync_all()
+    second = sync(notified, state=first.state)
+    asked(sandbox)
+    third = sync(notified, state=second.state)
+    fourth = sync(notified, state=third.state)
 
-    assert output.of("RECORD") == []
-    assert place(output)["pending"] == [job(sandbox, 3)["publicId"]]
+    assert list(titles(second)) == list(titles(third)) == [public_id]
+    assert asked(sandbox) == [*LIST, f"/jobs/{public_id}"]
+    assert fourth.of("RECORD") == []
 
 
-def test_a_name_that_is_no_job_s_costs_one_request_and_no_run(
-    sandbox: Sandbox,
-    notified: Config,
-    catalog: dict[str, Any],
-    log: ChangeLog,
-    caplog: pytest.LogCaptureFixture,
+def test_a_detail_that_fails_is_owed_until_it_arrives(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    first = sync(notified, catalog=catalog)
-    known = job(sandbox, 3)["publicId"]
-    sandbox.fail_next("http_400", None, "halden-robotics")
-    log.append([known, "halden-robotics", "../jobs", "%00"])
-
-    second = sync(notified, catalog=catalog, state=first.state)
-
-    assert titles(second) == {known: job(sandbox, 3)["jobTitle"]}
-    assert place(second)["pending"] == []
-    assert "A webhook named 'halden-robotics', which the API refuses" in caplog.text
-
-
-def test_a_detail_that_fails_stays_in_the_backlog(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
-) -> None:
-    first = sync(notified, catalog=catalog)
+    first = sync(notified)
     good, bad = job(sandbox, 3)["publicId"], job(sandbox, 4)["publicId"]
     sandbox.fail_next("redirect", None, bad)
     log.append([bad, good])
 
-    with captured() as output, pytest.raises(PublicJobsError, match=bad):
-        TapPublicJobs(config=notified, catalog=catalog, state=first.state).sync_all()
+    with captured() as failed, pytest.raises(PublicJobsError, match=bad):
+        TapPublicJobs(config=notified, state=first.state).sync_all()
     sandbox.recover()
     asked(sandbox)
-    third = sync(notified, catalog=catalog, state=output.state)
+    third = sync(notified, state=failed.state)
+    fourth = sync(notified, state=third.state)
 
-    assert list(titles(output)) == [good]
-    assert asked(sandbox) == [f"/jobs/{bad}"]
+    assert list(titles(failed)) == [good]
+    assert asked(sandbox) == [*LIST, f"/jobs/{bad}"]
     assert list(titles(third)) == [bad]
+    assert fourth.of("RECORD") == []
 
 
-def test_what_no_target_acknowledged_is_told_again(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_a_state_that_no_target_acknowledged_is_news_again(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    first = sync(notified, catalog=catalog)
+    first = sync(notified)
     log.append([job(sandbox, 3)["publicId"]])
 
-    lost = sync(notified, catalog=catalog, state=first.state)
-    again = sync(notified, catalog=catalog, state=first.state)
+    lost = sync(notified, state=first.state)
+    again = sync(notified, state=first.state)
 
     assert titles(lost) == titles(again) != {}
 
 
-def test_another_log_is_no_reason_to_believe_that_nothing_changed(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], tmp_path: Path
-) -> None:
-    first = sync(notified, catalog=catalog)
-    edited, told = job(sandbox, 3)["publicId"], job(sandbox, 4)["publicId"]
-    sandbox.edit(edited, jobTitle="Chief of Everything")
-    url = f"sqlite:///{tmp_path / 'new.db'}"
-    ChangeLog(url).append([told])
-    asked(sandbox)
-
-    second = sync(notified | {"changes_url": url}, catalog=catalog, state=first.state)
-
-    assert asked(sandbox)[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
-    assert set(titles(second)) == {edited, told}
-
-
-def test_with_jobs_selected_the_list_is_read_and_no_other_detail(
+def test_a_run_that_stops_before_the_list_has_read_no_news(
     sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
     first = sync(notified)
-    told, gone, edited = (job(sandbox, number) for number in (3, 4, 5))
-    sandbox.edit(edited["publicId"], jobTitle="Chief of Everything")
-    sandbox.unpublish(gone["publicId"])
-    log.append([told["publicId"], gone["publicId"]])
+    log.append([job(sandbox, 3)["publicId"]])
+    key = notified["api_key"]
+    sandbox.revoke(key)
+
+    with captured() as stopped, pytest.raises(PublicJobsError, match="refused the key"):
+        TapPublicJobs(config=notified, state=first.state).sync_all()
+    third = sync(notified | {"api_key": sandbox.add_key()}, state=stopped.state)
+
+    assert list(titles(third)) == [job(sandbox, 3)["publicId"]]
+
+
+@pytest.mark.parametrize("reason", ["another log", "rows removed", "an older copy"])
+def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothing_changed(
+    sandbox: Sandbox,
+    notified: Config,
+    log: ChangeLog,
+    tmp_path: Path,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log.append(["anything"] * 3)
+    first = sync(notified)
+    edited = job(sandbox, 3)["publicId"]
+    sandbox.edit(edited, jobTitle="Chief of Everything")
+    if reason == "another log":
+        notified["changes_url"] = f"sqlite:///{tmp_path / 'new.db'}"
+        ChangeLog(notified["changes_url"]).append([])
+    elif reason == "rows removed":
+        log.append(["anything"])
+        log.forget(4)
+    else:
+        first.state["bookmarks"]["jobs"]["sync"]["log"][1] = 100
     asked(sandbox)
 
-    second = sync(notified, state=first.state)
+    with caplog.at_level("INFO"):
+        second = sync(notified, state=first.state)
+        third = sync(notified, state=second.state)
 
-    assert asked(sandbox) == [
-        "/jobs?page=1",
-        "/jobs?page=2",
-        "/jobs?page=3",
-        f"/jobs/{told['publicId']}",
-    ]
-    assert list(titles(second)) == [told["publicId"]]
-    marks = [row["record"] for row in second.of("RECORD") if not row["record"]["isPublished"]]
-    assert marks == [{"id": gone["id"], "isPublished": False}] * 2
-    assert place(second)["pending"] == []
+    assert asked(sandbox) == [*LIST, f"/jobs/{edited}"]
+    assert titles(second) == {edited: "Chief of Everything"}
+    assert third.of("RECORD") == []
+    assert caplog.text.count("The change log does not cover everything since the last run") == 1
 
 
 @pytest.mark.parametrize("refresh", ["changed", "all"])
-def test_other_modes_take_what_was_notified_in(
+def test_other_modes_take_in_what_was_notified(
     sandbox: Sandbox, notified: Config, log: ChangeLog, refresh: str
 ) -> None:
-    """A change that shows in the detail alone is found, and not fetched twice."""
+    """They find a change that shows in the detail alone, and a run of `notified` has no news."""
     config = notified | {"detail_refresh": refresh}
     first = sync(config)
     public_id = job(sandbox, 3)["publicId"]
@@ -293,28 +272,12 @@ def test_other_modes_take_what_was_notified_in(
 
     rows = {row["publicId"]: row["roleOverview"] for row in second.records("job_details")}
     assert rows[public_id] == "Everything."
-    assert len(rows) == (1 if refresh == "changed" else 250)
-    assert third.records("job_details") == []
-    assert place(second) | {"log": ""} == {"log": "", "position": 2, "pending": []}
+    assert len(rows) == (1 if refresh == "changed" else 25)
+    assert third.of("RECORD") == []
+    assert position(second.state) == 2
 
 
-def test_a_job_under_a_new_public_id_is_not_taken_for_unpublished(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
-) -> None:
-    first = sync(notified, catalog=catalog)
-    old = job(sandbox, 3)
-    new = old | {"publicId": "renamed", "jobTitle": "Renamed"}
-    sandbox.unpublish(old["publicId"])
-    sandbox.publish(new)
-    log.append([old["publicId"], "renamed"])
-
-    second = sync(notified, catalog=catalog, state=first.state)
-
-    assert [row["record"]["isPublished"] for row in second.of("RECORD")] == [True]
-    assert second.records("job_details")[0]["id"] == old["id"]
-
-
-def test_a_log_that_is_not_there_ends_the_run_before_any_request(
+def test_an_unreadable_log_stops_notified_before_any_request(
     sandbox: Sandbox, notified: Config, tmp_path: Path
 ) -> None:
     config = notified | {"changes_url": f"sqlite:///{tmp_path / 'typo.db'}"}
@@ -327,17 +290,40 @@ def test_a_log_that_is_not_there_ends_the_run_before_any_request(
     assert not (tmp_path / "typo.db").exists()
 
 
-@pytest.mark.parametrize("damage", [None, [], {"log": 1}, {"log": "x", "position": "1"}, "text"])
-def test_a_damaged_place_is_no_place(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], damage: Any
+@pytest.mark.parametrize("refresh", ["changed", "all"])
+def test_an_unreadable_log_costs_other_modes_a_warning_and_no_news(
+    sandbox: Sandbox,
+    notified: Config,
+    log: ChangeLog,
+    tmp_path: Path,
+    refresh: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    state = json.loads(json.dumps(sync(notified, catalog=catalog).state))
-    state["bookmarks"]["job_details"]["changes"] = damage
+    """The position stays, so that the next run that can read the log misses nothing."""
+    first = sync(notified)
+    public_id = job(sandbox, 3)["publicId"]
+    sandbox.edit(public_id, roleOverview="Everything.")
+    log.append([public_id])
+    broken = notified | {"changes_url": f"sqlite:///{tmp_path / 'typo.db'}"}
+
+    second = sync(broken | {"detail_refresh": refresh}, state=first.state)
+    third = sync(notified, state=second.state)
+
+    assert len(second.records("jobs")) == 25
+    assert position(second.state) == 0
+    assert "There is no change log in" in caplog.text
+    assert list(titles(third)) == [public_id]
+
+
+@pytest.mark.parametrize("damage", [[], {"log": 1}, ["x", "1"], "text"])
+def test_a_damaged_state_is_no_state(sandbox: Sandbox, notified: Config, damage: Any) -> None:
+    state = json.loads(json.dumps(sync(notified).state))
+    state["bookmarks"]["jobs"]["sync"]["log"] = damage
     asked(sandbox)
 
-    sync(notified, catalog=catalog, state=state)
+    sync(notified, state=state)
 
-    assert asked(sandbox) == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
+    assert asked(sandbox)[:3] == LIST
 
 
 def test_notified_needs_a_log(config: Config) -> None:
@@ -345,142 +331,85 @@ def test_notified_needs_a_log(config: Config) -> None:
         TapPublicJobs(config=config | {"detail_refresh": "notified"})
 
 
-def test_rows_removed_before_they_were_read_may_have_named_anything(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_a_job_under_a_new_public_id_is_not_closed(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    first = sync(notified, catalog=catalog)
-    edited = job(sandbox, 3)["publicId"]
-    sandbox.edit(edited, jobTitle="Chief of Everything")
-    log.append([edited])
-    log.forget(1)
-    asked(sandbox)
-
-    second = sync(notified, catalog=catalog, state=first.state)
-
-    assert asked(sandbox)[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
-    assert titles(second) == {edited: "Chief of Everything"}
-
-
-def test_a_damaged_ledger_is_made_anew(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any]
-) -> None:
-    state = json.loads(json.dumps(sync(notified, catalog=catalog).state))
-    state["bookmarks"]["job_details"]["ledger"]["ids"] = 5
-    asked(sandbox)
-
-    sync(notified, catalog=catalog, state=state)
-
-    assert len(asked(sandbox)) == 3 + 250
-
-
-def test_a_new_job_whose_detail_redirects_stays_in_the_backlog(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
-) -> None:
-    first = sync(notified, catalog=catalog)
-    (new,) = make_jobs(1, seed=99)
-    sandbox.publish(new)
-    sandbox.fail_next("redirect", 1, new["publicId"])
-    log.append([new["publicId"]])
-
-    with captured() as output, pytest.raises(PublicJobsError, match=new["publicId"]):
-        TapPublicJobs(config=notified, catalog=catalog, state=first.state).sync_all()
-    third = sync(notified, catalog=catalog, state=output.state)
-
-    assert list(titles(third)) == [new["publicId"]]
-
-
-def test_a_detail_that_fails_does_not_keep_others_from_being_fetched(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
-) -> None:
-    """Five failures end a run; the next one begins with the others."""
-    state = sync(notified, catalog=catalog).state
-    names = [job(sandbox, number)["publicId"] for number in range(7)]
-    log.append(names)
-    for name in names[:5]:
-        sandbox.fail_next("redirect", None, name)
-    fetched = []
-    for _ in range(2):
-        with captured() as output, pytest.raises(PublicJobsError):
-            TapPublicJobs(
-                config=notified | {"max_concurrent_requests": 1}, catalog=catalog, state=state
-            ).sync_all()
-        fetched += list(titles(output))
-        state = output.state
-
-    assert fetched == names[5:]
-    assert sorted(place(output)["pending"]) == sorted(names[:5])
-
-
-@pytest.mark.parametrize("old_first", [True, False])
-def test_a_rename_is_told_in_any_order(
-    sandbox: Sandbox,
-    notified: Config,
-    catalog: dict[str, Any],
-    log: ChangeLog,
-    *,
-    old_first: bool,
-) -> None:
-    first = sync(notified, catalog=catalog)
+    first = sync(notified)
     old = job(sandbox, 3)
     sandbox.unpublish(old["publicId"])
-    sandbox.publish(old | {"publicId": "renamed"})
-    names = [old["publicId"], "renamed"]
-    log.append(names if old_first else names[::-1])
+    sandbox.publish(old | {"publicId": "renamed", "jobTitle": "Renamed"})
+    log.append([old["publicId"]])
 
-    second = sync(notified, catalog=catalog, state=first.state)
+    second = sync(notified, state=first.state)
 
-    assert [row["record"]["isPublished"] for row in second.of("RECORD")] == [True]
+    assert titles(second) == {"renamed": "Renamed"}
+    (period,) = [it for it in second.records("job_publications") if it["id"] == old["id"]]
+    assert (period["publicId"], period["unpublishedAt"]) == ("renamed", None)
 
 
-def test_another_job_under_a_public_id_takes_the_place_of_the_first(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_another_job_under_a_public_id_closes_the_first(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    first = sync(notified, catalog=catalog)
+    first = sync(notified)
     old = job(sandbox, 3)
     sandbox.organisation.postings.pop(old["publicId"])
     sandbox.publish(old | {"id": "another"})
     log.append([old["publicId"]])
 
-    second = sync(notified, catalog=catalog, state=first.state)
+    second = sync(notified, state=first.state)
 
-    rows = [(row["record"]["id"], row["record"]["isPublished"]) for row in second.of("RECORD")]
-    assert rows == [("another", True), (old["id"], False)]
+    assert [row["id"] for row in second.records("job_details")] == ["another"]
+    closed = [it["id"] for it in second.records("job_publications") if it["unpublishedAt"]]
+    assert closed == [old["id"]]
 
 
-def test_the_key_of_another_organisation_marks_nothing(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
+def test_an_organisation_that_replaces_all_its_jobs_goes_on(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
-    first = sync(notified, catalog=catalog)
-    log.append([job(sandbox, 3)["publicId"]])
-    other = Sandbox(Options(limited=False))
-    for it in make_jobs(3, seed=77):
-        other.publish(it)
-
-    with serving(other) as url, captured() as output:
-        config = notified | {"api_key": other.key, "base_url": url}
-        with pytest.raises(PublicJobsError, match="api_key belongs to another organisation"):
-            TapPublicJobs(config=config, catalog=catalog, state=first.state).sync_all()
-
-    assert output.of("RECORD") == []
-    assert place(output)["pending"] == [job(sandbox, 3)["publicId"]]
-
-
-def test_many_new_jobs_are_announced_together(
-    sandbox: Sandbox, notified: Config, catalog: dict[str, Any], log: ChangeLog
-) -> None:
-    first = sync(notified, catalog=catalog)
-    new = make_jobs(100, seed=99)
+    first = sync(notified)
+    before = [posting.job for posting in sandbox.organisation.published()]
+    for it in before:
+        sandbox.unpublish(it["publicId"])
+    new = make_jobs(3, seed=77)
     for it in new:
         sandbox.publish(it)
-    log.append([it["publicId"] for it in new])
+    log.append([new[0]["publicId"]])
 
-    second = sync(notified, catalog=catalog, state=first.state)
+    second = sync(notified, state=first.state)
 
     assert titles(second) == {it["publicId"]: it["jobTitle"] for it in new}
-    assert len(second.of("STATE")) <= 20 + 3
-    announced: set[str] = set()
-    for message in second.messages:
-        if message["type"] == "STATE":
-            announced |= set(message["value"]["bookmarks"]["job_details"]["ledger"]["ids"])
-        elif message["type"] == "RECORD":
-            assert message["record"]["id"] in announced
+    closed = {it["id"] for it in second.records("job_publications") if it["unpublishedAt"]}
+    assert closed == {it["id"] for it in before}
+
+
+def test_what_is_selected_anew_is_written_without_news(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
+) -> None:
+    only_jobs = select_only(notified, "jobs")
+    first = sync(notified, catalog=only_jobs)
+    log.append([job(sandbox, 3)["publicId"]])
+    second = sync(notified, catalog=only_jobs, state=first.state)
+    asked(sandbox)
+
+    third = sync(notified, state=second.state)
+
+    assert [len(third.records(name)) for name in STREAMS] == [25, 25, 25]
+    assert len(asked(sandbox)) == 3 + 25
+
+
+@pytest.mark.parametrize(
+    "change", [{"column_naming": "snake_case"}, {"stream_maps": {"job_details": {"x": "1"}}}]
+)
+@pytest.mark.parametrize("refresh", ["changed", "notified"])
+def test_other_columns_are_in_every_row_after_one_run(
+    notified: Config, change: Config, refresh: str
+) -> None:
+    config = notified | {"detail_refresh": refresh}
+    first = sync(config)
+
+    second = sync(config | change, state=first.state)
+    third = sync(config | change, state=second.state)
+
+    assert len(second.records("job_details")) == 25
+    assert second.of("ACTIVATE_VERSION", "job_details")
+    assert third.records("job_details") == []

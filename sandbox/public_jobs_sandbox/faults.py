@@ -91,6 +91,7 @@ KINDS: dict[str, Fault] = {
     "stall": _stall,
     "redirect": _redirect,
     "http_400": _answer(b'{"error":"Bad request"}', status=400),
+    "http_403": _answer(b'{"error":"Forbidden"}', status=403),
     "http_404": _answer(b'{"error":"Not found"}', status=404),
     "http_500": _answer(b'{"error":"Internal server error"}', status=500),
     "http_502": _gateway_error(502),
@@ -100,6 +101,7 @@ KINDS: dict[str, Fault] = {
     "not_json": _answer(b"upstream connect error or disconnect/reset before headers"),
     "html": _answer(b"<html><body>Down for maintenance.</body></html>", media_type="text/html"),
     "wrong_shape": _answer(b'{"data":5}'),
+    "empty_list": _answer(b'{"data":[],"page":1,"pageSize":100,"total":0}'),
     "json_list": _answer(b"[1,2,3]"),
     "json_null": _answer(b"null"),
 }

@@ -8,7 +8,8 @@ from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, Job, summary
 
 def to_json(value: object) -> bytes:
     """Return compact JSON, with numbers as short as Python writes them."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")  # half a surrogate pair, as JSON escapes it
 
 
 class Posting:
