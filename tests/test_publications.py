@@ -256,7 +256,7 @@ def test_an_organisation_that_closes_is_believed_after_a_sample(
     assert {m["stream"] for m in second.of("ACTIVATE_VERSION")} == {"jobs", "job_details"}
 
 
-def test_the_key_of_another_organisation_changes_nothing(sandbox: Sandbox, config: Config) -> None:
+def test_the_key_of_another_organisation_changes_nothing(config: Config) -> None:
     first = sync(config)
     other = Sandbox.demo(jobs=5, options=Options(limited=False), seed=8)
     jobs = make_jobs(5, seed=77)
