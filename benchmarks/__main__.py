@@ -14,7 +14,7 @@ import click
 
 from benchmarks.bench import Bench
 from benchmarks.clients import CLIENTS
-from benchmarks.report import Claim, NoMarkersError, Section, with_tables
+from benchmarks.report import Claim, Section, with_tables
 from benchmarks.sections import growth, limit, peers, resync
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
 
 
 @click.command()
-@click.option("--full", is_flag=True, help="Real limits and large numbers: half an hour.")
+@click.option("--full", is_flag=True, help="Real limits and large numbers: some twenty minutes.")
 @click.option("--only", type=click.Choice(list(SECTIONS)), multiple=True, help="May be repeated.")
 @click.option("--write", is_flag=True, help=f"Put a full run's tables into {DESTINATION.name}.")
 def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
@@ -43,7 +43,7 @@ def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
         message = "--write wants all sections in full: use it with --full and without --only"
         raise click.UsageError(message)
     if write:
-        _with_tables("")  # fails now rather than in half an hour
+        with_tables(DESTINATION, "")  # fails now rather than at the end
     started = time.monotonic()
     clients, left_out = _installed()
     _log(f"Installed after {time.monotonic() - started:.0f} s.")
@@ -65,7 +65,7 @@ def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
         click.echo("A figure falls short of what is claimed.", err=True)
         sys.exit(1)
     if write:
-        text = _with_tables("\n\n".join(map(str, parts)))
+        text = with_tables(DESTINATION, "\n\n".join(map(str, parts)))
         DESTINATION.write_text(text, encoding="utf-8")
 
 
@@ -91,15 +91,6 @@ def _all_runs(bench: Bench) -> Section:
     failed = sum(not trial.succeeded for trial in trials)
     sentence = f"Of the {len(trials)} runs of {bench.ours.name} above, {{}} fail or lose a row"
     return Section("All runs", claims=[Claim(sentence, failed, at_most=0)])
-
-
-def _with_tables(tables: str) -> str:
-    """Return the text of the destination with other tables."""
-    try:
-        return with_tables(DESTINATION.read_text(encoding="utf-8"), tables)
-    except NoMarkersError as error:
-        message = f"{DESTINATION.name}: {error}"
-        raise click.ClickException(message) from error
 
 
 def _log(line: str) -> None:

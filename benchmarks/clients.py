@@ -126,6 +126,9 @@ class Client:
 
     def command(self, order: Order) -> list[str]:
         """Write the files that a run needs, and return its command."""
+        # dlt's rows of the run before: a load would have removed them. The state stays.
+        for folder in order.folder.glob("pipelines/*/normalize"):
+            shutil.rmtree(folder)
         program = [str(Path(sys.executable).with_name(self.name))]
         if self.script:
             program = [self._python, str(PEERS / self.script)]
@@ -199,9 +202,6 @@ def _airbyte(order: Order) -> Json:
 
 
 def _dlt(order: Order) -> Json:
-    # A load would have removed the files of the run before. The pipeline's state stays.
-    for folder in order.folder.glob("pipelines/*/normalize"):
-        shutil.rmtree(folder)
     return {
         "DLT_DATA_DIR": str(order.folder),
         "RUNTIME__DLTHUB_TELEMETRY": "false",

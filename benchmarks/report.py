@@ -6,8 +6,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 BEGIN = "<!-- benchmarks: begin -->"
 END = "<!-- benchmarks: end -->"
@@ -50,27 +53,24 @@ class Section:
         return "\n\n".join(filter(None, [f"### {self.heading}", *self.parts, claims]))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a table; its first column is text, all others are numbers."""
-    alignment = ["---", *["---:"] * (len(columns) - 1)]
-    lines = [columns, alignment, *rows]
+def table(header: str, rows: Iterable[Sequence[object]]) -> str:
+    """Write a table; its header is as in Markdown, and only its first column is text."""
+    columns = header.split(" | ")
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
-class NoMarkersError(Exception):
-    """A text has no place for the tables."""
-
-
-def with_tables(text: str, tables: str) -> str:
-    """Return a text with new tables between its two markers.
+def with_tables(file: Path, tables: str) -> str:
+    """Return the text of a file with new tables between its two markers.
 
     Raises:
-        NoMarkersError: The text does not have each marker once, in order.
+        ClickException: The file does not have each marker once, in order.
     """
+    text = file.read_text(encoding="utf-8")
     parts = _BLOCK.split(text)
     if len(parts) != 2 or text.count(BEGIN) + text.count(END) != 2:  # noqa: PLR2004  # before, after
-        message = f"There must be one line {BEGIN} and after it one line {END}."
-        raise NoMarkersError(message)
+        message = f"{file.name}: There must be one line {BEGIN} and after it one line {END}."
+        raise click.ClickException(message)
     return f"{parts[0]}{BEGIN}\n\n{tables.strip()}\n\n{END}{parts[1]}"
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 QUICK = (1_000, 4_000)
 FULL = (1_000, 3_000, 10_000, 30_000)
-COLUMNS = ("jobs", "seconds", "ms per job", "MB", "bytes of state per job")
+COLUMNS = "jobs | seconds | ms per job | MB | bytes of state per job"
 MOST_MEGABYTES = 120
 MOST_STATE = 3_500
 """Bytes per job: some twenty states in a backfill, each with about 150 bytes for every job."""
@@ -37,7 +37,7 @@ def measure(bench: Bench) -> Section:
         ["Without a limit; the state is that of all messages together.", table(COLUMNS, cells)],
         [
             Claim(
-                f"Of {large[0]:,} jobs, one takes at most {{}} of the time of one of {small[0]:,}",
+                f"With {large[0]:,} jobs, each takes at most {{}} of its time with {small[0]:,}",
                 large[2] / small[2],
                 at_most=1.1,
             ),

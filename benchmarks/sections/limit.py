@@ -24,13 +24,8 @@ STRICTER = ("sliding_counter", "leaky_bucket")
 
 ALL = PREDICTABLE + STRICTER
 COLUMNS = (
-    "how the server counts",
-    "seconds for 60 requests",
-    "round trip, s",
-    "least, s",
-    "taken, s",
-    "of the least",
-    "rejections",
+    "how the server counts | seconds for 60 requests | round trip, s | "
+    "least, s | taken, s | of the least | rejections"
 )
 
 

@@ -18,16 +18,7 @@ ROUNDS = (1, 3)
 TIMEOUT = 300.0
 """Seconds. This tap needs far less, so a client that takes longer is no alternative."""
 
-COLUMNS = (
-    "client",
-    "seconds",
-    "of this tap's",
-    "CPU seconds",
-    "MB",
-    "requests",
-    "rows lost",
-    "exit status",
-)
+COLUMNS = "client | seconds | of this tap's | CPU seconds | MB | requests | rows lost | exit status"
 
 
 def measure(bench: Bench) -> Section:
@@ -55,8 +46,8 @@ def measure(bench: Bench) -> Section:
     )
     explanation = (
         f"{JOBS:,} jobs without a limit, from the API to files of records; no client loads them "
-        f"anywhere. Of {rounds} runs, the one of median length; after {TIMEOUT:.0f} s a client is "
-        "stopped. Rows lost are those that should have been extracted and were not."
+        f"anywhere. The run of median length of each client ({rounds} made); one that takes longer "
+        f"than {TIMEOUT:.0f} s is stopped. Rows lost should have been extracted and were not."
     )
     section = Section("Beside what you could use instead", [explanation, table(COLUMNS, rows)])
     if bench.peers:

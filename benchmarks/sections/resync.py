@@ -44,7 +44,7 @@ def measure(bench: Bench) -> Section:
         (name, *(f"{it.requests:,} ({it.rejections}) in {it.wall:.1f} s" for it in several))
         for name, several in zip(names, trials, strict=True)
     )
-    columns = ("client", "first run", *(f"{percent}% changed" for percent in percents))
+    columns = " | ".join(["client", "first run", *(f"{percent}% changed" for percent in percents)])
     explanation = (
         f"{jobs:,} jobs, {LIMIT} requests per {PERIOD:g} s, round trips of {LATENCY} s. "
         "Requests (rejected ones among them) and seconds of each run:"

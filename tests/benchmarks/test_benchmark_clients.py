@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from public_jobs_sandbox.postings import make_jobs, summary
 
-from benchmarks.clients import CLIENTS, Order, extracted
+from benchmarks.clients import CLIENTS, Client, Order, extracted
 from benchmarks.fields import schemas
 
 OURS = CLIENTS[0]
@@ -71,6 +72,15 @@ def test_a_run_starts_with_the_last_state_of_the_runs_before(order: Order) -> No
     assert first == second
     state = Path(first[first.index("--state") + 1])
     assert json.loads(state.read_text(encoding="utf-8")) == {"n": 2}
+
+
+def test_a_peer_that_cannot_be_installed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = Client("peer", "peer", config=vars, script="missing.py", isolated=True)
+
+    assert re.fullmatch(r"uv cannot install it \(status \d\)", peer.install() or "")
+
+    monkeypatch.setenv("PATH", "")
+    assert peer.install() == "uv is not on the PATH"
 
 
 def test_peers_are_given_the_fields_that_the_api_answers() -> None:

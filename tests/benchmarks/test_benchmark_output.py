@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
+import click
 import pytest
 
-from benchmarks.report import BEGIN, END, Claim, NoMarkersError, Section, table, with_tables
+from benchmarks.report import BEGIN, END, Claim, Section, table, with_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FASTER = "3,000 jobs take at most {} of the time"
 
 
 def test_a_table_is_markdown_with_numbers_to_the_right() -> None:
-    text = table(("client", "s"), [("ours", 1)])
+    text = table("client | s", [("ours", 1)])
 
     assert text == "| client | s |\n| --- | ---: |\n| ours | 1 |"
 
@@ -43,13 +48,15 @@ def test_a_section_holds_only_if_all_its_claims_do() -> None:
     assert not Section("Speed", claims=[broken, kept]).holds
 
 
-def test_only_what_is_between_the_markers_is_replaced() -> None:
-    text = f"before\n{BEGIN}\nold\n\nolder\n{END}\nafter\n"
+def test_only_what_is_between_the_markers_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "benchmarks.md"
+    file.write_text(f"before\n{BEGIN}\nold\n\nolder\n{END}\nafter\n", encoding="utf-8")
 
-    new = with_tables(text, "| new |\n")
+    new = with_tables(file, "| new |\n")
 
     assert new == f"before\n{BEGIN}\n\n| new |\n\n{END}\nafter\n"
-    assert with_tables(new, "| new |") == new
+    file.write_text(new, encoding="utf-8")
+    assert with_tables(file, "| new |") == new
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,9 @@ def test_only_what_is_between_the_markers_is_replaced() -> None:
     ["", f"{BEGIN}\n", f"{END}\n{BEGIN}\n", 2 * f"{BEGIN}\n{END}\n", f"{BEGIN}\n{BEGIN}\n{END}\n"],
     ids=["neither", "no end", "end first", "twice", "two begins"],
 )
-def test_a_text_without_its_two_markers_is_refused(text: str) -> None:
-    with pytest.raises(NoMarkersError, match="benchmarks: begin"):
-        with_tables(text, "| new |")
+def test_a_text_without_its_two_markers_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "benchmarks.md"
+    file.write_text(text, encoding="utf-8")
+
+    with pytest.raises(click.ClickException, match=r"benchmarks\.md: .*benchmarks: begin"):
+        with_tables(file, "| new |")
