@@ -1,1 +1,1 @@
-"""What the README claims about speed and cost, measured again by one command."""
+"""Measures what only a benchmark can show, and fails where a claim does not hold."""

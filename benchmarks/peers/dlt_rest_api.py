@@ -7,16 +7,17 @@
 # ///
 """The API as dlt's generic `rest_api` source, extracted to files: nothing is normalised or loaded.
 
-Settings come as dlt's documentation has them, from environment variables such as
-`PUBLIC_JOBS__BASE_URL` and `EXTRACT__WORKERS`. If `PUBLIC_JOBS__REQUESTS` is among them, a rate
-limiter is mounted on dlt's own session, below its retries, so that these count too.
+Its config is a JSON file of environment variables, which dlt's documentation describes.
+`PUBLIC_JOBS__REQUESTS` mounts a rate limiter on dlt's own session, below its retries, so that these
+count too.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dlt
@@ -30,17 +31,13 @@ if TYPE_CHECKING:
 PAGE_SIZE = 100
 MILLISECONDS = 1000
 CONNECTIONS = 50
-"""As many as the adapter keeps that dlt's session has otherwise."""
+"""As many as the adapter of dlt's own session keeps."""
 
 
 def limited_session(requests: int, period: float) -> Session:
-    """Make a session that sends at most so many requests in any so many seconds."""
-    from requests_ratelimiter import (  # noqa: PLC0415 (plain dlt does without)
-        HostBucketFactory,
-        Limiter,
-        LimiterAdapter,
-        Rate,
-    )
+    """Make a session that keeps a budget of requests per `period` seconds."""
+    # Imported only if it is used, because that takes time.
+    from requests_ratelimiter import HostBucketFactory, Limiter, LimiterAdapter, Rate  # noqa: PLC0415
 
     # Of its shorthands, `per_minute` fits one period only, and bursts of 60 seconds are an error.
     limiter = Limiter(HostBucketFactory([Rate(requests, round(period * MILLISECONDS))]))
@@ -60,59 +57,32 @@ def public_jobs() -> DltSource:
     requests = dlt.config.get("public_jobs.requests", int)
     if requests:
         client["session"] = limited_session(requests, dlt.config.get("public_jobs.period", float))
+    jobs = {
+        "path": "jobs",
+        "params": {"pageSize": PAGE_SIZE},
+        "data_selector": "data",
+        # The paginator knows a total of pages, and `total` counts jobs: it reads to an empty page.
+        "paginator": {"type": "page_number", "base_page": 1, "total_path": None},
+    }
+    details = {
+        "path": "jobs/{resources.jobs.publicId}",
+        "data_selector": "$",
+        "paginator": "single_page",
+        "response_actions": [{"status_code": 404, "action": "ignore"}],
+    }
     return rest_api_source(
         {
             "client": client,
             "resource_defaults": {"primary_key": "id", "write_disposition": "replace"},
             "resources": [
-                {
-                    "name": "jobs",
-                    "endpoint": {
-                        "path": "jobs",
-                        "params": {"pageSize": PAGE_SIZE},
-                        "data_selector": "data",
-                        # `total` counts jobs, and the paginator knows a total of pages only:
-                        # so it reads until a page is empty.
-                        "paginator": {
-                            "type": "page_number",
-                            "base_page": 1,
-                            "page_param": "page",
-                            "total_path": None,
-                        },
-                    },
-                },
-                {
-                    "name": "job_details",
-                    "parallelized": True,
-                    "endpoint": {
-                        "path": "jobs/{resources.jobs.publicId}",
-                        "data_selector": "$",
-                        "paginator": "single_page",
-                        "response_actions": [{"status_code": 404, "action": "ignore"}],
-                    },
-                },
+                {"name": "jobs", "endpoint": jobs},
+                {"name": "job_details", "parallelized": True, "endpoint": details},
             ],
         },
         name="public_jobs",
     )
 
 
-def main(arguments: list[str]) -> None:
-    """Extract, or tell the version or the streams only.
-
-    Args:
-        arguments: None, or `--version`, or `--discover`.
-    """
-    if arguments == ["--version"]:
-        sys.stdout.write(f"dlt {importlib.metadata.version('dlt')}\n")
-        return
-    source = public_jobs()
-    if arguments == ["--discover"]:
-        tables = [it.compute_table_schema() for it in source.resources.values()]
-        json.dump([table["name"] for table in tables], sys.stdout)
-        return
-    dlt.pipeline("public_jobs", dataset_name="public_jobs").extract(source)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    os.environ.update(json.loads(Path(sys.argv[-1]).read_text(encoding="utf-8")))
+    dlt.pipeline("public_jobs", dataset_name="public_jobs").extract(public_jobs())

@@ -1,1 +1,1 @@
-"""The tables, one file each; every section is a function from a `Bench` to a `Section`."""
+"""One module for each question that the benchmarks answer."""
