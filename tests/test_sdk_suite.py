@@ -42,15 +42,15 @@ def _server() -> Iterator[None]:
         yield
 
 
-TestStandardSuite = get_tap_test_class(
-    TapPublicJobs,
-    config=CONFIG,
-    parse_env_config=False,
-    # In a first run no job has a time after which it was opened, and the suite takes a column of
-    # nulls for one without records.
-    suite_config=SuiteConfig(
-        max_records_limit=10, ignore_no_records_for_streams=["job_publications"]
-    ),
+# In a first run no job has a time after which it was opened, and the suite warns of columns that hold
+# nothing but null.
+TestStandardSuite = pytest.mark.filterwarnings("ignore:No records were available to test")(
+    get_tap_test_class(
+        TapPublicJobs,
+        config=CONFIG,
+        parse_env_config=False,
+        suite_config=SuiteConfig(max_records_limit=10),
+    )
 )
 
 
