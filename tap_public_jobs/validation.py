@@ -148,7 +148,8 @@ def _check_changes_url(value: str) -> Iterator[str]:
     try:
         ChangeLog(value)
     except ChangeLogError as error:
-        yield f"cannot be used: {error}".rstrip(".")
+        before, name, problem = str(error).rstrip(".").partition("changes_url ")
+        yield problem if name and not before else f"cannot be used: {before}"
 
 
 def _is_plain(value: str) -> bool:

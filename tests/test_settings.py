@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -17,10 +18,11 @@ GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
 
 
 def errors(**config: Any) -> list[str]:
-    """What is said to these settings beside two good ones."""
+    """The errors for these settings, beside two good ones."""
     with pytest.raises(ConfigValidationError) as caught:
         TapPublicJobs(config=GOOD | config)
     assert KEY not in str(caught.value)
+    assert "pass-word" not in str(caught.value)
     return caught.value.errors
 
 
@@ -75,7 +77,10 @@ def errors(**config: Any) -> list[str]:
         ({"user_agent": "a\r\nb"}, "user_agent has a line break or a character that no HTTP hea"),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
         ({"flattening_enabled": "yes"}, "flattening_enabled must be true or false"),
-        ({"batch_config": "x"}, "batch_config must have type"),
+        ({"batch_config": {"encoding": {}}}, "batch_config is not supported: files carry no ver"),
+        ({"batch_config": "x"}, "batch_config is not supported"),
+        ({"changes_url": 5}, "changes_url must be text"),
+        ({"changes_url": "changes.db"}, "changes_url must be sqlite:///path/to/a/file or postgres"),
     ],
 )
 def test_a_wrong_setting_gets_one_clear_error(config: dict[str, Any], message: str) -> None:
@@ -85,7 +90,7 @@ def test_a_wrong_setting_gets_one_clear_error(config: dict[str, Any], message: s
     assert next(iter(config)) in error
 
 
-def test_every_wrong_setting_is_told_at_once() -> None:
+def test_all_wrong_settings_are_named_at_once() -> None:
     assert len(errors(page_size=0, auth_header="x", base_url="ftp://x")) == 3
 
 
@@ -105,12 +110,73 @@ def test_https_is_required_but_for_this_computer(base_url: str) -> None:
     assert TapPublicJobs(config=GOOD | {"base_url": base_url}).config["base_url"] == base_url
 
 
-def test_a_setting_that_nobody_knows_is_told_and_has_no_effect(
+def test_an_unknown_setting_is_named_and_has_no_effect(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     TapPublicJobs(config=GOOD | {"colour": "blue"})
 
     assert "The setting colour is not known and has no effect." in caplog.text
+
+
+def test_batch_config_gets_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    errors(batch_config={})
+
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("refresh", ["all", "changed", "notified"])
+@pytest.mark.parametrize(
+    "changes_url",
+    [
+        "changes.db",
+        "mysql://me:pass-word@host/name",
+        "sqlite://changes.db",
+        "sqlite://",
+        "sqlite:///file:changes.db",
+        "postgresql://me:pass-word@word@host/name",
+    ],
+)
+def test_the_form_of_changes_url_is_checked_in_every_mode(refresh: str, changes_url: str) -> None:
+    (error,) = errors(detail_refresh=refresh, changes_url=changes_url)
+
+    assert error == (
+        "changes_url must be sqlite:///path/to/a/file or "
+        "postgresql+psycopg://user:password@host/name; an @ in the password is written %40"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "remedy"),
+    [
+        ("psycopg", "The driver of the change log's database is missing: install psycopg[binary]"),
+        ("sqlalchemy", "A change log needs SQLAlchemy: install tap-public-jobs[webhook]"),
+    ],
+)
+def test_what_a_change_log_needs_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, remedy: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    (error,) = errors(changes_url="postgresql://me@localhost/name")
+
+    assert error == f"changes_url cannot be used: {remedy}"
+
+
+@pytest.mark.parametrize("refresh", ["all", "changed", "notified"])
+@pytest.mark.parametrize(
+    "changes_url", ["sqlite:///nowhere/changes.db", "postgresql+psycopg://me:pw@192.0.2.1/name"]
+)
+def test_a_change_log_is_not_opened_before_the_run(refresh: str, changes_url: str) -> None:
+    """It may not be there yet, and discovery does not need it."""
+    config = GOOD | {"detail_refresh": refresh, "changes_url": changes_url}
+
+    assert TapPublicJobs(config=config).config["changes_url"] == changes_url
+
+
+def test_notified_needs_a_change_log() -> None:
+    (error,) = errors(detail_refresh="notified")
+
+    assert error.startswith("detail_refresh: notified needs changes_url, the address of the log")
 
 
 def test_defaults_are_those_of_the_schema() -> None:
@@ -121,7 +187,7 @@ def test_defaults_are_those_of_the_schema() -> None:
         "page_size": 100,
         "rate_limit_requests": 60,
         "rate_limit_period_seconds": 60,
-        "max_concurrent_requests": 8,
+        "max_concurrent_requests": 16,
         "request_timeout_seconds": 30,
         "detail_refresh": "all",
         "detail_max_age_days": 7,
@@ -157,7 +223,7 @@ def test_environment_variables_become_what_their_setting_needs(
 
 
 def test_numbers_of_a_file_are_plain_numbers() -> None:
-    """The SDK reads them as decimals, with which no clock can reckon."""
+    """The SDK reads them as decimals, which clocks and sockets do not take."""
     config = GOOD | {
         "rate_limit_period_seconds": Decimal("1.5"),
         "request_timeout_seconds": Decimal("30.0"),

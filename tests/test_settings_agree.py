@@ -1,4 +1,4 @@
-"""The settings are told in four places, and all four tell the same."""
+"""The settings are described in four places that have to agree."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def numbers(text: str) -> set[float]:
 
 
 def bounds(name: str) -> set[float]:
-    """The bounds of a setting that a reader has to be told."""
+    """The bounds of a setting that a reader needs to know."""
     schema = OWN[name]
-    told = {schema[keyword] for keyword in ("minimum", "maximum") if keyword in schema}
+    found = {schema[keyword] for keyword in ("minimum", "maximum") if keyword in schema}
     # "At least 1" goes without saying where nothing limits the other end.
-    return told if "maximum" in schema else set()
+    return found if "maximum" in schema else set()
 
 
 def as_text(default: Json) -> str:
