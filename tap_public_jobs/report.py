@@ -217,7 +217,10 @@ def _exactly(seconds: float) -> str:
     """Put the length of a period into words: a minute is "minute", 90 of them have a number."""
     import pendulum  # noqa: PLC0415  # as above
 
-    return pendulum.duration(seconds=seconds).in_words(locale="en").removeprefix("1 ")
+    if seconds != int(seconds):
+        return f"{seconds:g} seconds"
+    words = pendulum.duration(seconds=seconds).in_words(locale="en")
+    return words.removeprefix("1 ") if words.count(" ") == 1 else words
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:
