@@ -1,8 +1,7 @@
-"""The SDK's standard tests on the sandbox, and what this tap relies on of the SDK's inside."""
+"""The SDK's standard tests on the sandbox, and the catalog that they see."""
 
 from __future__ import annotations
 
-import inspect
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,8 @@ from harness import catalog_of
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
-from singer_sdk import Stream, Tap
+from singer_sdk import Stream
 from singer_sdk.helpers._typing import conform_record_data_types
-from singer_sdk.streams.rest import RESTStream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -42,8 +40,8 @@ def _server() -> Iterator[None]:
         yield
 
 
-# In a first run no job has a time after which it was opened, and the suite warns of columns that hold
-# nothing but null.
+# In a first run no job has a time after which it was opened, and the suite warns of columns that
+# hold nothing but null.
 TestStandardSuite = pytest.mark.filterwarnings("ignore:No records were available to test")(
     get_tap_test_class(
         TapPublicJobs,
@@ -60,30 +58,6 @@ def test_the_catalog_is_pinned() -> None:
     Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
     """
     assert catalog_of(CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "parameters"),
-    [
-        (Stream, "_sync_records", ["self", "context", "write_messages"]),
-        (Stream, "_generate_record_messages", ["self", "record"]),
-        (Stream, "_write_state_message", ["self"]),
-        (Stream, "_write_activate_version_message", ["self", "full_table_version"]),
-        (RESTStream, "_request", ["self", "prepared_request", "context"]),
-        (Tap, "_handle_termination", ["self", "signum", "frame"]),
-        (Tap, "_validate_config", ["self", "raise_errors"]),
-    ],
-)
-def test_private_parts_of_the_sdk_are_as_they_are_relied_on(
-    owner: type, name: str, parameters: list[str]
-) -> None:
-    assert list(inspect.signature(getattr(owner, name)).parameters) == parameters
-
-
-def test_the_version_of_records_is_where_it_is_relied_on() -> None:
-    stream = TapPublicJobs(config=CONFIG).streams["jobs"]
-
-    assert stream._stream_version is None
 
 
 def test_the_sdk_would_change_values_that_this_tap_keeps() -> None:

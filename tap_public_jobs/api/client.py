@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import socket
-import ssl
 import threading
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +13,7 @@ import backoff
 import requests
 
 from tap_public_jobs.api.body import BodyTooLargeError, json_object, read_body
+from tap_public_jobs.api.faults import lasting_fault, root_cause
 from tap_public_jobs.api.models import Detail, JobRef, Page
 from tap_public_jobs.errors import (
     AccessError,
@@ -225,12 +224,12 @@ class PublicJobsClient:
         raise FaultError(msg)
 
     def _fault(self, error: requests.RequestException, url: str) -> Exception:
-        cause = _root_cause(error)
+        cause = root_cause(error)
         what = f"{type(cause).__name__}: {self._quote(cause)}"
         if isinstance(error, requests.exceptions.ProxyError):
             msg = f"The proxy for {_host(url)} cannot be used ({what}). Check HTTPS_PROXY."
             return FaultError(msg) if self._has_answered else NetworkError(msg)
-        if not self._has_answered and (lasting := _lasting(cause, _host(url))):
+        if not self._has_answered and (lasting := lasting_fault(cause, _host(url))):
             return NotTheApiError(url, lasting)
         return FaultError(f"{_host(url)}{_path(url)}: {what}")
 
@@ -286,26 +285,3 @@ def _host(url: str) -> str:
 
 def _jitter(wait: float) -> float:
     return wait * random.uniform(0.75, 1.25)  # noqa: S311  # spreads retries, hides nothing
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """Undo the nesting of requests and urllib3, whose own messages name objects in memory."""
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    return error
-
-
-def _lasting(cause: BaseException, host: str) -> str | None:
-    """Describe a fault that another try would meet again; None for any other."""
-    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-        return f"there is no host {host}"
-    if isinstance(cause, ConnectionRefusedError):
-        return f"{host} refuses connections"
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return (
-            f"its certificate is not trusted ({cause.verify_message}; for an authority of your "
-            "own, set REQUESTS_CA_BUNDLE)"
-        )
-    if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
-        return f"{host} does not speak https"
-    return None
