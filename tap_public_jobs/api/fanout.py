@@ -50,7 +50,9 @@ class FanOut(Generic[T, R]):
         self._items = iter(items)
         self._workers = workers
         self._size_of = size_of
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._arrival = threading.Condition(self._lock)
+        self._room = threading.Condition(self._lock)
         self._done: deque[R] = deque()
         self._held = 0
         self._failure: Exception | None = None
@@ -83,17 +85,18 @@ class FanOut(Generic[T, R]):
         self._end()
 
     def _end(self) -> None:
-        with self._changed:
+        with self._lock:
             self._is_ending = True
-            self._changed.notify_all()
+            self._arrival.notify_all()
+            self._room.notify_all()
 
     def _wait_for_result(self) -> bool:
         """Wait until there is a result, or there will be none."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._done or self._is_over or self._is_ending)
+        with self._lock:
+            self._arrival.wait_for(lambda: self._done or self._is_over or self._is_ending)
             if self._stop_by and not self._done:
                 left = self._stop_by - time.monotonic()
-                self._changed.wait_for(lambda: self._done or not self._running, left / 2)
+                self._arrival.wait_for(lambda: self._done or not self._running, left / 2)
             return bool(self._done)
 
     @property
@@ -101,23 +104,24 @@ class FanOut(Generic[T, R]):
         return self._is_exhausted and not self._running
 
     def _take(self) -> R:
-        with self._changed:
+        with self._lock:
             result = self._done.popleft()
             self._held -= self._size_of(result)
-            self._changed.notify_all()
+            self._room.notify()
             return result
 
     def _work(self) -> None:
         while True:
-            with self._changed:
-                self._changed.wait_for(self._may_start)
+            with self._lock:
+                self._room.wait_for(self._may_start)
                 if self._is_ending or self._is_exhausted:
                     return
                 try:
                     item = next(self._items)
                 except StopIteration:
                     self._is_exhausted = True
-                    self._changed.notify_all()
+                    self._arrival.notify_all()
+                    self._room.notify_all()
                     return
                 self._running += 1
             self._call(item)
@@ -130,15 +134,14 @@ class FanOut(Generic[T, R]):
         try:
             result = self._function(item)
         except Exception as error:  # noqa: BLE001  # raised again in the consumer's thread
-            with self._changed:
+            with self._lock:
+                self._running -= 1
                 if not self._is_ending:
                     self._failure = error
-                self._is_ending = True
-                self._running -= 1
-                self._changed.notify_all()
+                self._end()
         else:
-            with self._changed:
+            with self._lock:
+                self._running -= 1
                 self._done.append(result)
                 self._held += self._size_of(result)
-                self._running -= 1
-                self._changed.notify_all()
+                self._arrival.notify()
