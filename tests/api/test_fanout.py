@@ -293,8 +293,9 @@ def test_half_of_the_grace_is_kept_for_what_the_consumer_has_still_to_do(
 
     monkeypatch.setattr(fanout, "GRACE", 1000.0)
     monkeypatch.setattr(time, "monotonic", lambda: 5000.0)
-    fan_out = FanOut(gate, range(100), workers=1)
-    fan_out._changed = Condition()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Condition", Condition)
+        fan_out = FanOut(gate, range(100), workers=1)
     results = consumer.submit(list, fan_out)
     gate.wait_for(0)
 

@@ -1,0 +1,58 @@
+"""The client as the tap builds it, with a budget that no test exhausts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tap_public_jobs.api.client import PublicJobsClient
+from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Connect = Callable[..., PublicJobsClient]
+
+KEY = "pj_0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy and no certificates of the computer that runs the tests."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Makes a client of the API at a base_url."""
+    sessions: list[Session] = []
+
+    def connect(
+        base_url: str,
+        key: str = KEY,
+        *,
+        auth_header: str = "Authorization",
+        page_size: int = 10,
+        timeout: float = 10.0,
+        throttle: Throttle | None = None,
+        on_pacing: Callable[[float, float], None] = lambda *_: None,
+        on_retry: Callable[[], None] = lambda: None,
+    ) -> PublicJobsClient:
+        adapter = ThrottledAdapter(
+            throttle or Throttle(100_000, 60.0), connections=16, on_pacing=on_pacing
+        )
+        session = Session(adapter, KeyAuth(key, auth_header), "tests/1", base_url)
+        sessions.append(session)
+        return PublicJobsClient(
+            session, base_url, page_size=page_size, timeout=timeout, on_retry=on_retry
+        )
+
+    yield connect
+    for session in sessions:
+        session.close()

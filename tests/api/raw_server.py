@@ -1,0 +1,118 @@
+"""A server of raw bytes, for what no HTTP server would do."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator
+
+    Answer = Callable[[socket.socket, str], object]
+
+
+class RawServer:
+    """Answers each request with what a function writes to the connection.
+
+    Args:
+        answer: Called with the connection and the head of a request. The connection is kept open
+            until it closes it, or the client does.
+        tls: Makes it a server for https.
+
+    Attributes:
+        url: Its base_url.
+        heads: The heads of the requests so far, first to last.
+        connections: How many connections were opened.
+        stopped: Set once the server stops.
+    """
+
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None) -> None:
+        self.heads: list[str] = []
+        self.connections = 0
+        self.stopped = threading.Event()
+        self._answer = answer
+        self._tls = tls
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        scheme, port = "https" if tls else "http", self._listener.getsockname()[1]
+        self.url = f"{scheme}://127.0.0.1:{port}"
+
+    @property
+    def targets(self) -> list[str]:
+        """Path and query of each request."""
+        return [head.split(" ")[1].removeprefix("/api/public/v1") for head in self.heads]
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # stopped
+            self.connections += 1
+            self._open.append(connection)
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+                self._open.append(connection)
+            with connection, connection.makefile("rb") as file:
+                while head := "".join(_head_lines(file)):
+                    self.heads.append(head)
+                    self._answer(connection, head)
+
+    def stop(self) -> None:
+        self.stopped.set()
+        for it in (self._listener, *self._open):
+            with contextlib.suppress(OSError):
+                it.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+
+def _head_lines(file: BinaryIO) -> Iterator[str]:
+    while (line := file.readline()).strip():
+        yield line.decode("latin-1")
+
+
+@contextlib.contextmanager
+def raw_server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[RawServer]:
+    """Run a server from a thread."""
+    server = RawServer(answer, tls)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join()
+
+
+def response(body: bytes | dict[str, Any], status: str = "200 OK", *headers: str) -> bytes:
+    """Write a response with a body of known length."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(content)}", "", ""]
+    return "\r\n".join(lines).encode() + content
+
+
+def answering(*answers: bytes) -> Answer:
+    """Answer with each of these in turn, and then always with the last."""
+    left = list(answers)
+
+    def answer(connection: socket.socket, _: str) -> None:
+        connection.sendall(left.pop(0) if len(left) > 1 else left[0])
+
+    return answer
+
+
+PAGE = response({"data": [], "total": 0})
+"""A list without jobs."""

@@ -1,0 +1,634 @@
+"""What is requested, what a response means, and what is retried."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from api.conftest import KEY
+from api.raw_server import PAGE, answering, raw_server, response
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
+
+from tap_public_jobs.api.client import MAX_TRIES
+from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.throttle import Throttle, ThrottleClosedError
+from tap_public_jobs.errors import (
+    AccessError,
+    NetworkError,
+    NotFoundError,
+    NotTheApiError,
+    PageError,
+    PublicJobsError,
+    RequestRefusedError,
+    RetriesExhaustedError,
+)
+
+if TYPE_CHECKING:
+    from api.conftest import Connect
+
+    from tap_public_jobs.api.client import PublicJobsClient
+
+API = "/api/public/v1"
+JOB = JobRef("id-1", "job-1")
+DETAIL = {"id": "id-1", "publicId": "job-1"}
+
+TRANSIENT = [
+    "reset", "cut_body", "cut_chunked", "http_500", "http_502", "http_503", "http_504",
+    "empty_body", "not_json", "html", "wrong_shape", "json_list", "json_null",
+]  # fmt: skip
+"""Faults of the sandbox that another try may mend, once the API has answered."""
+
+
+@pytest.fixture
+def api(connect: Connect, base_url: str, sandbox: Sandbox) -> PublicJobsClient:
+    """A client of the sandbox."""
+    return connect(base_url, sandbox.key)
+
+
+@pytest.fixture
+def job(sandbox: Sandbox) -> JobRef:
+    """A job that the sandbox has published."""
+    return ref(sandbox, 0)
+
+
+def ref(sandbox: Sandbox, position: int) -> JobRef:
+    posting = sandbox.organisation.published()[position].job
+    return JobRef(posting["id"], posting["publicId"])
+
+
+def targets(sandbox: Sandbox) -> list[str]:
+    """What was asked for: pages by their query, details by their path."""
+    return [
+        f"page {it.query['page']}" if it.query else it.path.removeprefix(f"{API}/jobs/")
+        for it in sandbox.requests
+    ]
+
+
+# What is requested, and what comes back.
+
+
+def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox) -> None:
+    page = api.page(3)
+
+    published = [
+        json.loads(posting.summary_json(), parse_float=Decimal)
+        for posting in sandbox.organisation.published()
+    ]
+    assert page.items == published[20:]
+    assert (page.size, page.total) == (10, 25)
+    (request,) = sandbox.requests
+    assert (request.method, request.path) == ("GET", f"{API}/jobs")
+    assert request.query == {"page": "3", "pageSize": "10"}
+    assert request.headers["authorization"] == f"Bearer {sandbox.key}"
+    assert request.headers["user-agent"] == "tests/1"
+    assert request.headers["accept"] == "application/json"
+    assert "x-api-key" not in request.headers
+
+
+def test_a_detail_is_what_the_api_answers(
+    api: PublicJobsClient, sandbox: Sandbox, job: JobRef
+) -> None:
+    detail = api.detail(job)
+
+    body = sandbox.organisation.published()[0].detail_json(sandbox.options)
+    assert detail.document == json.loads(body, parse_float=Decimal)
+    assert detail.size == len(body)
+    (request,) = sandbox.requests
+    assert (request.path, request.query) == (f"{API}/jobs/{job.public_id}", {})
+
+
+def test_the_key_travels_in_the_chosen_header_alone(
+    connect: Connect, base_url: str, sandbox: Sandbox
+) -> None:
+    connect(base_url, sandbox.key, auth_header="x-api-key").page(1)
+
+    (request,) = sandbox.requests
+    assert request.headers["x-api-key"] == sandbox.key
+    assert "authorization" not in request.headers
+
+
+def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Connect) -> None:
+    sandbox = Sandbox.demo(jobs=1, options=Options(path_prefix="/eu"))
+    with serving(sandbox) as url:
+        assert connect(url + "//", sandbox.key).page(1).total == 1
+
+    assert [request.path for request in sandbox.requests] == [f"/eu{API}/jobs"]
+
+
+@pytest.mark.parametrize(
+    ("envelope", "size", "total"),
+    [
+        ({"pageSize": 5, "total": 7}, 5, 7),
+        ({}, 10, None),
+        ({"pageSize": None, "total": None}, 10, None),
+        ({"pageSize": 0, "total": 0}, 10, 0),
+        ({"pageSize": "5", "total": "7"}, 10, None),
+        ({"pageSize": -5, "total": -7}, 10, None),
+        ({"pageSize": True, "total": True}, 10, None),
+        ({"pageSize": 5.5, "total": 7.5}, 10, None),
+        ({"pageSize": [5], "total": {"value": 7}}, 10, None),
+    ],
+)
+def test_numbers_that_make_no_sense_are_no_numbers(
+    connect: Connect, envelope: dict[str, Any], size: int, total: int | None
+) -> None:
+    with raw_server(answering(response({"data": []} | envelope))) as server:
+        page = connect(server.url).page(1)
+
+    assert (page.items, page.size, page.total) == ([], size, total)
+
+
+HOSTILE = [
+    "a/b", "../../admin", "..", ".", "...", "?page=2", "#top", "%2F", "%2e%2e", "100%", "a b",
+    "+", "&=;", "ä-ö-ü", "日本語", "🙂", "'\"`", "<b>", "\\", "\x00", "\x01", "\r\nX: y", " ",
+    "x" * 300, "jobs", "null", "{id}", "//host/x", "http://host/", "@:,!$*()[]~_-",
+]  # fmt: skip
+
+
+def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> None:
+    sandbox = Sandbox(Options(limited=False))
+    template = Sandbox.demo(jobs=1).organisation.published()[0].job
+    for number, public_id in enumerate(HOSTILE):
+        sandbox.publish(template | {"id": str(number), "publicId": public_id})
+    with serving(sandbox) as url:
+        api = connect(url, sandbox.key)
+        details = [api.detail(JobRef(str(n), it)).document for n, it in enumerate(HOSTILE)]
+
+    assert [detail["publicId"] for detail in details] == HOSTILE
+    dots = {".": "%2E", "..": "%2E%2E", "...": "%2E%2E%2E"}
+    assert [request.path for request in sandbox.requests] == [
+        f"{API}/jobs/{dots.get(it, quote(it, safe=''))}" for it in HOSTILE
+    ]
+
+
+def test_numbers_keep_their_decimal_form_and_an_invalid_byte_costs_one_value(
+    connect: Connect,
+) -> None:
+    body = b'{"id": "id-1", "minSalary": 72000.10, "maxSalary": 1e2, "n": 3, "jobTitle": "a\xffb"}'
+    with raw_server(answering(response(body))) as server:
+        detail = connect(server.url).detail(JOB)
+
+    assert json.dumps(detail.document, default=str) == json.dumps(
+        {"id": "id-1", "minSalary": "72000.10", "maxSalary": "1E+2", "n": 3, "jobTitle": "a\ufffdb"}
+    )
+    assert detail.size == len(body)
+
+
+# What is retried.
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("kind", TRANSIENT)
+def test_a_fault_is_retried_and_the_last_try_counts(
+    sandbox: Sandbox,
+    connect: Connect,
+    base_url: str,
+    job: JobRef,
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    retries: list[int] = []
+    api = connect(base_url, sandbox.key, on_retry=lambda: retries.append(1))
+    api.page(1)
+    sandbox.fail_next(kind, times=MAX_TRIES - 1)
+
+    assert api.detail(job).document["id"] == job.id
+
+    assert targets(sandbox) == ["page 1"] + [job.public_id] * MAX_TRIES
+    assert len(retries) == MAX_TRIES - 1
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * (MAX_TRIES - 1)
+    assert re.match(r"Try 7 of 8 failed: .+\. Trying again in 0\.0 seconds\.", caplog.messages[-1])
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("kind", TRANSIENT)
+def test_a_fault_that_stays_is_described_after_eight_tries(
+    sandbox: Sandbox, api: PublicJobsClient, job: JobRef, kind: str
+) -> None:
+    api.page(1)
+    sandbox.fail_next(kind, times=None)
+
+    with pytest.raises(RetriesExhaustedError) as detail:
+        api.detail(job)
+    with pytest.raises(PageError, match=r"of jobs cannot be read: .*, after 8 tries\.") as it:
+        api.page(2)
+
+    assert targets(sandbox) == ["page 1", *[job.public_id] * 8, *["page 2"] * 8]
+    assert f"{API}/jobs/{job.public_id}: " in str(detail.value)
+    assert f"{API}/jobs?page=2&pageSize=10: " in str(it.value)
+    assert "Check base_url and the network, or run again later." in str(it.value)
+    assert "\n" not in str(detail.value) + str(it.value)
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("status", ["204 No Content", "206 Partial", "408 Timeout", "599 Odd"])
+def test_other_statuses_that_may_pass_are_retried(connect: Connect, status: str) -> None:
+    with raw_server(answering(response(b"", status), response(DETAIL))) as server:
+        assert connect(server.url).detail(JOB).document == DETAIL
+
+    assert len(server.heads) == 2
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_response_that_does_not_come_in_time_is_retried(
+    sandbox: Sandbox, connect: Connect, base_url: str, job: JobRef
+) -> None:
+    sandbox.fail_next("stall", times=2)
+
+    detail = connect(base_url, sandbox.key, timeout=0.3).detail(job)
+
+    assert detail.document["id"] == job.id
+    assert targets(sandbox) == [job.public_id] * 3
+
+
+def test_waits_between_tries_double_and_vary(
+    sandbox: Sandbox, api: PublicJobsClient, job: JobRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    sandbox.fail_next("http_500", times=None)
+
+    with pytest.raises(RetriesExhaustedError):
+        api.detail(job)
+
+    even = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert all(0.75 * e <= w <= 1.25 * e for w, e in zip(waits, even, strict=True))
+    assert waits != even
+
+
+def test_a_throttle_that_is_closed_ends_a_request_at_once(
+    sandbox: Sandbox, connect: Connect, base_url: str
+) -> None:
+    throttle = Throttle(60, 60.0)
+    throttle.close()
+
+    with pytest.raises(ThrottleClosedError):
+        connect(base_url, sandbox.key, throttle=throttle).page(1)
+    assert sandbox.requests == []
+
+
+# What is refused.
+
+
+def test_a_refused_key_is_an_error_with_its_remedy(connect: Connect, base_url: str) -> None:
+    with pytest.raises(AccessError, match=r"The API refused the key \(401\)") as caught:
+        connect(base_url).page(1)
+
+    assert "Settings → Integrations → API keys" in str(caught.value)
+    assert "TAP_PUBLIC_JOBS_API_KEY" in str(caught.value)
+
+
+def test_a_plan_without_the_api_is_an_error_with_its_remedy(
+    connect: Connect, base_url: str, sandbox: Sandbox
+) -> None:
+    key = sandbox.organisations["Lumen Books"].key
+
+    with pytest.raises(AccessError, match=r"does not include the public API \(403\)"):
+        connect(base_url, key).page(1)
+    assert len(sandbox.requests) == 1
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
+    connect: Connect, status: str
+) -> None:
+    def answer(connection: socket.socket, head: str) -> None:
+        connection.sendall(PAGE if "?page=1&" in head else response(b"{}", status))
+
+    with raw_server(answer) as server:
+        api = connect(server.url)
+        with pytest.raises(RequestRefusedError, match=f"{API}/jobs/job-1: refused"):
+            api.detail(JOB)
+
+    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"]
+
+
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more_request(
+    connect: Connect, status: str
+) -> None:
+    with raw_server(answering(response(b"{}", status))) as server:
+        api = connect(server.url)
+
+        def fetch(number: int) -> str:
+            with pytest.raises(AccessError) as caught:
+                api.detail(JobRef(f"id-{number}", f"job-{number}"))
+            return str(caught.value)
+
+        with ThreadPoolExecutor(8) as threads:
+            errors = set(threads.map(fetch, range(8)))
+
+    assert len(errors) == 1
+    assert sorted(server.targets) == sorted(
+        ["/jobs?page=1&pageSize=10", *(f"/jobs/job-{number}" for number in range(8))]
+    )
+
+
+def test_a_list_that_cannot_be_read_after_a_refused_detail_ends_the_run(connect: Connect) -> None:
+    answers = [response(b"", "403 Forbidden"), response(b"", "400 Bad Request")]
+    with raw_server(answering(*answers)) as server, pytest.raises(PageError):
+        connect(server.url).detail(JOB)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("301 Moved", 301),
+        ("304 Not Modified", 304),
+        ("307 Temporary Redirect", 307),
+        ("400 Bad Request", 400),
+        ("410 Gone", 410),
+        ("422 Unprocessable", 422),
+        ("451 Unavailable", 451),
+    ],
+)
+def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
+    connect: Connect, status: str, code: int
+) -> None:
+    answer = response(b"", status, "Location: /elsewhere")
+    with raw_server(answering(answer)) as server, pytest.raises(RequestRefusedError) as caught:
+        connect(server.url).detail(JOB)
+
+    assert str(caught.value) == f"{API}/jobs/job-1: the response is {status}"
+    assert caught.value.status == code
+    assert server.targets == ["/jobs/job-1"]
+
+
+def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
+    """It would carry the key to wherever it points."""
+    with raw_server(answering(response(DETAIL))) as thief:
+        moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
+        with raw_server(answering(moved)) as server:
+            api = connect(server.url, auth_header="x-api-key")
+            with pytest.raises(RequestRefusedError, match="302 Found"):
+                api.detail(JOB)
+            with pytest.raises(NotTheApiError, match=r"it redirects \(302\)"):
+                api.page(1)
+
+    assert thief.connections == 0
+    assert len(server.heads) == 2
+
+
+def test_a_404_is_a_job_that_is_not_published(
+    api: PublicJobsClient, sandbox: Sandbox, job: JobRef
+) -> None:
+    sandbox.unpublish(job.public_id)
+
+    with pytest.raises(NotFoundError, match="the response is 404 Not Found"):
+        api.detail(job)
+    assert targets(sandbox) == [job.public_id]
+
+
+def test_the_detail_of_another_job_is_no_detail_of_this_one(
+    api: PublicJobsClient, sandbox: Sandbox, job: JobRef
+) -> None:
+    """Two rows would have one key."""
+    sandbox.edit(job.public_id, id=ref(sandbox, 1).id)
+
+    with pytest.raises(NotFoundError, match=f"'{job.public_id}' belongs to another job now"):
+        api.detail(job)
+    assert targets(sandbox) == [job.public_id]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"id": "id-1"},
+        {"publicId": "job-1"},
+        {"id": None, "publicId": "job-1"},
+        {"id": "id-1", "publicId": "renamed"},
+    ],
+)
+def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str, Any]) -> None:
+    """Which fields a detail always has is not documented."""
+    with raw_server(answering(response(document))) as server:
+        assert connect(server.url).detail(JOB).document == document
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize(
+    "document", [{}, {"id": 1}, {"publicId": "job-2"}, {"error": "down"}, {"data": DETAIL}]
+)
+def test_an_object_that_shows_neither_key_is_no_detail(
+    connect: Connect, document: dict[str, Any]
+) -> None:
+    with (
+        raw_server(answering(response(document))) as server,
+        pytest.raises(RetriesExhaustedError, match="not the JSON that was asked for"),
+    ):
+        connect(server.url).detail(JOB)
+
+    assert len(server.heads) == MAX_TRIES
+
+
+# What is not the API.
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("redirect", r"it redirects \(302\)"),
+        ("html", "the response is a web page"),
+        ("http_404", "the response is 404"),
+    ],
+)
+def test_a_first_page_that_is_not_the_apis_names_the_url_that_was_asked(
+    sandbox: Sandbox, api: PublicJobsClient, base_url: str, fault: str, reason: str
+) -> None:
+    sandbox.fail_next(fault, times=None)
+
+    with pytest.raises(NotTheApiError, match=reason) as caught:
+        api.page(1)
+
+    assert f"asked for {base_url}{API}/jobs, " in str(caught.value)
+    assert "Set base_url to the address before /api/public/v1." in str(caught.value)
+    assert len(sandbox.requests) == 1
+
+
+@pytest.mark.parametrize("fault", ["redirect", "http_404", "http_400"])
+def test_a_later_page_that_is_refused_is_a_page_error(
+    sandbox: Sandbox, api: PublicJobsClient, fault: str
+) -> None:
+    """Whether it matters depends on how far the list goes."""
+    sandbox.fail_next(fault)
+
+    with pytest.raises(
+        PageError, match=r"Page 4 of the list of jobs cannot be read: .*response is"
+    ):
+        api.page(4)
+    assert len(sandbox.requests) == 1
+
+
+def test_a_first_page_that_is_refused_names_the_settings(
+    sandbox: Sandbox, api: PublicJobsClient
+) -> None:
+    sandbox.fail_next("http_400")
+
+    with pytest.raises(PageError, match=r"400 Bad Request\. Check base_url and page_size\."):
+        api.page(1)
+
+
+def test_a_port_where_nothing_listens_is_named_at_once(connect: Connect) -> None:
+    host = f"127.0.0.1:{_unused_port()}"
+
+    with pytest.raises(NotTheApiError, match=f"{host} refuses connections"):
+        connect(f"http://{host}").page(1)
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_server_that_goes_down_after_it_answered_is_retried(connect: Connect) -> None:
+    with raw_server(answering(PAGE)) as server:
+        api = connect(server.url)
+        api.page(1)
+    host = server.url.removeprefix("http://")
+
+    with pytest.raises(PageError, match=f"{host}{API}/jobs.*ConnectionRefusedError.* 8 tries"):
+        api.page(1)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "host"),
+    [
+        ("https://jobs.example.com", "jobs.example.com:443"),
+        ("https://jobs.example.com:8443/eu", "jobs.example.com:8443"),
+    ],
+)
+def test_a_host_that_does_not_exist_is_named_at_once(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, base_url: str, host: str
+) -> None:
+    asked = _unknown_hosts(monkeypatch, socket.EAI_NONAME)
+
+    with pytest.raises(NotTheApiError, match=f"there is no host {host}"):
+        connect(base_url).page(1)
+    assert asked == ["jobs.example.com"]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_name_server_that_does_not_answer_is_retried(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _unknown_hosts(monkeypatch, socket.EAI_AGAIN)
+
+    with pytest.raises(PageError, match=r"jobs\.example\.com:443.*gaierror.*after 8 tries"):
+        connect("https://jobs.example.com").page(1)
+    assert asked == ["jobs.example.com"] * MAX_TRIES
+
+
+def test_a_proxy_that_does_not_exist_is_not_blamed_on_base_url(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
+    asked = _unknown_hosts(monkeypatch, socket.EAI_NONAME)
+
+    with pytest.raises(NetworkError) as caught:
+        connect("https://jobs.example.com").page(1)
+
+    assert "The proxy for jobs.example.com:443 cannot be used" in str(caught.value)
+    assert "Check HTTPS_PROXY." in str(caught.value)
+    assert "base_url" not in str(caught.value)
+    assert asked == ["proxy.example.com"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["403 Forbidden", "407 Proxy Authentication Required", "502 Bad Gateway"]
+)
+def test_a_proxy_that_refuses_is_not_blamed_on_base_url(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    with raw_server(answering(response(b"", answer))) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with pytest.raises(NetworkError, match=r"The proxy for jobs\.example\.com:443"):
+            connect("https://jobs.example.com").page(1)
+
+    (head,) = proxy.heads
+    assert head.startswith("CONNECT jobs.example.com:443 ")
+    assert KEY not in head
+
+
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+def test_certificates_that_are_missing_are_one_clear_error(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "/nowhere/ca.pem")
+    asked = _unknown_hosts(monkeypatch, socket.EAI_NONAME)
+
+    with pytest.raises(PublicJobsError) as caught:
+        connect("https://jobs.example.com").page(1)
+
+    assert variable in str(caught.value)
+    assert "/nowhere/ca.pem" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert asked == []
+
+
+def _unknown_hosts(monkeypatch: pytest.MonkeyPatch, code: int) -> list[str]:
+    """Let no name be resolved; returns those that were asked for."""
+    asked: list[str] = []
+
+    def fail(host: str, *_: object, **__: object) -> None:
+        asked.append(host)
+        raise socket.gaierror(code, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    return asked
+
+
+def _unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+# What a server says.
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response(b"", f"400 Bad key {KEY}"),
+        response(b"", f"500 {KEY} {KEY}"),
+        response(b"", f"418 {'x' * 195}{KEY}"),
+        f"Bearer {KEY}\r\n\r\n".encode(),
+        f"HTTP/1.1 200 OK\r\nContent-Length: {KEY}\r\nTransfer-Encoding: {KEY}\r\n\r\n".encode(),
+        f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{KEY}\r\n".encode(),
+        response(f"key {KEY}".encode(), "200 OK"),
+        response(b"x", "200 OK", "Content-Encoding: gzip"),
+    ],
+)
+def test_no_error_and_no_log_line_repeats_the_key(
+    connect: Connect, answer: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer_and_close(connection: socket.socket, _: str) -> None:
+        connection.sendall(answer)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with raw_server(answer_and_close) as server:
+        api = connect(server.url)
+        with pytest.raises(PublicJobsError) as page:
+            api.page(1)
+        with pytest.raises((RequestRefusedError, RetriesExhaustedError)) as detail:
+            api.detail(JOB)
+
+    said = f"{page.value}{detail.value}{caplog.text}"
+    assert KEY[:8] not in said
+    assert f"{API}/jobs" in said
+
+
+def test_what_a_server_says_is_quoted_on_one_line_and_not_at_length(connect: Connect) -> None:
+    answer = response(b"", f"400 Bad\x0b  request {'x' * 1000}")
+    with raw_server(answering(answer)) as server, pytest.raises(RequestRefusedError) as caught:
+        connect(server.url).detail(JOB)
+
+    said = str(caught.value).removeprefix(f"{API}/jobs/job-1: the response is 400 ")
+    assert said.startswith("Bad request xxx")
+    assert len(said) == 200
