@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.report import Report
     from tap_public_jobs.sync.plan import Plan
+    from tap_public_jobs.sync.state import Refresh
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -149,11 +150,17 @@ def start_run(environment: Environment, state: SyncState, forms: Mapping[str, st
     if changes:
         state.owe_details(set(changes.public_ids))
         state.log = LogPosition(changes.log, changes.position)
-    if begin_run(state, "all" if config["detail_refresh"] == "all" else "changed", clock()):
+    if begin_run(state, _refresh(config, forms), clock()):
         logger.info("Resuming the run that was interrupted.")
     else:
         state.next_version("job_details", clock())
     return Run(environment._replace(config=config), state, listing)
+
+
+def _refresh(config: Mapping[str, Any], forms: Mapping[str, str]) -> Refresh:
+    if "job_details" not in forms:
+        return "none"
+    return "all" if config["detail_refresh"] == "all" else "changed"
 
 
 def sample_run(environment: Environment, jobs: int) -> Run:

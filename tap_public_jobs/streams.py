@@ -248,6 +248,9 @@ class JobDetails(PublicJobsStream):
         for job in outcomes.unpublished:
             run.state.owe_detail(job.id)  # so that the next run looks for it in the list
         if run.is_sample:
+            if self.problems:
+                msg = f"The list can be read, but {self.problems[0]}."
+                raise PublicJobsError(msg)
             self.log("%s", run.report.key_works())
 
     def _fetched(self, run: Run, jobs: Iterable[JobRef], checkpoint_every: int) -> Iterator[Row]:

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import Output, captured, paths, sync
+from harness import Output, captured, catalog_of, paths, sync
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 
@@ -313,3 +313,20 @@ def test_a_list_in_any_order_loses_no_job(sandbox: Sandbox, config: Config, orde
 
     assert sorted(r["publicId"] for r in output.records("jobs")) == sorted(names(sandbox))
     assert activated(output) == ["jobs", "job_details"]
+
+
+def test_a_run_without_details_is_not_resumed_with_them(sandbox: Sandbox, config: Config) -> None:
+    """It would write them under the version of an earlier run, whose rows would then stay."""
+    first = sync(config)
+    sandbox.unpublish(names(sandbox)[0])
+    catalog = catalog_of(config)
+    for stream in catalog["streams"]:
+        (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
+        entry["metadata"]["selected"] = stream["stream"] != "job_details"
+    read = sync(config, state=first.state, catalog=catalog).messages
+    state = [m["value"] for m in read if m["type"] == "STATE"][1]
+
+    third = sync(config, state=state)
+
+    versions = [run.of("ACTIVATE_VERSION", "job_details")[0]["version"] for run in (first, third)]
+    assert versions[0] < versions[1]

@@ -663,3 +663,11 @@ def test_the_connection_test_ends_with_what_it_found(
         TapPublicJobs(config=config | {"rate_limit_period_seconds": 0.01}).run_connection_test()
 
     assert "The key works: 25 published jobs; a first run takes less than a minute." in caplog.text
+
+
+def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config: Config) -> None:
+    public_id = published(sandbox)[0]["publicId"]
+    sandbox.fail_next("http_400", None, public_id)
+
+    with captured(), pytest.raises(PublicJobsError, match=f"the detail of '{public_id}'"):
+        TapPublicJobs(config=config).run_connection_test()

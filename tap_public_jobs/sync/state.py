@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tap_public_jobs.api.models import JobRef
 
 Json = Any
-Refresh = Literal["all", "changed"]
+Refresh = Literal["all", "changed", "none"]
+"""Which details a run fetches again; `none` if the stream is not selected."""
 
 FORMAT = 2
 """Version of the form of the state. `bookmarks` reads format 1 too."""
