@@ -152,7 +152,7 @@ class PublicJobsStream(Stream):
                 self._tap.write_message(message)
 
     def _warn(self, what: str) -> None:
-        self.log("%s; see additionalFields.", what, level=logging.WARNING)
+        self.log("%s.", what, level=logging.WARNING)
 
 
 class Jobs(PublicJobsStream):

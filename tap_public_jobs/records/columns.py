@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.records.naming import Naming, column_of, field_of
-from tap_public_jobs.records.storable import storable
+from tap_public_jobs.records.storable import storable, storable_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -93,7 +93,9 @@ class Columns:
                 row[column] = value
             elif value is not None:
                 others[field] = value
-                self._warn(field, document, "does not fit its type")
+                self._warn(
+                    field, document, "does not fit its type, and is kept in additionalFields"
+                )
         if self._has_others:
             row[self._others] = others or None
         for field, value in known.items():
@@ -105,12 +107,10 @@ class Columns:
         return row
 
     def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
-        clean: dict[str, Json] = {}
-        for name, value in document.items():
-            field = storable(name)
-            clean[field] = storable(value)
-            if field != name or clean[field] != value:
-                self._warn(field, document, "holds what no warehouse can store")
+        clean = dict(storable_items(document))
+        for (field, value), (name, original) in zip(clean.items(), document.items(), strict=True):
+            if field != name or value != original:
+                self._warn(field, document, "holds what no warehouse can store, and is replaced")
         return clean
 
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 Json = Any
 
@@ -33,12 +36,23 @@ def storable(value: Json) -> Json:
     if isinstance(value, str):
         return _UNSTORABLE.sub(REPLACEMENT, value)
     if isinstance(value, dict):
-        return {storable(key): storable(item) for key, item in value.items()}
+        return dict(storable_items(value))
     if isinstance(value, list):
         return [storable(item) for item in value]
     if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
         return str(value)
     return value
+
+
+def storable_items(document: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """Yield the keys and values of an object, storable, and no key twice."""
+    seen: set[str] = set()
+    for key, value in document.items():
+        name: str = storable(key)
+        while name in seen:
+            name += REPLACEMENT
+        seen.add(name)
+        yield name, storable(value)
 
 
 def _is_number_for_columns(number: Decimal) -> bool:
