@@ -1,12 +1,10 @@
 """The two operations of the API page as a Starlette application."""
 
 import email.utils
-import json
 import math
 import re
 import time
 from collections.abc import Awaitable, Callable
-from importlib import resources
 from urllib.parse import parse_qsl, unquote
 
 from starlette.applications import Starlette
@@ -14,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
+from public_jobs_sandbox import openapi
 from public_jobs_sandbox.faults import KINDS, client_left
 from public_jobs_sandbox.organisations import Organisation, to_json
 from public_jobs_sandbox.paging import OutOfBoundsError, Page
@@ -196,6 +195,5 @@ def _error(status: int, message: str, **headers: str) -> Response:
 
 
 def _openapi(path_prefix: str) -> Callable[[object], Response]:
-    source = resources.files("public_jobs_sandbox").joinpath("openapi.json")
-    document = json.loads(source.read_text("utf-8")) | {"servers": [{"url": path_prefix or "/"}]}
-    return lambda _: _json(to_json(document))
+    body = to_json(openapi.load() | {"servers": [{"url": path_prefix or "/"}]})
+    return lambda _: _json(body)

@@ -7,6 +7,7 @@ import uuid
 from random import Random
 from typing import Any
 
+from public_jobs_sandbox.fields import documented
 from public_jobs_sandbox.vocabulary import (
     BENEFITS,
     DEPARTMENTS,
@@ -26,20 +27,7 @@ from public_jobs_sandbox.vocabulary import (
 Job = dict[str, Any]
 """A whole job, as the detail operation answers it (*Job detail*)."""
 
-SUMMARY_FIELDS = (
-    "id",
-    "publicId",
-    "jobTitle",
-    "location",
-    "department",
-    "type",
-    "seniorityLevel",
-    "minSalary",
-    "maxSalary",
-    "currency",
-    "jobUrl",
-    "applyUrl",
-)
+SUMMARY_FIELDS = tuple(documented("jobs"))
 """The fields that the list answers (*Job summary*)."""
 
 UNDOCUMENTED_FIELDS = (
@@ -86,6 +74,8 @@ def _make_job(random: Random, site: str) -> Job:
     years = _years(random, seniority)
     skills = random.sample(department.skills, k=random.randint(2, len(department.skills) - 1))
     duties = random.sample(department.duties, k=2)
+    # Give a new field a value without another draw from `random`: a draw changes every later job,
+    # and with them the records and charts in the README.
     return {
         "id": str(identifier),
         "publicId": public_id,

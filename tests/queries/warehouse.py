@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 from psycopg.types.json import Jsonb
@@ -16,38 +18,38 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 Job = dict[str, Any]
+Schema = dict[str, Any]
 
-JOBS = {
-    "id": "string",
-    "public_id": "string",
-    "job_title": "string",
-    "location": "string",
-    "department": "string",
-    "type": "string",
-    "seniority_level": "string",
-    "min_salary": "number",
-    "max_salary": "number",
-    "currency": "string",
-    "job_url": "string",
-    "apply_url": "string",
-    "additional_fields": "object",
+
+def _properties(stream: str) -> dict[str, Schema]:
+    """Read the fields of a stream from its schema file, without code of the tap."""
+    file = resources.files("tap_public_jobs.schemas").joinpath(f"{stream}.json")
+    properties: dict[str, Schema] = json.loads(file.read_text("utf-8"))["properties"]
+    return properties
+
+
+def _snake_case(field: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field).lower()
+
+
+def _kind(schema: Schema) -> str:
+    """Return the format, or else the one JSON type besides null."""
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    (kind,) = set(types) - {"null"}
+    return str(schema.get("format", kind))
+
+
+COLUMNS = {
+    stream: {field: _snake_case(field) for field in _properties(stream)}
+    for stream in ("jobs", "job_details", "job_publications")
 }
-DETAILS = JOBS | {
-    "role_overview": "string",
-    "years_experience": "number",
-    "primary_language": "string",
-    "education_level": "string",
-    "knockout_questions": "array",
+"""The column of each field, by table."""
+
+TABLES = {
+    table: {column: _kind(_properties(table)[field]) for field, column in columns.items()}
+    for table, columns in COLUMNS.items()
 }
-PUBLICATIONS = {
-    "id": "string",
-    "public_id": "string",
-    "opened_after": "date-time",
-    "first_seen_at": "date-time",
-    "last_seen_at": "date-time",
-    "unpublished_at": "date-time",
-}
-TABLES = {"jobs": JOBS, "job_details": DETAILS, "job_publications": PUBLICATIONS}
+"""The type of each column, by table."""
 
 
 class Warehouse(Protocol):
