@@ -12,7 +12,7 @@ from tap_public_jobs.listing import is_usable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from tap_public_jobs.changes import Changes
+    from tap_public_jobs.changelog import Changes
 
 Json = Any
 

@@ -15,7 +15,7 @@ from singer_sdk.streams.rest import HTTPRequest
 from typing_extensions import override
 
 from tap_public_jobs.backlog import Backlog
-from tap_public_jobs.changes import ChangeLog, ChangeLogError
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 from tap_public_jobs.detail import Answer, completed, is_detail_of, path_segment
 from tap_public_jobs.errors import NotFoundError, PublicJobsError, RequestRefusedError
 from tap_public_jobs.fanout import FanOut

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from tap_public_jobs.changes import ChangeLog, ChangeLogError, Changes
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Changes
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -328,5 +328,5 @@ def test_a_writer_that_fails_takes_no_position(url: str) -> None:
 
 def test_importing_it_costs_nothing() -> None:
     """A tap without a change log starts without SQLAlchemy's share of it."""
-    code = "import sys, tap_public_jobs.changes; sys.exit('sqlalchemy' in sys.modules)"
+    code = "import sys, tap_public_jobs.changelog; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

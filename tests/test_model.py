@@ -16,7 +16,7 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs import client, ledger, snapshot, streams
-from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 

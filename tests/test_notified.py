@@ -12,7 +12,7 @@ from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import NotTheApiError, PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 

@@ -15,7 +15,7 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs import (
-    changes,
+    changelog,
     client,
     command,
     errors,
@@ -78,7 +78,7 @@ def _number(cell: str) -> int:
 
 
 def test_every_error_in_the_table_is_one_that_the_tap_can_say() -> None:
-    modules = (changes, client, command, errors, jobs, listing, snapshot, streams, tap, throttle)
+    modules = (changelog, client, command, errors, jobs, listing, snapshot, streams, tap, throttle)
     source = " ".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
     said = re.sub(r'"\s*f?"|\{MAX_FAILURES_IN_A_ROW\}|\{MAX_REJECTIONS\}', "", source)
     said = re.sub(r"\s+", " ", said)

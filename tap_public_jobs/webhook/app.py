@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from tap_public_jobs.changes import ChangeLog, ChangeLogError
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 from tap_public_jobs.webhook.payload import public_ids
 from tap_public_jobs.webhook.writer import Writer
 

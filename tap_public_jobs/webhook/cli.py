@@ -12,7 +12,7 @@ from typing import TextIO
 import click
 from click.core import ParameterSource
 
-from tap_public_jobs.changes import ChangeLog, ChangeLogError, Counts
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Counts
 from tap_public_jobs.webhook.app import Signature, make_app
 from tap_public_jobs.webhook.server import Server, listen
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from tap_public_jobs.changes import ChangeLog, ChangeLogError
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from public_jobs_sandbox.state import Sandbox
 from webhook.served import TOKEN
 from webhook.served import serving as receiving
 
-from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:

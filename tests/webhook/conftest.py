@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from webhook.served import TOKEN, serving
 
-from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 import requests
 from webhook.served import TOKEN, serving
 
-from tap_public_jobs.changes import ChangeLog, ChangeLogError, Changes
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Changes
 from tap_public_jobs.webhook.app import LARGEST_BODY, Signature, make_app
 from tap_public_jobs.webhook.server import Protocol
 

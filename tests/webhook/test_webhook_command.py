@@ -16,7 +16,7 @@ import pytest
 import requests
 from webhook.served import TOKEN
 
-from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.cli import main
 
 if TYPE_CHECKING:

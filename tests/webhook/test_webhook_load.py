@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from webhook.served import TOKEN
 
-from tap_public_jobs.changes import ChangeLog
+from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
     from pathlib import Path
