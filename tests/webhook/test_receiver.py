@@ -38,7 +38,7 @@ def test_a_notification_is_noted_before_it_is_answered(log: ChangeLog, hook: str
 
     assert answers == [(200, '{"publicIds":1}'), (200, '{"publicIds":2}'), (200, '{"publicIds":1}')]
     assert log.read(before.position) == Changes(
-        before.log, before.position + 4, ["designer-paris-1a2b3c", "b", "a"]
+        before.log, before.position + 4, ["b", "a", "designer-paris-1a2b3c"]
     )
     assert log.counts().unrecognised == before.unrecognised
 
