@@ -44,6 +44,7 @@ class Transaction:
     """
 
     def __init__(self, connection: Any, parameter: str) -> None:  # noqa: ANN401  # two drivers
+        self._connection = connection
         self._cursor = connection.cursor()
         self._parameter = parameter
 
@@ -51,6 +52,19 @@ class Transaction:
         """Execute a statement and return its rows."""
         self._cursor.execute(self._translated(statement), values)
         return self._cursor.fetchall() if self._cursor.description else []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._cursor.execute("COMMIT")
+        finally:
+            # SQLite keeps the lock of a closed connection while a failed statement is referenced,
+            # as it is by the traceback of its error.
+            self._cursor.close()
+            self._connection.rollback()
 
     @property
     def changed(self) -> int:
@@ -164,8 +178,8 @@ class SQLite:
                 "BEGIN IMMEDIATE" if write else "BEGIN",
             ):
                 transaction.execute(statement)
-            yield transaction
-            transaction.execute("COMMIT")
+            with transaction:
+                yield transaction
 
     def has_tables(self, transaction: Transaction) -> bool:
         """Whether the tables of change logs are there."""
@@ -220,8 +234,8 @@ class PostgreSQL:
             transaction = Transaction(connection, r"%(\1)s")
             for statement in writing if write else reading:
                 transaction.execute(statement)
-            yield transaction
-            transaction.execute("COMMIT")
+            with transaction:
+                yield transaction
 
     def has_tables(self, transaction: Transaction) -> bool:
         """Whether the tables of change logs are there."""

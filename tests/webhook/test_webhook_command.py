@@ -45,10 +45,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str 
     return status, *capsys.readouterr()
 
 
-def place(log: ChangeLog, position: int, others: dict[str, object] | None = None) -> Any:
+def place(log: ChangeLog, position: Any, others: dict[str, object] | None = None) -> Any:
     """A state of the tap that has read up to a position."""
-    changes = {"log": log.read().log, "position": position, "pending": []} | (others or {})
-    return {"bookmarks": {"jobs": {}, "job_details": {"ledger": {}, "changes": changes}}}
+    sync = {
+        "format": 2,
+        "log": [log.read().log, position],
+        "listedAt": 1_700_000_000_000,
+        "run": None,
+        "jobs": {"1": ["a", 1, None, "f3", 2]},
+    }
+    return {"bookmarks": {"jobs": {"sync": sync | (others or {})}}}
 
 
 @pytest.fixture
@@ -103,7 +109,7 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     ] * 2
     assert output == ""
     counts = ChangeLog(f"sqlite:///{tmp_path / 'my.db'}").counts()
-    assert (counts.position, counts.rows, counts.unrecognised) == (2, 2, 0)
+    assert (counts.position, counts.rows, counts.unrecognised) == (2, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -174,10 +180,7 @@ def test_without_a_command_it_tells_what_there_is(capsys: pytest.CaptureFixture[
 def test_the_log_is_shown(log: ChangeLog, capsys: pytest.CaptureFixture[str]) -> None:
     log.keep('{"job": "a"}')
     log.keep("[5]")
-    summary = (
-        "4 notifications, the last at position 4; 2 payloads not recognised. "
-        f"Log {log.read().log}.\n"
-    )
+    summary = f"4 jobs, the last at position 4; 2 payloads not recognised. Log {log.read().log}.\n"
 
     assert run(capsys, "log") == (0, "a\nb\nc\nd\n", summary)
     assert run(capsys, "log", "--last", "2") == (0, "c\nd\n", summary)
@@ -211,7 +214,7 @@ def test_the_url_may_be_the_one_of_the_tap(
 def test_what_every_state_has_read_is_removed(
     log: ChangeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "one.json").write_text(json.dumps(place(log, 3, {"pending": ["a"]})))
+    (tmp_path / "one.json").write_text(json.dumps(place(log, 3, {"run": [1, 2]})))
     (tmp_path / "two.json").write_text(json.dumps({"singer_state": place(log, 2)}))
 
     result = run(capsys, "prune", "--state", "one.json", "--state", "two.json")
@@ -242,25 +245,31 @@ def test_a_state_may_come_through_a_pipe(log: ChangeLog) -> None:
         "null",
         "[" * 100_000,
         "{}",
-        '{"bookmarks": {"job_details": {"changes": null}}}',
+        '{"bookmarks": {"jobs": {"sync": null}}}',
         '{"singer_state": null}',
-        {"log": "another"},
-        {"position": -1},
-        {"position": 5},
-        {"position": "4"},
-        {"position": True},
-        {"position": 4.0},
-        {"position": None},
+        {"format": 1},
+        {"log": None},
+        {"log": ["another", 3]},
+        -1,
+        5,
+        "4",
+        True,
+        4.0,
+        None,
     ],
 )
 def test_nothing_is_removed_for_a_state_that_has_not_read_it(
     log: ChangeLog,
-    state: str | dict[str, object],
+    state: Any,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     right = json.dumps(place(log, 3))
-    wrong = state if isinstance(state, str) else json.dumps(place(log, 3, state))
+    wrong = state
+    if isinstance(state, dict):
+        wrong = json.dumps(place(log, 3, state))
+    elif state == "4" or not isinstance(state, str):
+        wrong = json.dumps(place(log, state))
     (tmp_path / "right.json").write_text(right)
     (tmp_path / "wrong.json").write_text(wrong)
 
@@ -273,12 +282,119 @@ def test_nothing_is_removed_for_a_state_that_has_not_read_it(
     assert log.read().public_ids == ["a", "b", "c", "d"]
 
 
+def test_each_name_is_pruned_to_its_own_place(
+    log: ChangeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme = ChangeLog("sqlite:///changes.db?name=acme")
+    acme.append(["x", "y"])
+    (tmp_path / "acme.json").write_text(json.dumps(place(acme, 1)))
+    (tmp_path / "default.json").write_text(json.dumps(place(log, 3)))
+
+    result = run(capsys, "prune", "--state", "acme=acme.json", "--state", "default.json")
+
+    said = "1 rows removed, up to position 1.\n3 rows removed, up to position 3.\n"
+    assert result == (0, said, "")
+    assert (acme.read().public_ids, log.read().public_ids) == (["y"], ["d"])
+
+
+def test_age_and_number_are_pruned_in_all_logs(
+    log: ChangeLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme = ChangeLog("sqlite:///changes.db?name=acme")
+    acme.append(["x", "y"])
+    log.keep("1")
+    log.keep("2")
+
+    assert run(capsys, "prune", "--older-than", "1")[1] == "0 rows and 0 payloads removed.\n"
+    assert run(capsys, "prune", "--keep", "1")[1] == "4 rows and 1 payloads removed.\n"
+    assert (acme.read().public_ids, log.read().public_ids) == (["y"], ["d"])
+    assert [payload for _, payload in log.unrecognised(9)] == ["2"]
+    assert run(capsys, "prune", "--older-than", "0")[1] == "2 rows and 1 payloads removed.\n"
+
+
 @pytest.mark.parametrize("arguments", [[], ["--state", "no.json"]])
-def test_prune_needs_states(
+def test_prune_needs_to_know_what(
     log: ChangeLog, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     message, *_ = run(capsys, "prune", *arguments)
 
     assert isinstance(message, str)
+    assert message.startswith("Error: Nothing was removed: ")
     assert "--state" in message
     assert log.counts().rows == 4
+
+
+def test_what_could_act_on_a_terminal_is_shown_as_json_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = ChangeLog("sqlite:///changes.db")
+    log.append(["\x1b[2Jé", "a\nb", "\u202eb\x9b"])
+    log.keep("\x1b]0;x\x07\r\n\u2028")
+
+    assert run(capsys, "log")[1] == "\\u001b[2Jé\na\\nb\n\\u202eb\\u009b\n"
+    out = run(capsys, "log", "--unrecognised")[1]
+    assert out.partition(" ")[2] == "\\u001b]0;x\\u0007\\r\\n\\u2028\n"
+
+
+def test_an_address_of_ipv6_is_shown_as_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}TOKEN", TOKEN)
+    with subprocess.Popen(
+        [*COMMAND, "serve", "--host", "::1", "--port", "0"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        line = process.stderr.readline()
+        try:
+            found = re.search(r"http://\[::1\]:\d+", line)
+            assert found, line
+            assert requests.get(f"{found[0]}/health", timeout=30).text == "OK"
+        finally:
+            process.terminate()
+            process.stderr.read()
+
+
+def test_tokens_are_read_again_after_a_signal(tmp_path: Path) -> None:
+    """Without a gap; a file that cannot be used changes nothing."""
+    file = tmp_path / "tokens"
+    file.write_text(f"acme {TOKEN}\n")
+    old, new = "x" * 32, "y" * 32
+
+    with subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0"],
+        env=os.environ | {f"{PREFIX}TOKEN_FILE": str(file)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        found = re.search(r"http://\S+:\d+", process.stderr.readline())
+        assert found
+
+        def reload(text: str) -> str:
+            file.write_text(text)
+            process.send_signal(signal.SIGHUP)
+            assert process.stderr
+            return process.stderr.readline().strip().partition(" ")[2].partition(" ")[2]
+
+        def answers() -> list[int]:
+            hook = f"{found[0]}/hooks"
+            tokens = (TOKEN, old, new)
+            statuses = [
+                requests.post(f"{hook}/{it}", NOTIFICATION, timeout=30).status_code for it in tokens
+            ]
+            assert process.stderr
+            return statuses + [0 for _ in statuses if not process.stderr.readline()]
+
+        try:
+            assert answers() == [200, 404, 404]
+            said = reload(f"acme {TOKEN}\nacme {old}\nother {new}\n")
+            assert said == "INFO The tokens were read again: 2 logs."
+            assert ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}?name=other").read().position == 0
+            assert answers() == [200, 200, 200]
+            said = reload("acme short\n")
+            assert said.startswith("ERROR The tokens are as they were: PUBLIC_JOBS_WEBHOOK_TOKEN ")
+            assert said.endswith("(line 1 is wrong)")
+            assert answers() == [200, 200, 200]
+        finally:
+            process.terminate()
+            process.stderr.read()
+    places = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}").places()
+    assert {name: place.position for name, place in places.items()} == {"acme": 5, "other": 2}
