@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
 
-from tap_public_jobs.webhook.body import MOST_UNPACKED, storable, text_of
+from tap_public_jobs.webhook.body import MOST_UNPACKED, TooLargeError, storable, text_of
 
 if TYPE_CHECKING:
     from tap_public_jobs.changelog import ChangeLog
@@ -79,15 +80,28 @@ def test_any_other_body_is_kept(log: ChangeLog, hook: str, body: bytes, kept: st
     assert "\0" not in payload
 
 
-def test_a_packed_body_is_unpacked_no_further_than_it_may_be(log: ChangeLog, hook: str) -> None:
-    """Of one that would fill the memory, a mebibyte is unpacked."""
-    before = log.counts()
-    bomb = gzip.compress(b"[" * 200_000_000)
+BOMB = gzip.compress(b"[" * 40_000_000)
 
-    response = requests.post(hook, bomb, timeout=30)
+
+def test_a_packed_body_that_is_too_large_is_refused(log: ChangeLog, hook: str) -> None:
+    before = log.counts()
+
+    response = requests.post(hook, BOMB, timeout=30)
 
     assert (response.status_code, response.text) == (413, "Too large when unpacked")
     assert log.counts() == before
+
+
+def test_of_one_that_would_fill_the_memory_little_is_unpacked() -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            text_of(BOMB)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < 4 * MOST_UNPACKED
 
 
 def test_the_largest_packed_body_is_read() -> None:
