@@ -53,14 +53,19 @@ class Connections:
         """Note that a connection has sent a right token.
 
         Returns:
-            False if there are too many senders, and all have requests in progress.
+            False if it was cut before, or if all places are taken by senders with requests in
+            progress.
         """
-        if connection not in self._senders and len(self._senders) >= self._most_senders:
+        if connection in self._senders:
+            del self._senders[connection]  # and added again, as the last used
+        elif connection not in self._strangers:
+            return False
+        elif len(self._senders) >= self._most_senders:
             idle = next((sender for sender in self._senders if sender.idle), None)
             if idle is None:
                 return False
             self._cut(idle)
-        self.remove(connection)
+        self._strangers.pop(connection, None)
         self._senders[connection] = None
         return True
 

@@ -167,6 +167,8 @@ def test_a_sender_makes_way_for_no_stranger() -> None:
 def test_of_too_many_senders_the_longest_idle_makes_way() -> None:
     connections = Connections(senders=3)
     busy, first, second, new = Line(idle=False), Line(), Line(), Line()
+    for line in (busy, first, second, new):
+        connections.add(line)
     for line in (busy, first, second, first):
         assert connections.trust(line)
 
@@ -177,12 +179,25 @@ def test_of_too_many_senders_the_longest_idle_makes_way() -> None:
 
 def test_senders_that_are_all_busy_make_no_way() -> None:
     connections = Connections(senders=2)
-    busy = [Line(idle=False), Line(idle=False)]
+    busy, new = [Line(idle=False), Line(idle=False)], Line()
+    for line in (*busy, new):
+        connections.add(line)
     assert all(connections.trust(line) for line in busy)
 
-    assert not connections.trust(Line())
+    assert not connections.trust(new)
     assert connections.trust(busy[0])
     assert [line.is_cut for line in busy] == [False, False]
+
+
+def test_a_connection_that_is_closed_takes_no_place() -> None:
+    connections = Connections(senders=1)
+    closed, new = Line(idle=False), Line()
+    connections.add(closed)
+    connections.remove(closed)
+    connections.add(new)
+
+    assert not connections.trust(closed)
+    assert connections.trust(new)
 
 
 def test_a_sender_without_a_place_is_asked_to_come_again(
