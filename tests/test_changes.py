@@ -346,7 +346,7 @@ def test_a_late_commit_is_never_passed_over(
             second = pool.submit(fast.append, ["fast"])
             if url == database:
                 wait_for_a_lock(database, second)
-            meanwhile = reader.read()
+            between = reader.read()
             overtaken = second.done()
         finally:
             commit.set()
@@ -354,8 +354,8 @@ def test_a_late_commit_is_never_passed_over(
         second.result()
 
     assert not overtaken
-    assert meanwhile == Changes(meanwhile.log, 1, ["before"])
-    assert reader.read(meanwhile.position) == Changes(meanwhile.log, 3, ["slow", "fast"])
+    assert between == Changes(between.log, 1, ["before"])
+    assert reader.read(between.position) == Changes(between.log, 3, ["slow", "fast"])
 
 
 def wait_for_a_lock(database: str, writing: Future[None]) -> None:

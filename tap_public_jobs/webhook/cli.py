@@ -236,7 +236,7 @@ def prune(log: ChangeLog, states: list[State], older_than: int | None, keep: int
         position = _position(state.path, _place(places, name))
         read[name] = min(position, read.get(name, position))
     for name, position in read.items():
-        click.echo(f"{log.forget(position, name)} rows removed, up to position {position}.")
+        click.echo(f"{log.forget(position, name)} rows removed, to position {position}.")
     if older_than is not None or keep is not None:
         before = None if older_than is None else datetime.now(UTC) - timedelta(days=older_than)
         rows, payloads = log.prune(before=before, most=keep)

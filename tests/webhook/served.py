@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import requests
 
 from tap_public_jobs.webhook.server import Server, listen
 
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
+NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
+
+
+def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
+    response = requests.post(url, data=body, headers=headers, timeout=30)
+    return response.status_code, response.text
 
 
 @contextlib.contextmanager

@@ -8,31 +8,23 @@ import json
 import logging
 import socket
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
-from webhook.served import TOKEN, serving
+from webhook.served import NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog, Changes
 from tap_public_jobs.webhook.app import LARGEST_BODY, Signature, make_app
 from tap_public_jobs.webhook.server import Protocol
-from tap_public_jobs.webhook.tokens import Tokens, TokensError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SECRET = "sesame"  # noqa: S105
 KEPT_ALIVE = (
     f'POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n\r\n{{"publicId": "a"}}'
 ).encode()
-NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
-
-
-def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
-    response = requests.post(url, data=body, headers=headers, timeout=30)
-    return response.status_code, response.text
 
 
 def test_a_notification_is_noted_before_it_is_answered(log: ChangeLog, hook: str) -> None:
@@ -99,89 +91,6 @@ def test_a_wrong_token_is_not_found(log: ChangeLog, base_url: str, path: str, me
     assert (response.status_code, response.text) == (404, "Not Found")
     assert response.headers["Connection"] == "close"
     assert log.counts() == before
-
-
-@pytest.mark.parametrize(
-    ("configured", "headers"),
-    [
-        ("Authorization", {"Authorization": f"Bearer {TOKEN}"}),
-        ("Authorization", {"authorization": f"bearer {TOKEN}"}),
-        ("X-Hook-Token", {"x-hook-token": TOKEN}),
-        ("X-Hook-Token", {"X-Hook-Token": f"Bearer {TOKEN}"}),
-    ],
-)
-def test_the_token_may_be_in_a_header(
-    log: ChangeLog, configured: str, headers: dict[str, str]
-) -> None:
-    """Where no proxy logs it."""
-    before = log.counts()
-    with serving(make_app(log, TOKEN, token_header=configured)) as (host, port):
-        answer = post(f"http://{host}:{port}/hooks", **headers)
-
-    assert answer == (200, '{"publicIds":1}')
-    assert log.counts().position == before.position + 1
-
-
-@pytest.mark.parametrize(
-    ("path", "headers"),
-    [
-        ("/hooks", {}),
-        ("/hooks", {"Authorization": ""}),
-        ("/hooks", {"Authorization": "Bearer "}),
-        ("/hooks", {"Authorization": f"Bearer {TOKEN}0"}),
-        ("/hooks", {"Authorization": f"Basic {TOKEN}"}),
-        ("/hooks", {"Authorization": f"Bearer  {TOKEN}"}),
-        ("/hooks", {"X-Hook-Token": TOKEN}),
-        ("/hooks/wrong", {"Authorization": f"Bearer {TOKEN}"}),
-        ("/", {"Authorization": f"Bearer {TOKEN}"}),
-    ],
-)
-def test_a_wrong_header_is_not_found(
-    log: ChangeLog, base_url: str, path: str, headers: dict[str, str]
-) -> None:
-    before = log.counts()
-
-    assert post(base_url + path, **headers) == (404, "Not Found")
-    assert log.counts() == before
-
-
-def test_each_token_writes_the_log_of_its_name(tmp_path: Path) -> None:
-    """Two tokens of one name are both right, so that one can replace the other without a gap."""
-    url = f"sqlite:///{tmp_path / 'changes.db'}"
-    lines = f"acme {'a' * 32}\nacme {'b' * 32}\n\nother {'c' * 32}\n{TOKEN}\n"
-    with serving(make_app(ChangeLog(url), Tokens(lambda: lines, "default"))) as (host, port):
-        for token in ("a" * 32, "b" * 32, "c" * 32, TOKEN):
-            body = json.dumps({"publicId": token[0]})
-            assert post(f"http://{host}:{port}/hooks/{token}", body)[0] == 200
-        assert post(f"http://{host}:{port}/hooks/{'c' * 32}", b"{}")[0] == 202
-
-    noted = {
-        name: ChangeLog(f"{url}?name={name}").read().public_ids
-        for name in ("acme", "other", "default")
-    }
-    assert noted == {"acme": ["a", "b"], "other": ["c"], "default": ["3"]}
-    assert ChangeLog(f"{url}?name=other").counts().unrecognised == 1
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        ("", "there is none"),
-        ("\n \n", "there is none"),
-        ("short", "line 1 is wrong"),
-        (f"a {TOKEN}\nb short", "line 2 is wrong"),
-        (f"a b {TOKEN}", "line 1 is wrong"),
-        (f"a/b {TOKEN}", "line 1 is wrong"),
-        (f"a {TOKEN}/", "line 1 is wrong"),
-        (f"a {TOKEN}\nb {TOKEN}", "one is there twice"),
-    ],
-)
-def test_unusable_tokens_are_refused_without_showing_them(lines: str, reason: str) -> None:
-    with pytest.raises(TokensError) as caught:
-        Tokens(lambda: lines, "default")
-
-    assert str(caught.value).endswith(f"({reason})")
-    assert TOKEN not in str(caught.value)
 
 
 def test_only_post_notifies(log: ChangeLog, hook: str) -> None:

@@ -1,60 +1,25 @@
-"""The command: settings, one line for what its user can mend, a graceful stop, retention."""
+"""The command: settings, one line for what its user can mend, a graceful stop."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import socket
 import subprocess
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
+from webhook.command import COMMAND, PREFIX, run
 from webhook.served import TOKEN
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.webhook.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-c", "from tap_public_jobs.webhook.cli import main; main()"]
-PREFIX = "PUBLIC_JOBS_WEBHOOK_"
 NOTIFICATION = b'{"publicId": "designer-paris-1a2b3c"}'
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A folder of its own, and no settings but those of the test."""
-    monkeypatch.chdir(tmp_path)
-    for name in os.environ:
-        if name.startswith((PREFIX, "TAP_PUBLIC_JOBS_")):
-            monkeypatch.delenv(name)
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str | None, str, str]:
-    """Run the command to its end: status or last words, stdout, stderr."""
-    status: int | str | None = 0
-    try:
-        main(arguments)
-    except SystemExit as error:
-        status = error.code
-    return status, *capsys.readouterr()
-
-
-def place(log: ChangeLog, position: Any, others: dict[str, object] | None = None) -> Any:
-    """A state of the tap that has read up to a position."""
-    sync = {
-        "format": 2,
-        "log": [log.read().log, position],
-        "listedAt": 1_700_000_000_000,
-        "run": None,
-        "jobs": {"1": ["a", 1, None, "f3", 2]},
-    }
-    return {"bookmarks": {"jobs": {"sync": sync | (others or {})}}}
 
 
 @pytest.fixture
@@ -211,119 +176,6 @@ def test_the_url_may_be_the_one_of_the_tap(
     assert log.counts().rows == 4
 
 
-def test_what_every_state_has_read_is_removed(
-    log: ChangeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "one.json").write_text(json.dumps(place(log, 3, {"run": [1, 2]})))
-    (tmp_path / "two.json").write_text(json.dumps({"singer_state": place(log, 2)}))
-
-    result = run(capsys, "prune", "--state", "one.json", "--state", "two.json")
-
-    assert result == (0, "2 rows removed, up to position 2.\n", "")
-    assert log.read().public_ids == ["c", "d"]
-
-
-def test_a_state_may_come_through_a_pipe(log: ChangeLog) -> None:
-    result = subprocess.run(
-        [*COMMAND, "prune", "--state", "-"],
-        input=json.dumps(place(log, 4)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (result.returncode, result.stdout) == (0, "4 rows removed, up to position 4.\n")
-    assert log.read().public_ids == []
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        "",
-        "nonsense",
-        "[]",
-        "null",
-        "[" * 100_000,
-        "{}",
-        '{"bookmarks": {"jobs": {"sync": null}}}',
-        '{"singer_state": null}',
-        {"format": 1},
-        {"log": None},
-        {"log": ["another", 3]},
-        -1,
-        5,
-        "4",
-        True,
-        4.0,
-        None,
-    ],
-)
-def test_nothing_is_removed_for_a_state_that_has_not_read_it(
-    log: ChangeLog,
-    state: Any,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    right = json.dumps(place(log, 3))
-    wrong = state
-    if isinstance(state, dict):
-        wrong = json.dumps(place(log, 3, state))
-    elif state == "4" or not isinstance(state, str):
-        wrong = json.dumps(place(log, state))
-    (tmp_path / "right.json").write_text(right)
-    (tmp_path / "wrong.json").write_text(wrong)
-
-    message, *_ = run(capsys, "prune", "--state", "right.json", "--state", "wrong.json")
-
-    assert message == (
-        "Error: Nothing was removed: --state wrong.json has no place in this change log. Give the "
-        "state of a run with this changes_url, and first run those that have not read it."
-    )
-    assert log.read().public_ids == ["a", "b", "c", "d"]
-
-
-def test_each_name_is_pruned_to_its_own_place(
-    log: ChangeLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    acme = ChangeLog("sqlite:///changes.db?name=acme")
-    acme.append(["x", "y"])
-    (tmp_path / "acme.json").write_text(json.dumps(place(acme, 1)))
-    (tmp_path / "default.json").write_text(json.dumps(place(log, 3)))
-
-    result = run(capsys, "prune", "--state", "acme=acme.json", "--state", "default.json")
-
-    said = "1 rows removed, up to position 1.\n3 rows removed, up to position 3.\n"
-    assert result == (0, said, "")
-    assert (acme.read().public_ids, log.read().public_ids) == (["y"], ["d"])
-
-
-def test_age_and_number_are_pruned_in_all_logs(
-    log: ChangeLog, capsys: pytest.CaptureFixture[str]
-) -> None:
-    acme = ChangeLog("sqlite:///changes.db?name=acme")
-    acme.append(["x", "y"])
-    log.keep("1")
-    log.keep("2")
-
-    assert run(capsys, "prune", "--older-than", "1")[1] == "0 rows and 0 payloads removed.\n"
-    assert run(capsys, "prune", "--keep", "1")[1] == "4 rows and 1 payloads removed.\n"
-    assert (acme.read().public_ids, log.read().public_ids) == (["y"], ["d"])
-    assert [payload for _, payload in log.unrecognised(9)] == ["2"]
-    assert run(capsys, "prune", "--older-than", "0")[1] == "2 rows and 1 payloads removed.\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["--state", "no.json"]])
-def test_prune_needs_to_know_what(
-    log: ChangeLog, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    message, *_ = run(capsys, "prune", *arguments)
-
-    assert isinstance(message, str)
-    assert message.startswith("Error: Nothing was removed: ")
-    assert "--state" in message
-    assert log.counts().rows == 4
-
-
 def test_what_could_act_on_a_terminal_is_shown_as_json_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -350,51 +202,3 @@ def test_an_address_of_ipv6_is_shown_as_a_url(monkeypatch: pytest.MonkeyPatch) -
         finally:
             process.terminate()
             process.stderr.read()
-
-
-def test_tokens_are_read_again_after_a_signal(tmp_path: Path) -> None:
-    """Without a gap; a file that cannot be used changes nothing."""
-    file = tmp_path / "tokens"
-    file.write_text(f"acme {TOKEN}\n")
-    old, new = "x" * 32, "y" * 32
-
-    with subprocess.Popen(
-        [*COMMAND, "serve", "--port", "0"],
-        env=os.environ | {f"{PREFIX}TOKEN_FILE": str(file)},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr
-        found = re.search(r"http://\S+:\d+", process.stderr.readline())
-        assert found
-
-        def reload(text: str) -> str:
-            file.write_text(text)
-            process.send_signal(signal.SIGHUP)
-            assert process.stderr
-            return process.stderr.readline().strip().partition(" ")[2].partition(" ")[2]
-
-        def answers() -> list[int]:
-            hook = f"{found[0]}/hooks"
-            tokens = (TOKEN, old, new)
-            statuses = [
-                requests.post(f"{hook}/{it}", NOTIFICATION, timeout=30).status_code for it in tokens
-            ]
-            assert process.stderr
-            return statuses + [0 for _ in statuses if not process.stderr.readline()]
-
-        try:
-            assert answers() == [200, 404, 404]
-            said = reload(f"acme {TOKEN}\nacme {old}\nother {new}\n")
-            assert said == "INFO The tokens were read again: 2 logs."
-            assert ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}?name=other").read().position == 0
-            assert answers() == [200, 200, 200]
-            said = reload("acme short\n")
-            assert said.startswith("ERROR The tokens are as they were: PUBLIC_JOBS_WEBHOOK_TOKEN ")
-            assert said.endswith("(line 1 is wrong)")
-            assert answers() == [200, 200, 200]
-        finally:
-            process.terminate()
-            process.stderr.read()
-    places = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}").places()
-    assert {name: place.position for name, place in places.items()} == {"acme": 5, "other": 2}

@@ -87,9 +87,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str 
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A folder with two logs, each with a state that has read all of it."""
-    monkeypatch.chdir(tmp_path)
     for name in ("default", "acme"):
         log = ChangeLog(f"sqlite:///changes.db?name={name}")
         log.append(["a"])
