@@ -12,7 +12,7 @@ import re
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -93,28 +93,33 @@ def parse(url: str) -> Address:
     Raises:
         ChangeLogError: It is another URL, or the driver is missing.
     """
-    try:
-        split = urlsplit(url)
-        _ = split.port
-    except ValueError:
-        raise ChangeLogError(_NOT_A_URL) from None
-    query = parse_qsl(split.query, keep_blank_values=True)
+    address, _, text = url.partition("?")
+    scheme, _, place = address.partition("://")
+    query = parse_qsl(text, keep_blank_values=True)
     names = [value for key, value in query if key == "name"] or [DEFAULT_NAME]
     if len(names) > 1 or not NAME.fullmatch(names[0]):
         msg = "The name in changes_url must be 1 to 64 letters, digits or any of -._"
         raise ChangeLogError(msg)
     options = [(key, value) for key, value in query if key != "name"]
-    if split.scheme == "sqlite" and url.startswith("sqlite:///") and not options:
-        return Address(_sqlite(url), names[0])
-    if split.scheme in {"postgresql", "postgresql+psycopg"} and split.netloc.count("@") <= 1:
-        address = split._replace(scheme="postgresql", query=urlencode(options)).geturl()
-        return Address(_postgresql(address), names[0])
+    if scheme == "sqlite" and not options:
+        return Address(_sqlite(place), names[0])
+    if scheme in {"postgresql", "postgresql+psycopg"} and _is_server(address):
+        settings = f"postgresql://{place}?{urlencode(options, quote_via=quote)}"
+        return Address(_postgresql(settings), names[0])
     raise ChangeLogError(_NOT_A_URL)
 
 
-def _sqlite(url: str) -> SQLite:
-    path = url.removeprefix("sqlite:///").partition("?")[0]
-    if not path or path.startswith((":memory:", "file:")):
+def _is_server(address: str) -> bool:
+    try:
+        split = urlsplit(address)
+        return split.netloc.count("@") <= 1 and split.port != 0
+    except ValueError:
+        return False
+
+
+def _sqlite(place: str) -> SQLite:
+    path = place.removeprefix("/")
+    if path == place or not path or path.startswith((":memory:", "file:")):
         raise ChangeLogError(_NOT_A_URL)
     return SQLite(path)
 

@@ -145,6 +145,9 @@ def test_a_database_without_a_log_is_an_error_and_stays_what_it_is(
         "",
         "changes.db",
         "sqlite://",
+        "sqlite:///",
+        "sqlite://changes.db",
+        "sqlite:///changes.db?timeout=5",
         "sqlite:///:memory:",
         "sqlite:///file:changes.db?uri=true",
         "sqlite+aiosqlite:///changes.db",
@@ -197,6 +200,26 @@ def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
 def test_a_name_that_cannot_be_is_refused(name: str) -> None:
     with pytest.raises(ChangeLogError, match="The name in changes_url must be 1 to 64 letters"):
         ChangeLog(f"sqlite:///changes.db?name={name}")
+
+
+def test_a_path_may_have_any_sign_but_a_question_mark(tmp_path: Path) -> None:
+    log = ChangeLog(f"sqlite:///{tmp_path}/100%20#1 é.db?name=acme")
+    log.append(["a"])
+
+    assert log.name == "acme"
+    assert [path.name for path in tmp_path.iterdir()] == ["100%20#1 é.db"]
+
+
+def test_the_options_of_a_server_stay_what_they_are(empty_database: str) -> None:
+    """Only the name is taken out of the URL."""
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute('CREATE SCHEMA "a b"')
+    url = f"{empty_database}&options=-c%20search_path%3D%22a%5C%20b%22&name=acme"
+    ChangeLog(url).append(["a"])
+
+    with psycopg.connect(empty_database) as server:
+        [(name,)] = server.execute('SELECT name FROM "a b".public_jobs_log').fetchall()
+    assert name == "acme"
 
 
 def test_each_name_has_a_log_of_its_own(url: str) -> None:
