@@ -12,6 +12,7 @@ from public_jobs_sandbox.postings import make_jobs
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
+from tap_public_jobs.webhook.news import Bookmark, bookmark_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -231,7 +232,7 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     reason: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log.append(["anything"] * 3)
+    log.append(["a", "b", "c"])
     first = sync(notified)
     edited = job(sandbox, 3)["publicId"]
     sandbox.edit(edited, jobTitle="Chief of Everything")
@@ -413,3 +414,19 @@ def test_other_columns_are_in_every_row_after_one_run(
     assert len(second.records("job_details")) == 25
     assert second.of("ACTIVATE_VERSION", "job_details")
     assert third.records("job_details") == []
+
+
+def test_the_command_news_reads_the_state_that_the_tap_writes(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
+) -> None:
+    done = sync(notified)
+    bad = job(sandbox, 4)["publicId"]
+    sandbox.fail_next("redirect", None, bad)
+    log.append([bad])
+    with captured() as failed, pytest.raises(PublicJobsError, match=bad):
+        TapPublicJobs(config=notified, state=done.state).sync_all()
+
+    bookmarks = [bookmark_of(json.dumps(output.state)) for output in (done, failed)]
+
+    identity = log.read().log
+    assert bookmarks == [Bookmark(identity, 0, owed=False), Bookmark(identity, 1, owed=True)]

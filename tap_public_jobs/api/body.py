@@ -21,27 +21,34 @@ CHUNK = 64 * 1024
 _one_large_body = threading.Lock()
 
 
-class BodyTooLargeError(Exception):
-    """A body is larger than `LARGEST`."""
+class BodyError(Exception):
+    """A body cannot be read within bounds of memory and time."""
 
 
 def read_body(response: Response) -> bytes:
     """Read the body of a response that was requested with `stream=True`.
 
     Raises:
-        BodyTooLargeError: It is larger than `LARGEST`, or has no end.
+        BodyError: It is larger than `LARGEST`, has no end, or was compressed more than once.
         requests.RequestException: It is cut off, or cannot be decompressed.
     """
+    if "," in response.headers.get("Content-Encoding", ""):
+        # Some kilobytes could keep the decompression busy for hours.
+        msg = "the body is compressed more than once"
+        raise BodyError(msg)
     chunks = response.iter_content(CHUNK)
     body = bytearray()
-    _extend(body, chunks, LARGE)
-    if len(body) > LARGE:
-        with _one_large_body:
-            _extend(body, chunks, LARGEST)
-            if len(body) > LARGEST:
-                msg = f"the body is larger than {LARGEST // LARGE} MiB"
-                raise BodyTooLargeError(msg)
-    return bytes(body)
+    try:
+        _extend(body, chunks, LARGE)
+        if len(body) > LARGE:
+            with _one_large_body:
+                _extend(body, chunks, LARGEST)
+                if len(body) > LARGEST:
+                    msg = f"the body is larger than {LARGEST // LARGE} MiB"
+                    raise BodyError(msg)
+        return bytes(body)
+    finally:
+        body.clear()  # else the traceback of an exception would keep it in memory
 
 
 def _extend(body: bytearray, chunks: Any, most: int) -> None:  # noqa: ANN401  # requests' iterator

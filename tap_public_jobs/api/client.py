@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import backoff
 import requests
 
-from tap_public_jobs.api.body import BodyTooLargeError, json_object, read_body
+from tap_public_jobs.api.body import BodyError, json_object, read_body
 from tap_public_jobs.api.faults import lasting_fault, root_cause
 from tap_public_jobs.api.models import Detail, JobRef, Page
 from tap_public_jobs.errors import (
@@ -165,13 +165,15 @@ class PublicJobsClient:
         def attempt() -> _Response:
             body = self._send(url)
             document = json_object(body)
-            if document is None or not is_expected(document):
-                if not self._has_answered and body.lstrip().startswith(b"<"):
-                    raise NotTheApiError(url, "the response is a web page")
-                msg = f"{_path(url)}: the response is not the JSON that was asked for"
-                raise FaultError(msg)
-            self._has_answered = True
-            return _Response(document, len(body))
+            if document is not None and is_expected(document):
+                self._has_answered = True
+                return _Response(document, len(body))
+            is_web_page = body.lstrip().startswith(b"<")
+            del body, document  # else the traceback of an exception would keep them in memory
+            if is_web_page and not self._has_answered:
+                raise NotTheApiError(url, "the response is a web page")
+            msg = f"{_path(url)}: the response is not the JSON that was asked for"
+            raise FaultError(msg)
 
         retrying = backoff.on_exception(
             backoff.expo,
@@ -198,7 +200,7 @@ class PublicJobsClient:
             ) as response:
                 self._check_status(response, url)
                 return read_body(response)
-        except BodyTooLargeError as error:
+        except BodyError as error:
             msg = f"{_path(url)}: {error}"
             raise FaultError(msg) from error
         except requests.RequestException as error:

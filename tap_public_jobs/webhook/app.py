@@ -1,27 +1,38 @@
-"""The receiver as a Starlette application."""
+"""The receiver as an ASGI application."""
+
+from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError
+from tap_public_jobs.webhook.body import TooLargeError, storable, text_of
 from tap_public_jobs.webhook.payload import public_ids
+from tap_public_jobs.webhook.tokens import Tokens
 from tap_public_jobs.webhook.writer import Writer
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
 LARGEST_BODY = 256 * 1024
-"""Bytes."""
+"""Bytes, as sent."""
+
+LINGER = 1.0
+"""Seconds in which a sender may still send after it was answered. Without them, a connection that
+is closed while data is on its way is reset, and the sender may not see the answer."""
+
+CLOSE = {"Connection": "close"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ class Signature:
     secret: str = field(repr=False)
 
     def fits(self, request: Request, body: bytes) -> bool:
-        """Tell whether a request is signed with the secret."""
+        """Return whether a request is signed with the secret."""
         given = request.headers.get(self.header, "").strip().removeprefix("sha256=")
         digest = hmac.digest(self.secret.encode(), body, "sha256")
         allowed = (digest.hex(), given.lower()), (b64encode(digest).decode(), given)
@@ -40,60 +51,99 @@ class Signature:
 
 
 def make_app(
-    log: ChangeLog, token: str, signature: Signature | None = None, *, patience: float = 10
-) -> Starlette:
-    """Serve `POST /hooks/{token}` and `GET /health`.
+    log: ChangeLog,
+    tokens: Tokens | str,
+    signature: Signature | None = None,
+    *,
+    token_header: str = "Authorization",  # noqa: S107  # its name
+    patience: float = 10,
+) -> Receiver:
+    """Serve `POST /hooks`, `POST /hooks/{token}` and `GET /health`.
 
     Args:
         log: Where changes are noted.
-        token: What the sender has to know.
-        signature: What it has to send besides, if it signs.
+        tokens: What senders have to know; one token opens the log itself.
+        signature: What they have to send besides, if they sign.
+        token_header: Where the token is if it is not in the path.
         patience: Seconds for a body to arrive, and for the log to take it.
     """
-    receiver = _Receiver(log, token, signature, patience)
-    return Starlette(
-        routes=[
-            Route("/hooks/{token}", _Logged(receiver.hook)),
-            Route("/health", _Logged(receiver.health)),
-            Route("/{path:path}", _Logged(receiver.not_found)),
-        ]
-    )
+    if isinstance(tokens, str):
+        text = tokens
+        tokens = Tokens(lambda: text, log.name)
+    return Receiver(Writer(log, patience), tokens, signature, token_header, patience)
 
 
-@dataclass(frozen=True)
-class _Logged:
-    """Logs an answer without the path of its request, which has the token."""
+class Receiver:
+    """Answers requests.
 
-    answer: Callable[[Request], Awaitable[Response]]
+    A request without a right token is answered before its body is read, and its connection closed.
+
+    Args:
+        writer: Writes to the change log.
+        tokens: What senders have to know.
+        signature: What they have to send besides, if they sign.
+        token_header: Where the token is if it is not in the path.
+        patience: Seconds for a body to arrive.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        tokens: Tokens,
+        signature: Signature | None,
+        token_header: str,
+        patience: float,
+    ) -> None:
+        self._writer = writer
+        self._tokens = tokens
+        self._signature = signature
+        self._token_header = token_header
+        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and log the answer without the path, which may have the token."""
+        request = Request(scope, receive)
         try:
-            response = await self.answer(Request(scope, receive))
+            response = await self._answer(request)
         except HTTPException as error:
             response = PlainTextResponse(error.detail, error.status_code, error.headers)
-        except ChangeLogError as error:
-            logger.error("%s", error)  # noqa: TRY400  # one line
+        except ChangeLogError:  # the writer has logged it
             response = PlainTextResponse("The change log cannot be written", 503)
-        body = bytes(response.body).decode()
-        logger.info("%s: %d %s", scope["method"], response.status_code, body)
-        await response(scope, receive, send)
+        if not scope["state"].get("trusted"):
+            response.headers.update(CLOSE)
+        text = bytes(response.body).decode()
+        logger.info("%s: %d %s", scope["method"], response.status_code, text)
+        if response.headers.get("connection") == "close":
+            await _answer_and_linger(request, response, send)
+        else:
+            await response(scope, receive, send)
 
+    async def _answer(self, request: Request) -> Response:
+        path = request.scope["path"]
+        if path == "/health":
+            await self._writer.check(self._tokens.names[0])
+            return PlainTextResponse("OK")
+        name = self._name(request, path)
+        if name is None:
+            raise HTTPException(404)
+        state = request.scope["state"]
+        if not state["trust"]():
+            raise HTTPException(503, "Too many requests at once")
+        state["trusted"] = True
+        return await self._note(request, name)
 
-class _Receiver:
-    def __init__(
-        self, log: ChangeLog, token: str, signature: Signature | None, patience: float
-    ) -> None:
-        self._token = token
-        self._signature = signature
-        self._patience = patience
-        self._writer = Writer(log, patience)
+    def _name(self, request: Request, path: str) -> str | None:
+        """Return the log that the request's token opens."""
+        if path == "/hooks":
+            token = request.headers.get(self._token_header, "")
+            scheme, _, credentials = token.partition(" ")
+            return self._tokens.name_of(credentials if scheme.lower() == "bearer" else token)
+        prefix, _, token = path.rpartition("/")
+        return self._tokens.name_of(token) if prefix == "/hooks" else None
 
-    async def hook(self, request: Request) -> Response:
+    async def _note(self, request: Request, name: str) -> Response:
         """Note what a notification names; answer 2xx only once it is committed."""
         body = await self._body(request)
-        token = request.path_params["token"]
-        if not hmac.compare_digest(token.encode(), self._token.encode()):
-            raise HTTPException(404)
         if request.method != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
         if len(body) > LARGEST_BODY:
@@ -101,29 +151,18 @@ class _Receiver:
         if self._signature and not self._signature.fits(request, body):
             raise HTTPException(401, "Not signed with the secret")
         try:
-            text = body.decode("utf-8-sig")
-            ids = public_ids(text)
-        except ValueError as error:
-            raise HTTPException(400, "Not JSON that can be read") from error
-        await (self._writer.append(ids) if ids else self._writer.keep(text))
+            text = text_of(body)
+        except TooLargeError as error:
+            raise HTTPException(413, "Too large when unpacked") from error
+        ids = public_ids(text)
+        if ids:
+            await self._writer.append(name, ids)
+        else:
+            await self._writer.keep(name, storable(text))
         return JSONResponse({"publicIds": len(ids)}, 200 if ids else 202)
 
-    async def not_found(self, request: Request) -> Response:
-        """Answer 404, once the request has come to its end."""
-        await self._body(request)
-        raise HTTPException(404)
-
-    async def health(self, request: Request) -> Response:
-        """Answer 200 if the log can be written, else 503."""
-        await self._body(request)
-        await self._writer.append([])
-        return PlainTextResponse("OK")
-
     async def _body(self, request: Request) -> bytes:
-        """Read the body to its end, and keep little more of it than is allowed.
-
-        To answer before the end would cut the connection of a sender that is still sending.
-        """
+        """Read the body to its end, and keep little more of it than is allowed."""
         body = bytearray()
         try:
             async with asyncio.timeout(self._patience):
@@ -131,7 +170,26 @@ class _Receiver:
                     if len(body) <= LARGEST_BODY:
                         body += chunk
         except TimeoutError as error:
-            raise HTTPException(408, headers={"Connection": "close"}) from error
+            raise HTTPException(408, headers=CLOSE) from error
         except ClientDisconnect as error:
             raise HTTPException(400, "The sender left") from error
         return bytes(body)
+
+
+async def _answer_and_linger(request: Request, response: Response, send: Send) -> None:
+    """Send a whole answer, and close once the sender has sent its request or `LINGER` is over."""
+    end: list[Message] = []
+
+    async def hold_back(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            end.append({"type": "http.response.body", "body": b""})
+            message = {**message, "more_body": True}
+        await send(message)
+
+    await response(request.scope, request.receive, hold_back)
+    with contextlib.suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(LINGER):
+            async for _ in Request(request.scope, request.receive).stream():
+                pass
+    for message in end:
+        await send(message)

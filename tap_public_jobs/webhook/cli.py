@@ -1,39 +1,52 @@
 """The command `public-jobs-webhook`."""
 
+from __future__ import annotations
+
 import json
-import logging
-import os
 import re
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TextIO
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 from click.core import ParameterSource
 
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Counts
-from tap_public_jobs.webhook.app import Signature, make_app
-from tap_public_jobs.webhook.server import Server, listen
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError
+from tap_public_jobs.changelog.database import NAME
+from tap_public_jobs.webhook.news import bookmark_of, has_news, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tap_public_jobs.changelog import Place
 
 PREFIX = "PUBLIC_JOBS_WEBHOOK_"
-TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")
-"""What stands in a path as it is (RFC 3986, section 2.3)."""
+
+NO_NEWS = 1
+FAILED_TO_LOOK = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; what its user can mend is one line, and status 1."""
+    """Run the command; what its user can mend is one line, and status 1 (of `news`, 2)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
         commands(arguments, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(2)
     except click.ClickException as error:
-        sys.exit(f"Error: {' '.join(error.format_message().split())}")
+        _fail(" ".join(error.format_message().split()), arguments)
     except ChangeLogError as error:
-        sys.exit(f"Error: {error}")
+        _fail(str(error), arguments)
     except click.Abort:
         sys.exit(130)
+
+
+def _fail(message: str, arguments: Sequence[str]) -> NoReturn:
+    if arguments[0] == "news":
+        click.echo(f"Error: {message}", err=True)
+        sys.exit(FAILED_TO_LOOK)
+    sys.exit(f"Error: {message}")
 
 
 @click.group()
@@ -60,6 +73,22 @@ changes_url = click.option(
 )
 
 
+class State(NamedTuple):
+    """A file with a state of the tap."""
+
+    name: str | None
+    path: str
+
+
+def _states(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[State]:
+    found = []
+    for value in values:
+        name, separator, path = value.partition("=")
+        named = separator and NAME.fullmatch(name)
+        found.append(State(name, path) if named else State(None, value))
+    return found
+
+
 @commands.command()
 @click.option(
     "--host",
@@ -81,44 +110,27 @@ changes_url = click.option(
     envvar=f"{PREFIX}SIGNATURE_HEADER",
     help="The header with an HMAC-SHA256 of the body, if the sender signs.",
 )
+@click.option(
+    "--token-header",
+    envvar=f"{PREFIX}TOKEN_HEADER",
+    default="Authorization",
+    show_default=True,
+    help="The header with the token, for a sender that posts to /hooks.",
+)
 @changes_url
-def serve(log: ChangeLog, host: str, port: int, signature_header: str | None) -> None:
-    """Receive webhooks at /hooks/<token> until Ctrl-C or SIGTERM.
+def serve(
+    log: ChangeLog, host: str, port: int, signature_header: str | None, token_header: str
+) -> None:
+    """Receive webhooks at /hooks until Ctrl-C or SIGTERM.
 
-    The token is read from PUBLIC_JOBS_WEBHOOK_TOKEN, the key of signatures from
-    PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET. Either may be in a file instead: then its path is in the
-    variable of that name with _FILE at the end.
+    The token is in the header, or in the path: /hooks/<token>. It is read from
+    PUBLIC_JOBS_WEBHOOK_TOKEN, the key of signatures from PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET.
+    Either may be in a file instead: then its path is in the variable of that name with _FILE at the
+    end. Several tokens are lines of a name and a token; SIGHUP reads the file again.
     """
-    token = _secret("TOKEN") or ""
-    if not TOKEN.fullmatch(token):
-        msg = (
-            f"{PREFIX}TOKEN must be 32 or more letters, digits or any of -._~, known to nobody: "
-            "make one with `openssl rand -hex 32`"
-        )
-        raise click.ClickException(msg)
-    key = _secret("SIGNATURE_SECRET")
-    if bool(key) != bool(signature_header):
-        msg = f"set both {PREFIX}SIGNATURE_HEADER and {PREFIX}SIGNATURE_SECRET, or none of them"
-        raise click.ClickException(msg)
-    if signature_header and not re.fullmatch(r"[A-Za-z0-9-]+", signature_header):
-        msg = f"{PREFIX}SIGNATURE_HEADER must be the name of a header: letters, digits and -"
-        raise click.ClickException(msg)
-    if key and not key.isprintable():  # bytes that are not UTF-8 are not, either
-        msg = f"{PREFIX}SIGNATURE_SECRET must be text in UTF-8"
-        raise click.ClickException(msg)
-    signature = Signature(signature_header, key) if signature_header and key else None
-    log.append([])
-    try:
-        listener = listen(host, port)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "not the name of a host"
-        msg = f"Cannot listen on {host}:{port} ({reason}): choose another --host or --port"
-        raise click.ClickException(msg) from error
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    address = f"http://{host}:{listener.getsockname()[1]}"
-    click.echo(f"Receiving at {address}/hooks/<token> until Ctrl-C.", err=True)
-    Server(make_app(log, token, signature)).run([listener])
+    from tap_public_jobs.webhook import serve as receiver  # noqa: PLC0415  # slow, and only here
+
+    receiver.serve(log, host, port, signature_header, token_header)
 
 
 @commands.command("log")
@@ -135,64 +147,113 @@ def show_log(log: ChangeLog, *, unrecognised: bool, last: int) -> None:
     """Show what has come last."""
     if unrecognised:
         for received_at, payload in log.unrecognised(last):
-            click.echo(f"{received_at} {payload}")
+            click.echo(f"{received_at} {_printable(payload)}")
         return
     counts = log.counts()
-    for public_id in log.read(counts.position - last).public_ids:
-        click.echo(public_id)
+    for public_id in log.read().public_ids[-last:]:
+        click.echo(_printable(public_id))
     click.echo(
-        f"{counts.rows} notifications, the last at position {counts.position}; "
+        f"{counts.rows} jobs, the last at position {counts.position}; "
         f"{counts.unrecognised} payloads not recognised. Log {counts.log}.",
         err=True,
     )
+
+
+def _printable(text: str) -> str:
+    """Write what could act on a terminal as JSON does."""
+    return "".join(it if it.isprintable() else json.dumps(it)[1:-1] for it in text)
 
 
 @commands.command()
 @click.option(
     "--state",
     "states",
-    type=click.File(encoding="utf-8"),
+    metavar="[NAME=]FILE",
     multiple=True,
     required=True,
-    help="A state of the tap, as `meltano state get` prints it; - for stdin. One for each that "
-    "reads the log.",
+    callback=_states,
+    help="A state of the tap, as `meltano state get` prints it, and the name of its log; - for "
+    "stdin. May be given many times.",
 )
 @changes_url
-def prune(log: ChangeLog, states: tuple[TextIO, ...]) -> None:
-    """Remove what every one of the given states has read."""
-    counts = log.counts()
-    position = min(_position(state, counts) for state in states)
-    click.echo(f"{log.forget(position)} rows removed, up to position {position}.")
+def news(log: ChangeLog, states: list[State]) -> None:
+    """Exit with 0 if a run of the tap has something to do, with 1 if not, with 2 on an error.
+
+    Prints the given names of the logs that have news.
+    """
+    places = log.places()
+    found = [
+        state
+        for state in states
+        if has_news(bookmark_of(read_state(state.path)), _place(places, state.name or log.name))
+    ]
+    for state in found:
+        if state.name:
+            click.echo(state.name)
+    if not found:
+        sys.exit(NO_NEWS)
 
 
-def _position(file: TextIO, counts: Counts) -> int:
-    """Return up to where a state has read the log.
+def _place(places: dict[str, Place], name: str) -> Place:
+    if name in places:
+        return places[name]
+    msg = f"There is no change log with the name {name}: give the receiver a token of that name"
+    raise click.ClickException(msg)
+
+
+@commands.command()
+@click.option(
+    "--state",
+    "states",
+    metavar="[NAME=]FILE",
+    multiple=True,
+    callback=_states,
+    help="A state of the tap, as `meltano state get` prints it, and the name of its log; - for "
+    "stdin. What every one has read is removed, so give one for each pipeline that reads the log.",
+)
+@click.option(
+    "--older-than",
+    type=click.IntRange(0, 36_500),
+    metavar="DAYS",
+    help="Remove what is older from all logs, read or not, and payloads that are.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(0),
+    metavar="NUMBER",
+    help="Remove all but the last of these from each log, read or not, and of its payloads.",
+)
+@changes_url
+def prune(log: ChangeLog, states: list[State], older_than: int | None, keep: int | None) -> None:
+    """Remove what the tap has read, and what is old."""
+    if not states and older_than is None and keep is None:
+        msg = "Nothing was removed: give --state, --older-than or --keep"
+        raise click.ClickException(msg)
+    places = log.places()
+    read: dict[str, int] = {}
+    for state in states:
+        name = state.name or log.name
+        position = _position(state.path, _place(places, name))
+        read[name] = min(position, read.get(name, position))
+    for name, position in read.items():
+        click.echo(f"{log.forget(position, name)} rows removed, to position {position}.")
+    if older_than is not None or keep is not None:
+        before = None if older_than is None else datetime.now(UTC) - timedelta(days=older_than)
+        rows, payloads = log.prune(before=before, most=keep)
+        click.echo(f"{rows} rows and {payloads} payloads removed.")
+
+
+def _position(path: str, place: Place) -> int:
+    """Return the position to which a state has read the log.
 
     Raises:
         click.ClickException: It has not read it, or it is no state.
     """
-    try:
-        state = json.load(file)
-        place = state.get("singer_state", state)["bookmarks"]["job_details"]["changes"]
-        log, position = place["log"], place["position"]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        log, position = None, None
-    if log == counts.log and type(position) is int and 0 <= position <= counts.position:
-        return position
+    bookmark = bookmark_of(read_state(path))
+    if bookmark and bookmark.log == place.log and bookmark.position <= place.position:
+        return bookmark.position
     msg = (
-        f"Nothing was removed: --state {file.name} has no place in this change log. Give the state "
+        f"Nothing was removed: --state {path} has no place in this change log. Give the state "
         "of a run with this changes_url, and first run those that have not read it."
     )
     raise click.ClickException(msg)
-
-
-def _secret(name: str) -> str | None:
-    """Read a secret from its variable, or from the file that another variable names."""
-    value, path = os.environ.get(PREFIX + name), os.environ.get(f"{PREFIX}{name}_FILE")
-    if value or not path:
-        return value
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        msg = f"{PREFIX}{name}_FILE is not a file that can be read: {path}"
-        raise click.ClickException(msg) from error

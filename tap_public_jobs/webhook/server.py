@@ -1,20 +1,32 @@
 """Serves the receiver with uvicorn."""
 
+from __future__ import annotations
+
 import asyncio
+import signal
 import socket
-from types import FrameType
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import h11
 import uvicorn
-from starlette.applications import Starlette
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-KEEP_ALIVE = 75
-"""Seconds that an idle connection is kept open, longer than common proxies do."""
+from tap_public_jobs.webhook.connections import Connections
 
-MOST_CONNECTIONS = 256
-"""With more, requests are answered 503."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from starlette.types import ASGIApp
+
+KEEP_ALIVE = 75
+"""Seconds that an idle connection of a sender is kept open, longer than common proxies do."""
+
+BACKLOG = 128
+"""asyncio accepts as many connections at once, each with a file descriptor, of which the usual
+limit is 1,024."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -29,7 +41,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen()
+        listener.listen(BACKLOG)
     except BaseException:
         listener.close()
         raise
@@ -37,16 +49,43 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Protocol(H11Protocol):
-    """Cuts a connection whose headers do not come; uvicorn would wait for ever."""
+    """A connection that is cut when its headers do not come, or when it has to make way.
 
-    patience: float = 10
-    """Seconds."""
+    Args:
+        connections: The others.
+        arguments: uvicorn's.
+    """
+
+    patience: float = 5
+    """Seconds for the headers of a request; uvicorn would wait for ever."""
+
+    def __init__(self, *, connections: Connections, **arguments: Any) -> None:  # noqa: ANN401
+        super().__init__(**arguments)
+        self._others = connections
+        self.access_log = False  # it would show the token
+        # The application calls this as soon as it has seen a right token.
+        self.app_state = {**self.app_state, "trust": partial(connections.trust, self)}
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is in progress."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def cut(self) -> None:
+        """Close the connection at once."""
+        self.transport.abort()
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.access_log = False  # it would show the token
-        self._deadline = self.loop.call_later(self.patience, transport.abort)
+        self._others.add(self)
+        self._deadline = self.loop.call_later(self.patience, self.cut)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._deadline.cancel()
+        self._others.remove(self)
+        super().connection_lost(exc)
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -54,26 +93,40 @@ class Protocol(H11Protocol):
         if self.conn.their_state is not h11.IDLE:
             self._deadline.cancel()
         elif self._deadline.cancelled():
-            self._deadline = self.loop.call_later(self.patience, self.transport.abort)
+            self._deadline = self.loop.call_later(self.patience, self.cut)
 
 
 class Server(uvicorn.Server):
-    """Ends with status 0 after SIGTERM or SIGINT, as soon as the requests in progress have."""
+    """Ends with status 0 after SIGTERM or SIGINT, as soon as the requests in progress have.
 
-    def __init__(self, app: Starlette) -> None:
+    Args:
+        app: What is served.
+        reload: Called after SIGHUP, in a thread.
+    """
+
+    def __init__(self, app: ASGIApp, reload: Callable[[], None] | None = None) -> None:
+        self._reload = reload
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http=Protocol,
+            http=partial(Protocol, connections=Connections()),  # type: ignore[arg-type]  # a class
             ws="none",
             lifespan="off",
             log_config=None,
             server_header=False,
+            backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=25,  # longer than any request takes
-            limit_concurrency=MOST_CONNECTIONS,
         )
         super().__init__(config)
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._reload:
+            loop = asyncio.get_running_loop()
+            run = partial(loop.run_in_executor, None, self._reload)
+            loop.add_signal_handler(signal.SIGHUP, run)
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

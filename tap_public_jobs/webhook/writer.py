@@ -1,13 +1,28 @@
 """Writes to the change log, which blocks, for an application that must not."""
 
+from __future__ import annotations
+
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+Write = Callable[[], Collection[str]]
+"""Writes to some logs, and returns the names of those that are full."""
+
+
+class _Failure(NamedTuple):
+    names: tuple[str, ...]
+    write: Write
+    message: str
 
 
 class Writer:
@@ -25,42 +40,105 @@ class Writer:
         self._patience = patience
         # One: the log takes one writer at a time.
         self._thread = ThreadPoolExecutor(1, "change-log")
-        self._waiting: list[str] = []
-        self._next: asyncio.Task[None] | None = None
+        self._waiting: dict[str, list[str]] = {}
+        self._next: asyncio.Task[Collection[str]] | None = None
+        self._check: asyncio.Task[None] | None = None
         self._committing = asyncio.Lock()
+        self._failures: dict[str, _Failure] = {}
+        self._said: set[str] = set()
 
-    async def append(self, public_ids: Iterable[str]) -> None:
-        """Append to the log; returns after the commit.
+    async def append(self, name: str, public_ids: Collection[str]) -> None:
+        """Append to a log; returns after the commit.
 
         Raises:
             ChangeLogError: It may not have been committed.
         """
-        self._waiting += public_ids
+        self._waiting.setdefault(name, []).extend(public_ids)
         if self._next is None:
-            self._next = asyncio.create_task(self._commit())
-            # Whoever waited may have lost patience; asyncio would log what nobody heard.
-            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await self._in_time(asyncio.shield(self._next))  # it is the commit of others too
+            self._next = _task(self._commit())
+        again = partial(self._log.append_to, {name: public_ids})
+        if name in await self._in_time(self._next, name, again):
+            raise self._log.full(name)
 
-    async def keep(self, payload: str) -> None:
-        """Keep a payload in the log; returns after the commit.
+    async def keep(self, name: str, payload: str) -> None:
+        """Keep a payload in a log; returns after the commit.
 
         Raises:
             ChangeLogError: It may not have been committed.
         """
-        await self._in_time(self._run(self._log.keep, payload))
 
-    async def _commit(self) -> None:
+        def write() -> Collection[str]:
+            self._log.keep(payload, name)
+            return ()
+
+        await self._in_time(_task(self._run((name,), write)), name, write)
+
+    async def check(self, name: str) -> None:
+        """Repeat the writes that failed, and make an empty one.
+
+        An empty write alone can succeed where there is no space for a row.
+
+        Args:
+            name: Of the log for the empty one.
+
+        Raises:
+            ChangeLogError: The log cannot be written.
+        """
+        if self._check is None or self._check.done():
+            self._check = _task(self._repeat(name))
+        empty = partial(self._log.append_to, {name: ()})
+        await self._in_time(self._check, name, empty)
+
+    async def _repeat(self, name: str) -> None:
+        while self._failures:
+            names, write, _ = next(iter(self._failures.values()))
+            full = await self._run(names, write)
+            if full:
+                raise self._log.full(min(full))
+        await self._run((name,), partial(self._log.append_to, {name: ()}))
+
+    async def _commit(self) -> Collection[str]:
         async with self._committing:
-            public_ids, self._waiting, self._next = self._waiting, [], None
-            await self._run(self._log.append, public_ids)
+            public_ids, self._waiting, self._next = self._waiting, {}, None
+            full = await self._run(tuple(public_ids), partial(self._log.append_to, public_ids))
+        for name in full:
+            again = partial(self._log.append_to, {name: public_ids[name]})
+            self._failed(_Failure((name,), again, str(self._log.full(name))))
+        return full
 
-    async def _run(self, write: Callable[[T], None], value: T) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, write, value)
-
-    async def _in_time(self, commit: Awaitable[None]) -> None:
+    async def _run(self, names: tuple[str, ...], write: Write) -> Collection[str]:
         try:
-            await asyncio.wait_for(commit, self._patience)
+            full = await asyncio.get_running_loop().run_in_executor(self._thread, write)
+        except ChangeLogError as error:
+            self._failed(_Failure(names, write, str(error)))
+            raise
+        failing = bool(self._failures)
+        for name in set(names).difference(full):
+            self._failures.pop(name, None)
+        self._said &= {failure.message for failure in self._failures.values()}
+        if failing and not self._failures:
+            logger.info("The change log can be written again.")
+        return full
+
+    def _failed(self, failure: _Failure) -> None:
+        """Note a failure; all that have one cause are one line in the log."""
+        if failure.message not in self._said:
+            self._said.add(failure.message)
+            logger.error("%s", failure.message)
+        self._failures |= dict.fromkeys(failure.names, failure)
+
+    async def _in_time(self, task: asyncio.Task[T], name: str, write: Write) -> T:
+        try:
+            # Shielded: others wait for the same commit.
+            return await asyncio.wait_for(asyncio.shield(task), self._patience)
         except TimeoutError as error:
-            msg = "The change log did not answer in time: see whether its database is well."
+            msg = "The change log did not answer in time: make sure that its database does."
+            self._failed(_Failure((name,), write, msg))
             raise ChangeLogError(msg) from error
+
+
+def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    task = asyncio.create_task(work)
+    # If all who waited have lost patience, asyncio would log an error that nobody retrieved.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task

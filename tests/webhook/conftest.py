@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
+from webhook.command import PREFIX
 from webhook.served import TOKEN, serving
 
 from tap_public_jobs.changelog import ChangeLog
@@ -12,6 +14,7 @@ from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +44,12 @@ def base_url(address: tuple[str, int]) -> str:
 @pytest.fixture
 def hook(base_url: str) -> str:
     return f"{base_url}/hooks/{TOKEN}"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder of its own, and no settings but those of the test."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith((PREFIX, "TAP_PUBLIC_JOBS_")):
+            monkeypatch.delenv(name)

@@ -8,27 +8,23 @@ import json
 import logging
 import socket
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
-from webhook.served import TOKEN, serving
+from webhook.served import NOTIFICATION, TOKEN, post, serving
 
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Changes
+from tap_public_jobs.changelog import ChangeLog, Changes
 from tap_public_jobs.webhook.app import LARGEST_BODY, Signature, make_app
 from tap_public_jobs.webhook.server import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SECRET = "sesame"  # noqa: S105
-NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
-
-
-def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
-    response = requests.post(url, data=body, headers=headers, timeout=30)
-    return response.status_code, response.text
+KEPT_ALIVE = (
+    f'POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n\r\n{{"publicId": "a"}}'
+).encode()
 
 
 def test_a_notification_is_noted_before_it_is_answered(log: ChangeLog, hook: str) -> None:
@@ -38,51 +34,23 @@ def test_a_notification_is_noted_before_it_is_answered(log: ChangeLog, hook: str
 
     assert answers == [(200, '{"publicIds":1}'), (200, '{"publicIds":2}'), (200, '{"publicIds":1}')]
     assert log.read(before.position) == Changes(
-        before.log, before.position + 4, ["designer-paris-1a2b3c", "b", "a"]
+        before.log, before.position + 4, ["b", "a", "designer-paris-1a2b3c"]
     )
     assert log.counts().unrecognised == before.unrecognised
 
 
-@pytest.mark.parametrize(
-    "body",
-    ['{"jobSlug": "ü"}', '\ufeff{ "publicId":\n5}', "[]", '"text"', "7", '{"publicId": ""}', "NaN"],
-)
-def test_a_payload_without_a_public_id_is_kept(log: ChangeLog, hook: str, body: str) -> None:
-    before = log.counts()
-
-    assert post(hook, body.encode()) == (202, '{"publicIds":0}')
-
-    assert log.counts() == before._replace(unrecognised=before.unrecognised + 1)
-    assert [payload for _, payload in log.unrecognised(1)] == [body.removeprefix("\ufeff")]
-
-
-@pytest.mark.parametrize(
-    ("body", "answer"),
-    [
-        (b"", (400, "Not JSON that can be read")),
-        (b"publicId=a", (400, "Not JSON that can be read")),
-        (b'{"publicId": "a"', (400, "Not JSON that can be read")),
-        (b'{"publicId": "a\xff"}', (400, "Not JSON that can be read")),
-        (b'{"publicId": "a\xed\xa0\x80"}', (400, "Not JSON that can be read")),
-        ('{"publicId": "a"}'.encode("utf-16"), (400, "Not JSON that can be read")),
-        (b"\0" * 1000, (400, "Not JSON that can be read")),
-        (b"[" * LARGEST_BODY, (400, "Not JSON that can be read")),
-        (b'{"a":' * 50_000, (400, "Not JSON that can be read")),
-        (b" " * LARGEST_BODY + b"1", (413, "More than 262144 bytes")),
-        (b" " * 20_000_000, (413, "More than 262144 bytes")),
-    ],
-)
+@pytest.mark.parametrize("length", [LARGEST_BODY + 1, 20_000_000])
 @pytest.mark.parametrize("chunked", [False, True])
-def test_what_is_not_json_is_neither_noted_nor_kept(
-    log: ChangeLog, hook: str, body: bytes, answer: tuple[int, str], *, chunked: bool
+def test_a_body_that_is_too_large_is_refused(
+    log: ChangeLog, hook: str, length: int, *, chunked: bool
 ) -> None:
     before = log.counts()
+    body = b" " * length
 
     parts = (body[at : at + 100_000] for at in range(0, len(body), 100_000))
-    assert post(hook, parts if chunked else body) == answer
+    assert post(hook, parts if chunked else body) == (413, "More than 262144 bytes")
 
     assert log.counts() == before
-    assert post(hook) == (200, '{"publicIds":1}')
 
 
 def test_the_largest_body_is_read(log: ChangeLog, hook: str) -> None:
@@ -102,6 +70,8 @@ def test_the_largest_body_is_read(log: ChangeLog, hook: str) -> None:
         "/hooks/" + TOKEN + "0",
         "/hooks/" + TOKEN.upper(),
         "/hooks/" + TOKEN + "/",
+        "/hooks/x/" + TOKEN,
+        "/health/" + TOKEN,
         "/hooks/%ff%fe%00",
         "/hooks/ü",
         "/hooks/",
@@ -119,6 +89,7 @@ def test_a_wrong_token_is_not_found(log: ChangeLog, base_url: str, path: str, me
     )
 
     assert (response.status_code, response.text) == (404, "Not Found")
+    assert response.headers["Connection"] == "close"
     assert log.counts() == before
 
 
@@ -188,46 +159,6 @@ def test_a_signature_does_not_show_its_secret() -> None:
     assert repr(Signature("X-Signature", SECRET)) == "Signature(header='X-Signature')"
 
 
-def test_health_tells_whether_the_log_can_be_written(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    log = ChangeLog(f"sqlite:///{folder / 'changes.db'}")
-    with serving(make_app(log, TOKEN)) as (host, port):
-        base_url = f"http://{host}:{port}"
-        healthy = requests.get(f"{base_url}/health", timeout=30)
-        assert log.counts().rows == 0
-        for name in folder.iterdir():
-            name.unlink()
-        folder.rmdir()
-        ill = requests.get(f"{base_url}/health", timeout=30)
-        refused = post(f"{base_url}/hooks/{TOKEN}")
-        folder.mkdir()
-        accepted = post(f"{base_url}/hooks/{TOKEN}")
-
-    assert (healthy.status_code, healthy.text) == (200, "OK")
-    assert (ill.status_code, ill.text) == (503, "The change log cannot be written")
-    assert refused == (503, "The change log cannot be written")
-    assert accepted == (200, '{"publicIds":1}')
-    assert log.read().public_ids == ["designer-paris-1a2b3c"]
-
-
-def test_a_log_that_does_not_answer_is_not_waited_for(
-    url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Another writer holds the lock for longer than a sender waits."""
-    log = ChangeLog(url)
-    with (
-        serving(make_app(log, TOKEN, patience=0.1)) as (host, port),
-        log._transaction(write=True, create=True),
-    ):
-        answer = post(f"http://{host}:{port}/hooks/{TOKEN}")
-
-    assert answer == (503, "The change log cannot be written")
-    assert caplog.messages == [
-        "The change log did not answer in time: see whether its database is well."
-    ]
-
-
 def talk(address: tuple[str, int], sent: bytes) -> bytes:
     """Send something, and read until the other side closes."""
     with socket.create_connection(address, timeout=30) as connection:
@@ -239,12 +170,11 @@ def talk(address: tuple[str, int], sent: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("headers", [b"Content-Length: 100", b"Transfer-Encoding: chunked"])
-@pytest.mark.parametrize("token", [TOKEN, "x" * 32])
 def test_a_slow_body_is_not_waited_for(
-    log: ChangeLog, address: tuple[str, int], hook: str, headers: bytes, token: str
+    log: ChangeLog, address: tuple[str, int], hook: str, headers: bytes
 ) -> None:
     before = log.counts()
-    start = f"POST /hooks/{token} HTTP/1.1\r\nHost: x\r\n".encode()
+    start = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\n".encode()
 
     answer = talk(address, start + headers + b"\r\n\r\n")
 
@@ -253,7 +183,7 @@ def test_a_slow_body_is_not_waited_for(
     assert post(hook) == (200, '{"publicIds":1}')
 
 
-@pytest.mark.parametrize("before", [b"", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"])
+@pytest.mark.parametrize("before", [b"", KEPT_ALIVE])
 @pytest.mark.parametrize("sent", [b"P", b"POST /hooks/", b"POST / HTTP/1.1\r\nHost: x\r\nX: "])
 def test_headers_that_do_not_come_are_not_waited_for(
     log: ChangeLog, before: bytes, sent: bytes, monkeypatch: pytest.MonkeyPatch
@@ -264,10 +194,11 @@ def test_headers_that_do_not_come_are_not_waited_for(
         with socket.create_connection(address, timeout=30) as connection:
             if before:
                 connection.sendall(before)
-                assert connection.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+                answer = b""
+                while not answer.endswith(b"}"):
+                    answer += connection.recv(65536)
             connection.sendall(sent)
-            while connection.recv(65536).endswith(b"OK"):
-                pass
+            assert connection.recv(65536) == b""
         assert post(f"http://{address[0]}:{address[1]}/hooks/{TOKEN}")[0] == 200
 
 
@@ -297,9 +228,9 @@ def test_a_sender_that_leaves_is_no_fault(
         connection.sendall(start.encode())
 
     while "POST: 400 The sender left" not in caplog.messages:
-        assert post(hook, b"") == (400, "Not JSON that can be read")
+        assert post(hook, b"[]") == (202, '{"publicIds":0}')
 
-    assert log.counts() == before
+    assert log.counts().position == before.position
     assert all(record.exc_info is None for record in caplog.records)
 
 
@@ -317,7 +248,7 @@ def test_the_token_and_payloads_are_never_logged(
     assert [line for line in ours if line.startswith(("POST", "GET"))] == [
         'POST: 200 {"publicIds":1}',
         'POST: 202 {"publicIds":0}',
-        "POST: 400 Not JSON that can be read",
+        'POST: 202 {"publicIds":0}',
         "POST: 404 Not Found",
         "GET: 200 OK",
     ]
@@ -332,27 +263,9 @@ def test_what_goes_wrong_unforeseen_is_answered_and_not_fatal(
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(log, "append", fail)
+        broken.setattr(log, "append_to", fail)
         answer = post(hook)
 
     assert answer == (500, "Internal Server Error")
     assert post(hook) == (200, '{"publicIds":1}')
     assert TOKEN not in caplog.text
-
-
-def test_an_error_of_the_log_is_told_in_one_line(
-    log: ChangeLog, hook: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(_: object) -> None:
-        msg = "The disk is full."
-        raise ChangeLogError(msg)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(log, "append", fail)
-        answer = post(hook)
-
-    assert answer == (503, "The change log cannot be written")
-    assert [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR] == [
-        "The disk is full."
-    ]
-    assert all(record.exc_info is None for record in caplog.records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -11,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from sqlalchemy import event
 
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Changes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from concurrent.futures import Future
     from pathlib import Path
 
-    from sqlalchemy import Connection
+    from tap_public_jobs.changelog.database import Transaction
 
 WRITERS = 6
 ROUNDS = 8
@@ -56,16 +57,15 @@ def test_changes_are_read_in_their_order_and_once(url: str) -> None:
     log.append(["c"])
     log.append(["a", "c"])
 
-    assert (first.position, first.public_ids) == (3, ["b", "a"])
-    assert log.read(first.position) == Changes(first.log, 6, ["c", "a"])
-    assert log.read(6) == Changes(first.log, 6, [])
-    assert log.read() == Changes(first.log, 6, ["b", "a", "c"])
+    assert (first.position, first.public_ids) == (2, ["b", "a"])
+    assert log.read(first.position) == Changes(first.log, 5, ["a", "c"])
+    assert log.read(5) == Changes(first.log, 5, [])
+    assert log.read() == Changes(first.log, 5, ["b", "a", "c"])
 
 
 def test_a_log_keeps_its_identity_and_another_has_another(url: str, tmp_path: Path) -> None:
     log = ChangeLog(url)
     log.append(["a"])
-    log.close()
     other = ChangeLog(f"sqlite:///{tmp_path / 'other.db'}")
     other.append([])
 
@@ -90,10 +90,10 @@ def test_unrecognised_payloads_are_shown_latest_last(url: str) -> None:
         log.keep(f"[{number}]")
     log.append(["a", "a"])
 
-    rows = list(log.unrecognised(3))
+    rows = log.unrecognised(3)
     assert [payload for _, payload in rows] == ["[1]", "[2]", "[3]"]
     assert [at for at, _ in rows] == sorted(at for at, _ in rows)
-    assert log.counts() == (log.read().log, 2, 2, 4)
+    assert log.counts() == (log.read().log, 1, 1, 4)
 
 
 def test_what_is_forgotten_is_gone_and_no_position_comes_again(url: str) -> None:
@@ -112,7 +112,7 @@ def test_what_is_forgotten_is_gone_and_no_position_comes_again(url: str) -> None
 def test_one_that_is_not_there_is_an_error_and_is_not_made(file: Path, sqlite: str) -> None:
     log = ChangeLog(sqlite)
 
-    for use in (log.read, log.counts, lambda: log.forget(1), lambda: list(log.unrecognised(1))):
+    for use in (log.read, log.counts, lambda: log.forget(1), lambda: log.unrecognised(1)):
         with pytest.raises(ChangeLogError) as caught:
             use()
         assert str(caught.value) == (
@@ -136,7 +136,7 @@ def test_a_database_without_a_log_is_an_error_and_stays_what_it_is(
 
     assert file.read_bytes() == before
     with psycopg.connect(empty_database) as server:
-        assert server.execute("SELECT to_regclass('public_jobs_change_log')").fetchone() == (None,)
+        assert server.execute("SELECT to_regclass('public_jobs_log')").fetchone() == (None,)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,9 @@ def test_a_database_without_a_log_is_an_error_and_stays_what_it_is(
         "",
         "changes.db",
         "sqlite://",
+        "sqlite:///",
+        "sqlite://changes.db",
+        "sqlite:///changes.db?timeout=5",
         "sqlite:///:memory:",
         "sqlite:///file:changes.db?uri=true",
         "sqlite+aiosqlite:///changes.db",
@@ -173,13 +176,6 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sesame" not in str(caught.value)
 
 
-def test_sqlalchemy_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-
-    with pytest.raises(ChangeLogError, match=r"install tap-public-jobs\[webhook\]"):
-        ChangeLog("sqlite:///changes.db")
-
-
 def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     log = ChangeLog("postgresql://me:sesame@127.0.0.1:1/db?application_name=x")
 
@@ -194,10 +190,62 @@ def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
 def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("This is no database, and longer than the header of one." * 9)
 
-    with pytest.raises(ChangeLogError, match=r"unable to open database file.* user may read and"):
+    with pytest.raises(ChangeLogError, match=r"\(No such file or directory\).* user may read and"):
         ChangeLog(f"sqlite:///{tmp_path / 'no' / 'folder.db'}").append(["a"])
     with pytest.raises(ChangeLogError, match="file is not a database"):
         ChangeLog(f"sqlite:///{tmp_path / 'text'}").read()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "x" * 65, "a&name=b"])
+def test_a_name_that_cannot_be_is_refused(name: str) -> None:
+    with pytest.raises(ChangeLogError, match="The name in changes_url must be 1 to 64 letters"):
+        ChangeLog(f"sqlite:///changes.db?name={name}")
+
+
+def test_a_path_may_have_any_sign_but_a_question_mark(tmp_path: Path) -> None:
+    log = ChangeLog(f"sqlite:///{tmp_path}/100%20#1 é.db?name=acme")
+    log.append(["a"])
+
+    assert log.name == "acme"
+    assert [path.name for path in tmp_path.iterdir()] == ["100%20#1 é.db"]
+
+
+def test_the_options_of_a_server_stay_what_they_are(empty_database: str) -> None:
+    """Only the name is taken out of the URL."""
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute('CREATE SCHEMA "a b"')
+    url = f"{empty_database}&options=-c%20search_path%3D%22a%5C%20b%22&name=acme"
+    ChangeLog(url).append(["a"])
+
+    with psycopg.connect(empty_database) as server:
+        [(name,)] = server.execute('SELECT name FROM "a b".public_jobs_log').fetchall()
+    assert name == "acme"
+
+
+def test_each_name_has_a_log_of_its_own(url: str) -> None:
+    """In one database; the name is no part of its address."""
+    separator = "&" if "?" in url else "?"
+    acme, other = ChangeLog(f"{url}{separator}name=acme"), ChangeLog(url)
+    acme.append(["a", "b"])
+    acme.keep("{}")
+    other.append(["a"])
+
+    with pytest.raises(ChangeLogError, match=r"There is no change log in .* with the name third\."):
+        ChangeLog(f"{url}{separator}name=third").read()
+    assert acme.read() == Changes(acme.counts().log, 2, ["a", "b"])
+    assert other.read() == Changes(other.counts().log, 1, ["a"])
+    assert acme.read().log != other.read().log
+    assert (acme.counts().unrecognised, other.counts().unrecognised) == (1, 0)
+    assert (
+        acme.places()
+        == other.places()
+        == {
+            "acme": (acme.read().log, 2, 0),
+            "default": (other.read().log, 1, 0),
+        }
+    )
+    acme.forget(2)
+    assert (acme.counts().rows, other.counts().rows) == (0, 1)
 
 
 def test_an_earlier_copy_shows_in_the_position(file: Path, sqlite: str, tmp_path: Path) -> None:
@@ -229,21 +277,40 @@ def test_a_file_that_is_removed_becomes_another_log(file: Path, sqlite: str) -> 
     assert after.log != before
 
 
-def test_a_commit_to_sqlite_waits_for_the_disk(file: Path, sqlite: str) -> None:
+def test_a_commit_to_sqlite_survives_a_power_cut(file: Path, sqlite: str) -> None:
     log = ChangeLog(sqlite)
-    modes: list[object] = []
-
-    def look(connection: Connection) -> None:
-        modes.extend(
-            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-            for name in ("journal_mode", "synchronous")
-        )
-
-    event.listen(log._engine, "commit", look)
     log.append(["a"])
 
-    assert modes == ["wal", 2]
-    assert file.read_bytes()[18:20] == b"\2\2"  # WAL for readers and writers
+    with log._transaction(write=True) as transaction:
+        modes = [transaction.execute(f"PRAGMA {it}") for it in ("journal_mode", "synchronous")]
+
+    assert modes == [[("delete",)], [(3,)]]  # 3: EXTRA
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_six_processes_may_make_it_at_once(sqlite: str) -> None:
+    """They wait for each other from the first byte on."""
+    code = (
+        "import sys; from tap_public_jobs.changelog import ChangeLog; log = ChangeLog(sys.argv[1]);"
+        "sys.stdin.readline(); log.append([sys.argv[2]])"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, sqlite, str(number)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(6)
+    ]
+
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+    assert [process.communicate()[1] for process in processes] == [""] * 6
+    assert sorted(ChangeLog(sqlite).read().public_ids) == ["0", "1", "2", "3", "4", "5"]
 
 
 def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(url: str) -> None:
@@ -277,17 +344,24 @@ def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(url: st
         assert mine == [f"{writer}-{number}-{part}" for number in range(ROUNDS) for part in "ab"]
 
 
-def test_a_late_commit_is_never_passed_over(url: str, database: str) -> None:
+def test_a_late_commit_is_never_passed_over(
+    url: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of two receivers, the one that began first commits last."""
     slow, fast, reader = ChangeLog(url), ChangeLog(url), ChangeLog(url)
     slow.append(["before"])
     inserted, commit = threading.Event(), threading.Event()
 
-    def hold(_: Connection) -> None:
-        inserted.set()
-        commit.wait()
+    transaction = slow._database.transaction
 
-    event.listen(slow._engine, "commit", hold)
+    @contextlib.contextmanager
+    def held(**options: bool) -> Iterator[Transaction | None]:
+        with transaction(**options) as inside:
+            yield inside
+            inserted.set()
+            commit.wait()
+
+    monkeypatch.setattr(slow._database, "transaction", held)
     with ThreadPoolExecutor(2) as pool:
         try:
             first = pool.submit(slow.append, ["slow"])
@@ -295,7 +369,7 @@ def test_a_late_commit_is_never_passed_over(url: str, database: str) -> None:
             second = pool.submit(fast.append, ["fast"])
             if url == database:
                 wait_for_a_lock(database, second)
-            meanwhile = reader.read()
+            between = reader.read()
             overtaken = second.done()
         finally:
             commit.set()
@@ -303,8 +377,8 @@ def test_a_late_commit_is_never_passed_over(url: str, database: str) -> None:
         second.result()
 
     assert not overtaken
-    assert meanwhile == Changes(meanwhile.log, 1, ["before"])
-    assert reader.read(meanwhile.position) == Changes(meanwhile.log, 3, ["slow", "fast"])
+    assert between == Changes(between.log, 1, ["before"])
+    assert reader.read(between.position) == Changes(between.log, 3, ["slow", "fast"])
 
 
 def wait_for_a_lock(database: str, writing: Future[None]) -> None:
@@ -327,6 +401,6 @@ def test_a_writer_that_fails_takes_no_position(url: str) -> None:
 
 
 def test_importing_it_costs_nothing() -> None:
-    """A tap without a change log starts without SQLAlchemy's share of it."""
-    code = "import sys, tap_public_jobs.changelog; sys.exit('sqlalchemy' in sys.modules)"
+    """A tap without a change log starts without a driver of PostgreSQL."""
+    code = "import sys, tap_public_jobs.changelog; sys.exit('psycopg' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

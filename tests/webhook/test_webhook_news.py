@@ -1,0 +1,164 @@
+"""Whether the log has news for a state: the decision, and the command that a scheduler calls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tap_public_jobs.changelog import ChangeLog, Place
+from tap_public_jobs.webhook.cli import main
+from tap_public_jobs.webhook.news import Bookmark, bookmark_of, has_news
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOBS = [["1", "a", 1, None, "h1", 2], ["2", "b", 1, None, "h2", 2]]
+
+
+def state(log: Any, **others: Any) -> dict[str, Any]:
+    sync = {"format": 2, "log": log, "listedAt": 1_700_000_000_000, "run": None, "jobs": JOBS}
+    return {"bookmarks": {"jobs": {"sync": sync | others}}}
+
+
+@pytest.mark.parametrize(
+    ("bookmark", "place", "news"),
+    [
+        (Bookmark("log", 5, owed=False), Place("log", 5, 0), False),
+        (Bookmark("log", 5, owed=False), Place("log", 5, 5), False),
+        (Bookmark("log", 0, owed=False), Place("log", 0, 0), False),
+        (Bookmark("log", 5, owed=False), Place("log", 6, 0), True),
+        (Bookmark("log", 5, owed=False), Place("log", 6, 6), True),
+        (Bookmark("log", 5, owed=False), Place("log", 4, 0), True),
+        (Bookmark("log", 5, owed=False), Place("log", 5, 6), True),
+        (Bookmark("log", 5, owed=False), Place("other", 5, 0), True),
+        (Bookmark("log", 5, owed=True), Place("log", 5, 0), True),
+        (None, Place("log", 0, 0), True),
+    ],
+)
+def test_the_decision(bookmark: Bookmark | None, place: Place, *, news: bool) -> None:
+    assert has_news(bookmark, place) is news
+
+
+@pytest.mark.parametrize(
+    ("text", "bookmark"),
+    [
+        (json.dumps(state(["log", 5])), Bookmark("log", 5, owed=False)),
+        (json.dumps({"singer_state": state(["log", 5])}), Bookmark("log", 5, owed=False)),
+        (json.dumps(state(["log", 5], jobs=[])), Bookmark("log", 5, owed=False)),
+        (json.dumps(state(["log", 5], run=[1, {}])), Bookmark("log", 5, owed=True)),
+        (json.dumps(state(["log", 5], listedAt=None)), Bookmark("log", 5, owed=True)),
+        (
+            json.dumps(state(["log", 5], jobs=[*JOBS, ["3", "c", 1, 0, "", 0]])),
+            Bookmark("log", 5, owed=True),
+        ),
+        (json.dumps(state(["log", 5], jobs=[["3", "c"]])), None),
+        (json.dumps(state(["log", 5], jobs=None)), None),
+        (json.dumps(state(["log", 5], format=1)), None),
+        (json.dumps(state(None)), None),
+        (json.dumps(state(["log", None])), None),
+        (json.dumps(state(["log", True])), None),
+        (json.dumps(state(["log", -1])), None),
+        (json.dumps(state([5, 5])), None),
+        ('{"bookmarks": {"jobs": {}}}', None),
+        ('{"singer_state": null}', None),
+        ("{}", None),
+        ("[]", None),
+        ("null", None),
+        ("", None),
+        ("nonsense", None),
+        ("[" * 100_000, None),
+    ],
+)
+def test_the_bookmark_of_a_state(text: str, bookmark: Bookmark | None) -> None:
+    assert bookmark_of(text) == bookmark
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str | None, str, str]:
+    status: int | str | None = 0
+    try:
+        main(["news", *arguments])
+    except SystemExit as error:
+        status = error.code
+    return status, *capsys.readouterr()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two logs, each with a state that has read all of it."""
+    for name in ("default", "acme"):
+        log = ChangeLog(f"sqlite:///changes.db?name={name}")
+        log.append(["a"])
+        (tmp_path / f"{name}.json").write_text(json.dumps(state([log.read().log, 1])))
+    return tmp_path
+
+
+def test_without_news_it_ends_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--state", str(folder / "default.json")) == (1, "", "")
+
+
+def test_with_news_it_ends_with_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ChangeLog("sqlite:///changes.db").append(["b"])
+
+    assert run(capsys, "--state", str(folder / "default.json")) == (0, "", "")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff", b"{}"])
+def test_a_state_that_cannot_be_read_is_news(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    if content is not None:
+        (folder / "other.json").write_bytes(content)
+
+    assert run(capsys, "--state", "other.json") == (0, "", "")
+
+
+def test_the_names_with_news_are_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    states = ["--state", "default=default.json", "--state", f"acme={folder / 'acme.json'}"]
+
+    assert run(capsys, *states) == (1, "", "")
+    ChangeLog("sqlite:///changes.db?name=acme").append(["b"])
+    assert run(capsys, *states) == (0, "acme\n", "")
+    assert run(capsys, "--changes-url", "sqlite:///changes.db?name=acme", *states[:2])[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Missing option '--state'"),
+        (("--state", "x", "--no"), "No such option"),
+        (("--state", "x=x"), "There is no change log with the name x"),
+        (("--state", "x", "--changes-url", "sqlite:///no.db"), "There is no change log in no.db"),
+        (("--state", "x", "--changes-url", "no"), "changes_url must be"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_an_error_is_not_taken_for_the_absence_of_news(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    status, out, err = run(capsys, *arguments)
+
+    assert (status, out) == (2, "")
+    assert err.startswith(f"Error: {words}")
+    assert err.count("\n") == 1
+
+
+def test_it_imports_nothing_that_takes_long(folder: Path) -> None:
+    code = """
+import sys
+from tap_public_jobs.webhook.cli import main
+try:
+    main(["news", "--state", "default.json"])
+except SystemExit as error:
+    assert error.code == 1
+slow = {"singer_sdk", "requests", "sqlalchemy", "psycopg", "starlette", "uvicorn", "asyncio"}
+sys.exit(" ".join(slow & set(sys.modules)))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+    assert result.stderr.strip() == ""

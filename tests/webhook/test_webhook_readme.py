@@ -1,0 +1,68 @@
+"""The README has every setting, answer and limit of the receiver, and none that does not exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from tap_public_jobs.changelog import tables
+from tap_public_jobs.webhook import app, connections
+from tap_public_jobs.webhook.cli import commands
+from tap_public_jobs.webhook.server import Protocol
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+WEBHOOKS = README.partition("\n## Webhooks\n")[2].partition("\n## ")[0]
+SETTINGS = WEBHOOKS.partition("\n### Settings of the receiver\n")[2]
+SECRETS = {"PUBLIC_JOBS_WEBHOOK_TOKEN", "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET"}
+
+
+def test_every_setting_is_in_the_table() -> None:
+    options = [it for it in commands.commands["serve"].params if isinstance(it, click.Option)]
+    expected = {(name, "\N{EN DASH}") for name in SECRETS}
+    for option in options:
+        names = [option.envvar] if isinstance(option.envvar, str) else option.envvar or []
+        expected |= {(name, option.opts[0]) for name in names}
+
+    rows = re.findall(r"^\| (`PUBLIC.*?) \| `?(.*?)`? \|", SETTINGS, flags=re.MULTILINE)
+    listed = {(name, option) for cell, option in rows for name in re.findall(r"`(.*?)`", cell)}
+    assert listed == expected
+
+
+def test_every_command_and_option_of_the_section_exists() -> None:
+    known = {
+        option
+        for command in commands.commands.values()
+        for parameter in command.params
+        for option in parameter.opts
+    }
+    used = re.findall(r"public-jobs-webhook (\w+)([^\n`]*)", WEBHOOKS)
+
+    assert {name for name, _ in used} == set(commands.commands)
+    for _, line in used:
+        arguments = line.partition("||")[0].partition("#")[0]
+        assert set(re.findall(r" (--[a-z-]+)", arguments)) <= known
+
+
+def test_every_status_is_in_the_table() -> None:
+    source = Path(app.__file__).read_text(encoding="utf-8")
+    answered = set(re.findall(r"HTTPException\((\d{3})|, (\d{3}) if| else (\d{3})", source))
+    statuses = {status for found in answered for status in found if status} | {"503"}
+    # 400 has no reader: the sender has left.
+    table = re.findall(r"^\| (\d{3}(?:, \d{3})*)", SETTINGS, flags=re.MULTILINE)
+
+    assert {status for cell in table for status in cell.split(", ")} == statuses - {"400"}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    for words in (
+        f"A log takes {tables.MOST_ROWS:,} jobs",
+        f"the last {tables.MOST_UNRECOGNISED:,} payloads",
+        f"the first {tables.LONGEST_PAYLOAD:,} characters",
+        f"{connections.STRANGERS} connections may be without one",
+        f"headers have {Protocol.patience} seconds",
+        f"Another {connections.SENDERS} places",
+        f"larger than {app.LARGEST_BODY // 1024} KiB",
+    ):
+        assert words in WEBHOOKS
