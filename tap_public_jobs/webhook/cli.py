@@ -128,7 +128,11 @@ def serve(
     Either may be in a file instead: then its path is in the variable of that name with _FILE at the
     end. Several tokens are lines of a name and a token; SIGHUP reads the file again.
     """
-    from tap_public_jobs.webhook import serve as receiver  # noqa: PLC0415  # slow, and only here
+    try:
+        from tap_public_jobs.webhook import serve as receiver  # noqa: PLC0415  # slow, only here
+    except ModuleNotFoundError as error:
+        msg = f"The receiver needs {error.name}: install tap-public-jobs[webhook]."
+        raise click.ClickException(msg) from error
 
     receiver.serve(log, host, port, signature_header, token_header)
 

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from webhook.command import COMMAND, PREFIX, run
 from webhook.served import TOKEN
 
 from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.webhook.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,3 +204,13 @@ def test_an_address_of_ipv6_is_shown_as_a_url(monkeypatch: pytest.MonkeyPatch) -
         finally:
             process.terminate()
             process.stderr.read()
+
+
+def test_a_receiver_without_its_extra_names_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "tap_public_jobs.webhook.serve", None)
+    monkeypatch.setenv("PUBLIC_JOBS_WEBHOOK_TOKEN", "t" * 32)
+
+    with pytest.raises(SystemExit, match=r"install tap-public-jobs\[webhook\]"):
+        main(["serve", "--changes-url", f"sqlite:///{tmp_path / 'changes.db'}"])
