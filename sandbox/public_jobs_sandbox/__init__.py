@@ -1,1 +1,1 @@
-"""The API page as a running server: something to try the tap on without an account."""
+"""A local server for the Public Jobs API, to try and test the tap without an account."""

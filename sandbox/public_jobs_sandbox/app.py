@@ -24,7 +24,7 @@ Operation = Callable[[Organisation, SeenRequest, str], Response]
 
 
 def make_app(sandbox: Sandbox) -> Starlette:
-    """Serve a sandbox at the paths of the API page (*Endpoints*), and `/openapi.json`."""
+    """Return the application: the paths of the API page (*Endpoints*), and `/openapi.json`."""
     api = _Api(sandbox)
     jobs = re.escape(sandbox.options.path_prefix + JOBS_PATH)
     return Starlette(
@@ -40,7 +40,7 @@ def make_app(sandbox: Sandbox) -> Starlette:
 class _RawRoute(BaseRoute):
     """Matches the path as it was sent.
 
-    Starlette matches the decoded path, where the `%2F` of a publicId has become a separator.
+    Starlette matches the decoded path, in which the `%2F` of a publicId is a separator.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class _Api:
         self._sandbox = sandbox
 
     def serving(self, operation: Operation | None) -> Callable[..., Awaitable[None]]:
-        """Return the application that answers one operation, or unknown paths without one."""
+        """Return the application for one operation, or for unknown paths if there is none."""
         sandbox = self._sandbox
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,7 +98,7 @@ class _Api:
     def _answer(
         self, operation: Operation | None, request: SeenRequest, scope: Scope
     ) -> Response | str:
-        """Return the answer to a request, or the kind of the fault in its place."""
+        """Return the response to a request, or the kind of fault to produce instead."""
         if operation is None:
             return _error(404, "Not found")
         if request.method != "GET":
@@ -110,9 +110,9 @@ class _Api:
         return operation(admitted, request, unquote(public_id.decode()))
 
     def _admit(self, request: SeenRequest) -> Organisation | Response | str:
-        """Return whose jobs a request may see, or else the refusal or fault that it gets.
+        """Return the organisation of a request, or else its error or the kind of its fault.
 
-        The order is that of a gateway in front of a service: key, limit, plan.
+        The checks have the order of a gateway in front of a service: key, limit, plan.
         """
         key = self._key(request.headers)
         organisation = self._sandbox.owner_of(key)
@@ -129,7 +129,7 @@ class _Api:
         return organisation
 
     def _key(self, headers: dict[str, str]) -> str | None:
-        """Return the key that a request carries in either header (*Authentication*, 3)."""
+        """Return the key from either header (*Authentication*, 3)."""
         authorization = headers.get("authorization")
         x_api_key = headers.get("x-api-key")
         if authorization is None:
@@ -143,7 +143,7 @@ class _Api:
         return key if self._sandbox.options.both_headers == "authorization" else x_api_key
 
     def _rejection(self, wait: float) -> Response:
-        """Return the answer to a request beyond the rate limit (*Errors*)."""
+        """Return the response to a request over the rate limit (*Errors*)."""
         options = self._sandbox.options
         headers: dict[str, str] = {}
         if options.retry_after == "seconds":
@@ -156,7 +156,7 @@ class _Api:
         return _error(options.rejection_status, "Rate limit exceeded", **headers)
 
     def list_jobs(self, organisation: Organisation, request: SeenRequest, _: str) -> Response:
-        """Answer one page of summaries (*List published jobs*)."""
+        """Return one page of summaries (*List published jobs*)."""
         options = self._sandbox.options
         try:
             page = Page.from_query(request.query, options)
@@ -175,10 +175,10 @@ class _Api:
         )
 
     def get_job(self, organisation: Organisation, _: SeenRequest, public_id: str) -> Response:
-        """Answer one job in full (*Get a single published job*).
+        """Return one job in full (*Get a single published job*).
 
-        Only the organisation's own published jobs are looked at, so that the answer cannot differ
-        between jobs that are unknown, unpublished or another organisation's (rule 1).
+        The lookup sees only published jobs of the organisation.
+        So the 404 is the same for unknown, unpublished and other organisations' jobs (rule 1).
         """
         posting = organisation.find(public_id)
         if posting is None:

@@ -20,7 +20,7 @@ PAYLOADS = get_args(get_type_hints(Options)["webhook_payload"])
 
 
 class _FaultRate(click.ParamType[tuple[str, int]]):
-    """A kind of fault and how often it happens, such as `http_503:10`."""
+    """A kind of fault and how often it occurs, for example `http_503:10`."""
 
     name = "KIND:EVERY_N"
 
@@ -29,16 +29,16 @@ class _FaultRate(click.ParamType[tuple[str, int]]):
     ) -> tuple[str, int]:
         kind, _, every = str(value).partition(":")
         if kind not in KINDS:
-            self.fail(f"no fault {kind!r}, use one of: {', '.join(KINDS)}", param, ctx)
+            self.fail(f"unknown fault {kind!r}; use one of: {', '.join(KINDS)}", param, ctx)
         if not every.isdecimal() or not int(every):
-            self.fail(f"{value!r} does not say how often: use {kind}:10", param, ctx)
+            self.fail(f"{value!r} does not say how often; use {kind}:10", param, ctx)
         return kind, int(every)
 
 
 @click.group(context_settings={"show_default": True})
 @click.version_option(package_name="tap-public-jobs")
 def main() -> None:
-    """The Public Jobs API on this computer, to try the tap without an account."""
+    """Run the Public Jobs API on this computer, to try the tap without an account."""
 
 
 main.add_command(demo)
@@ -46,66 +46,68 @@ main.add_command(demo)
 
 @main.command()
 @click.option("--host", default=LOCALHOST, help="Address to listen on.")
-@click.option("--port", default=8000, help="Port to listen on; 0 for any free one.")
+@click.option("--port", default=8000, help="Port to listen on; 0 picks a free one.")
 @click.option("--jobs", default=120, help="Number of published jobs.")
 @click.option("--seed", default=1, help="The same seed gives the same jobs and keys.")
 @click.option(
     "--limit-algorithm",
     type=click.Choice(list(ALGORITHMS)),
     default=DEFAULTS.limit_algorithm,
-    help="How requests are counted.",
+    help="How the rate limit counts requests.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=DEFAULTS.limit_requests,
-    help="Requests per period and key.",
+    help="Requests allowed per period and key.",
 )
 @click.option(
     "--period",
     type=click.FloatRange(min=0, min_open=True),
     default=DEFAULTS.limit_period,
-    help="Seconds in a period.",
+    help="Length of a period in seconds.",
 )
-@click.option("--no-limit", is_flag=True, help="Answer every request at once.")
+@click.option("--no-limit", is_flag=True, help="Turn the rate limit off.")
 @click.option(
     "--rejection-status",
     type=click.IntRange(200, 599),
     default=DEFAULTS.rejection_status,
-    help="Status of an answer beyond the limit.",
+    help="Status of a response over the limit.",
 )
 @click.option(
     "--retry-after",
     default=DEFAULTS.retry_after,
-    help="Retry-After beyond the limit: seconds, date, none, or any text to send as it is.",
+    help="Retry-After header over the limit: seconds, date, none, or a text to send as it is.",
 )
-@click.option("--latency", default=DEFAULTS.latency, help="Seconds that every answer takes.")
-@click.option("--jitter", default=DEFAULTS.jitter, help="Up to so many seconds more.")
+@click.option("--latency", default=DEFAULTS.latency, help="Seconds that each response takes.")
+@click.option("--jitter", default=DEFAULTS.jitter, help="Longest random delay to add, in seconds.")
 @click.option(
     "--order", type=click.Choice(ORDERS), default=DEFAULTS.order, help="Order of the list."
 )
 @click.option(
     "--no-undocumented-fields",
     is_flag=True,
-    help="Leave out the five fields that the API page does not name.",
+    help="Leave out the five fields whose names the API does not document.",
 )
-@click.option("--omit-empty", is_flag=True, help="Leave out detail fields without a value.")
+@click.option("--omit-empty", is_flag=True, help="Leave out empty detail fields.")
 @click.option(
     "--fault",
     "faults",
     type=_FaultRate(),
     multiple=True,
-    help=f"Let every n-th request go wrong. Kinds: {', '.join(KINDS)}.",
+    help=f"Make every n-th request fail. Kinds: {', '.join(KINDS)}.",
 )
-@click.option("--webhook-url", help="Tell this address of every change of a job.")
+@click.option("--webhook-url", help="Send a webhook to this address whenever a job changes.")
 @click.option(
     "--webhook-payload",
     type=click.Choice(PAYLOADS),
     default=DEFAULTS.webhook_payload,
-    help="What a webhook says.",
+    help="Shape of the payload of a webhook.",
 )
 @click.option(
-    "--edit-every", type=click.FloatRange(0, min_open=True), help="Seconds between edits of a job."
+    "--edit-every",
+    type=click.FloatRange(0, min_open=True),
+    help="Pause in seconds between automatic edits of jobs.",
 )
 def serve(  # noqa: PLR0913 - one parameter per option
     *,
@@ -152,7 +154,7 @@ def serve(  # noqa: PLR0913 - one parameter per option
     for kind, every in faults:
         sandbox.fail_every(kind, every)
 
-    def announce(base_url: str) -> None:
+    def on_ready(base_url: str) -> None:
         click.echo(f"export TAP_PUBLIC_JOBS_BASE_URL={base_url}")
         click.echo(f"export TAP_PUBLIC_JOBS_API_KEY={sandbox.key}")
         click.echo(f"Serving {jobs} published jobs until Ctrl-C.", err=True)
@@ -160,14 +162,14 @@ def serve(  # noqa: PLR0913 - one parameter per option
             threading.Thread(target=_edit, args=(sandbox, edit_every), daemon=True).start()
 
     try:
-        run(sandbox, host, port, announce)
+        run(sandbox, host, port, on_ready)
     except OSError as error:
         message = f"Cannot listen on {host}:{port}: {error.strerror}"
         raise click.ClickException(message) from error
 
 
 def _edit(sandbox: Sandbox, pause: float) -> None:
-    """Edit one job after the other, for ever."""
+    """Edit one job after another, forever."""
     for number in itertools.count(1):
         time.sleep(pause)
         published = sandbox.organisation.published()

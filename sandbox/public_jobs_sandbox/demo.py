@@ -1,4 +1,4 @@
-"""The command `public-jobs-sandbox demo`: from the API to answers in SQL on one computer."""
+"""The command `public-jobs-sandbox demo`: syncs made-up jobs and answers questions in SQL."""
 
 import contextlib
 import datetime as dt
@@ -31,7 +31,7 @@ FEWEST_CHARACTERS = 8
 
 
 class Question(NamedTuple):
-    """What an analyst asks, in words and in SQL."""
+    """A question that an analyst asks, in words and in SQL."""
 
     words: str
     sql: str
@@ -55,7 +55,7 @@ QUESTIONS = (
         """,
     ),
     Question(
-        "What do roles pay, by seniority? (Amounts in two currencies are never added up.)",
+        "What do roles pay, by seniority? (Amounts in different currencies are never mixed.)",
         """
         select currency, seniority_level, count(*) as roles,
                min(min_salary) as lowest, max(max_salary) as highest
@@ -78,7 +78,7 @@ QUESTIONS = (
         """,
     ),
     Question(
-        "What do the fields hold that the API has, but does not document?",
+        "What is in the fields that the API returns but does not document?",
         """
         select key as field, count(*) as jobs,
                arg_min(json_type(value), public_id) as type,
@@ -90,7 +90,7 @@ QUESTIONS = (
         """,
     ),
     Question(
-        "Since when are roles open? (The first sync cannot know; later ones date each new role.)",
+        "When did the roles open? (The first sync cannot know; later ones date each new role.)",
         """
         select coalesce(opened_after::date::text, 'unknown') as opened_after,
                first_seen_at::date as first_seen, count(*) as roles
@@ -142,7 +142,7 @@ def _show_sync() -> None:
     )
     click.echo(
         f"\nThe sandbox counted {len(sandbox.requests)} requests and rejected {rejected}. "
-        "It has stopped; what follows comes from the warehouse.\n\n"
+        "It has stopped; the answers below come from the warehouse.\n\n"
         f"The open roles, by a rule that holds on every target:\n\n{_indented(PUBLISHED)}"
     )
     _answer_questions(REPOSITORY / DATABASE, QUESTIONS)
@@ -151,12 +151,12 @@ def _show_sync() -> None:
         "job_publications. A second demo updates it.\n\nWith your own key, in this folder:\n\n"
         "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
         "  uvx --from 'meltano~=4.4' meltano run tap-public-jobs target-duckdb\n\n"
-        "That fills output/warehouse.duckdb; nothing of the demo is in it."
+        "That fills output/warehouse.duckdb, which holds nothing from the demo."
     )
 
 
 def _show_webhook() -> None:
-    """Backfill, edit one job and unpublish another, and run again: few requests, new answers."""
+    """Backfill, edit one job, unpublish another and sync again: few requests, new answers."""
     with tempfile.TemporaryDirectory() as folder, _receiver(Path(folder)) as hook:
         options = Options(limit_requests=REQUESTS, limit_period=PERIOD, webhook_url=hook)
         sandbox = Sandbox.demo(JOBS, options=options)
@@ -171,7 +171,7 @@ def _show_webhook() -> None:
             click.echo(
                 f"A sandbox of the Public Jobs API serves {JOBS} made-up jobs at {base_url}.\n"
                 "It sends every change to public-jobs-webhook, and the tap runs with\n"
-                f"detail_refresh: notified. The first run fetches all.\n\n{COMMAND}"
+                f"detail_refresh: notified. The first run fetches everything.\n\n{COMMAND}"
             )
             meltano.run(variables)
             before = len(sandbox.requests)
@@ -196,9 +196,9 @@ def _show_webhook() -> None:
 
 @contextlib.contextmanager
 def _receiver(folder: Path) -> Iterator[str]:
-    """Run `public-jobs-webhook`; yields where it receives."""
+    """Run `public-jobs-webhook`, and yield the URL that it receives at."""
     token, private = secrets.token_hex(), "PUBLIC_JOBS_WEBHOOK_"
-    process = subprocess.Popen(  # noqa: S603  # no text from outside
+    process = subprocess.Popen(  # noqa: S603  # no user input
         [Path(sys.executable).with_name("public-jobs-webhook"), "serve", "--port", "0"],
         env={name: value for name, value in os.environ.items() if not name.startswith(private)}
         | {f"{private}TOKEN": token, f"{private}CHANGES_URL": _changes_url(folder)},
@@ -206,10 +206,10 @@ def _receiver(folder: Path) -> Iterator[str]:
         text=True,
     )
     try:
-        said = (process.stderr.readline() if process.stderr else "").strip()
-        address = re.match(r"Receiving at (\S+)<token>", said)
+        line = (process.stderr.readline() if process.stderr else "").strip()
+        address = re.match(r"Receiving at (\S+)<token>", line)
         if address is None:
-            message = f"public-jobs-webhook did not start: {said}"
+            message = f"public-jobs-webhook did not start: {line}"
             raise click.ClickException(message)
         yield address[1] + token
     finally:
@@ -222,7 +222,7 @@ def _changes_url(folder: Path) -> str:
 
 
 def _answer_questions(database: Path, questions: Sequence[Question]) -> None:
-    import duckdb  # noqa: PLC0415  # loads slowly, and no other command needs it
+    import duckdb  # noqa: PLC0415  # slow to import, and only the demo needs it
 
     width = shutil.get_terminal_size((FALLBACK_WIDTH, 24)).columns
     with duckdb.connect(str(database), read_only=True) as connection:
@@ -240,7 +240,7 @@ def _indented(sql: str) -> str:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> Iterator[str]:
-    """Lay rows out in columns, numbers to the right, the last column cut where `width` ends."""
+    """Align rows in columns, numbers to the right, and cut the last column at `width`."""
     cells = [list(names), *(list(map(_cell, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     widths[-1] = max(FEWEST_CHARACTERS, min(widths[-1], width - sum(widths[:-1]) - 2 * len(names)))

@@ -1,4 +1,4 @@
-"""What can go wrong with an answer, made to happen on a real connection."""
+"""Faults that a response can have, produced on a real connection."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ GATEWAY_PAGE = b"<html><head><title>%d</title></head><body><h1>%d</h1></body></h
 
 
 async def client_left(receive: Receive, within: float) -> bool:
-    """Wait `within` seconds, or until the connection is closed from either side.
+    """Wait, and return whether the connection was closed from either side `within` seconds.
 
-    Unlike a sleep, this wait ends when the server stops.
+    Unlike a sleep, the wait ends when the server stops.
     """
 
     async def leave() -> None:
@@ -35,7 +35,7 @@ async def client_left(receive: Receive, within: float) -> bool:
 
 async def _reset(_: Options, scope: Scope, receive: Receive, _send: Send) -> None:
     transport: asyncio.Transport = scope["state"]["transport"]
-    # Closing a socket that lingers for zero seconds sends RST in place of FIN.
+    # Closing a socket with a linger time of zero sends RST instead of FIN.
     transport.get_extra_info("socket").setsockopt(
         socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
     )
@@ -59,7 +59,7 @@ async def _cut_body(_: Options, scope: Scope, receive: Receive, send: Send) -> N
 
 
 async def _cut_chunked(_: Options, scope: Scope, receive: Receive, send: Send) -> None:
-    # Without a length the server sends chunks; closing early leaves out the last, empty one.
+    # Without a length, the server sends chunks; closing early leaves out the final empty chunk.
     await _cut([], scope, receive, send)
 
 

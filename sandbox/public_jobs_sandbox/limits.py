@@ -1,8 +1,9 @@
-"""Five ways to count requests, because the API does not say which one it uses.
+"""Five rate limit algorithms, because the API does not document which one it uses.
 
-The API page limits a key to 60 requests per minute (section *Limits*) and leaves the type of the
-window open. Each class here is one common reading. None of them looks at a clock: every call says
-what time it is, in seconds. A refused request is not counted.
+The API page limits a key to 60 requests per minute and leaves the type of window open (*Limits*).
+Each class is one common algorithm.
+No class reads a clock: the caller passes the time in seconds.
+Rejected requests are not counted.
 """
 
 import math
@@ -11,14 +12,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 NOISE = 1e-6
-"""Seconds of leniency: `now + wait` may round to just below the moment that `wait` aims at."""
+"""Tolerance in seconds: `now + wait` may round to just before the time that `wait` aims at."""
 
 
 class Limiter(Protocol):
     """Counts the requests of one key."""
 
     def hit(self, now: float) -> float | None:
-        """Ask for one request at `now`.
+        """Count a request at `now`, if it is allowed.
 
         Returns:
             None if the request is allowed, otherwise the seconds until a retry can succeed.
@@ -26,7 +27,7 @@ class Limiter(Protocol):
 
 
 class SlidingLog:
-    """Allows `limit` requests in any stretch of `period` seconds: the exact sliding window."""
+    """Allows `limit` requests in any `period` seconds: the exact sliding window."""
 
     def __init__(self, limit: int, period: float) -> None:
         self._limit = limit
@@ -34,7 +35,7 @@ class SlidingLog:
         self._expiries: deque[float] = deque()
 
     def hit(self, now: float) -> float | None:
-        """Ask for one request at `now`."""
+        """Count a request at `now`, if it is allowed."""
         while self._expiries and self._expiries[0] <= now + NOISE:
             self._expiries.popleft()
         if len(self._expiries) < self._limit:
@@ -44,7 +45,7 @@ class SlidingLog:
 
 
 class FixedWindow:
-    """Allows `limit` requests between two multiples of `period` on the clock it is given."""
+    """Allows `limit` requests per window; windows start at multiples of `period`."""
 
     def __init__(self, limit: int, period: float) -> None:
         self._limit = limit
@@ -53,7 +54,7 @@ class FixedWindow:
         self._count = 0
 
     def hit(self, now: float) -> float | None:
-        """Ask for one request at `now`."""
+        """Count a request at `now`, if it is allowed."""
         window = math.floor((now + NOISE) / self._period)
         if window != self._window:
             self._window, self._count = window, 0
@@ -73,7 +74,7 @@ class TokenBucket:
         self._updated = -math.inf
 
     def hit(self, now: float) -> float | None:
-        """Ask for one request at `now`."""
+        """Count a request at `now`, if it is allowed."""
         refill = (now - self._updated) / self._interval
         self._tokens = min(self._capacity, self._tokens + refill)
         self._updated = now
@@ -85,10 +86,10 @@ class TokenBucket:
 
 
 class SlidingCounter:
-    """Estimates a sliding window from two fixed ones, as if the previous one was evenly used.
+    """Estimates a sliding window from two fixed ones, as if the previous one was used evenly.
 
-    It can refuse a client that keeps to the exact sliding window: a burst that ends a window
-    still weighs almost fully at the start of the next.
+    It can reject a client that respects the exact sliding window: a burst at the end of one
+    window still counts almost fully at the start of the next.
     """
 
     def __init__(self, limit: int, period: float) -> None:
@@ -99,39 +100,39 @@ class SlidingCounter:
         self._current = 0
 
     def hit(self, now: float) -> float | None:
-        """Ask for one request at `now`."""
+        """Count a request at `now`, if it is allowed."""
         window = math.floor((now + NOISE) / self._period)
         if window != self._window:
             self._previous = self._current if window == self._window + 1 else 0
             self._window, self._current = window, 0
         elapsed = now - window * self._period
-        wait = self._room_at(self._previous, self._current) - elapsed
+        wait = self._allowed_from(self._previous, self._current) - elapsed
         if wait <= NOISE:
             self._current += 1
             return None
         if self._current < self._limit:
             return wait
-        return self._period - elapsed + self._room_at(self._current, 0)
+        return self._period - elapsed + self._allowed_from(self._current, 0)
 
-    def _room_at(self, previous: int, current: int) -> float:
-        """Seconds into a window from which the estimate leaves room for one more request."""
-        room = self._limit - current - 1
-        if room < 0:
+    def _allowed_from(self, previous: int, current: int) -> float:
+        """Return how many seconds into a window the estimate first allows one more request."""
+        left = self._limit - current - 1
+        if left < 0:
             return math.inf
-        if room >= previous:
+        if left >= previous:
             return 0.0
-        return self._period * (1 - room / previous)
+        return self._period * (1 - left / previous)
 
 
 class LeakyBucket:
-    """Lets requests drip one by one, `period / limit` apart, without any burst."""
+    """Allows one request every `period / limit` seconds, without bursts."""
 
     def __init__(self, limit: int, period: float) -> None:
         self._interval = period / limit
         self._next = -math.inf
 
     def hit(self, now: float) -> float | None:
-        """Ask for one request at `now`."""
+        """Count a request at `now`, if it is allowed."""
         wait = self._next - now
         if wait <= NOISE:
             self._next = now + self._interval

@@ -1,4 +1,4 @@
-"""Runs the project's Meltano on the sandbox, with nothing of the user's own set-up."""
+"""Runs the project's Meltano on a sandbox, without any of the user's own settings."""
 
 import contextlib
 import importlib.util
@@ -22,20 +22,20 @@ REPOSITORY = Path(__file__).parents[2]
 DATABASE = Path("output", "demo.duckdb")
 SCHEMA = "public_jobs"
 REQUESTS, PERIOD = 60, 1
-"""A minute's budget per second, so that the throttle is seen at work and nobody waits for it."""
+"""The budget of a minute in a second: the throttle is at work, and the demo stays short."""
 
 SECONDS_TO_STOP = 5
 
 
 class LogLine(NamedTuple):
-    """One line that Meltano logged, or uv while it installs Meltano."""
+    """A log line of Meltano, or of uv while it installs Meltano."""
 
     source: str
     text: str
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a line of Meltano's JSON log; take any other for one of uv's."""
+        """Parse a line of Meltano's JSON log; any other line comes from uv."""
         try:
             entry: dict[str, Any] = json.loads(text)
             return cls(entry.get("name", "meltano"), entry["event"].strip())
@@ -44,7 +44,7 @@ class LogLine(NamedTuple):
 
     @property
     def is_news(self) -> bool:
-        """Whether it tells of the run, rather than of its machinery."""
+        """Whether the line is about the sync, and not about Meltano itself."""
         news = {
             "uv": ("",),
             "meltano": ("Install",),
@@ -58,7 +58,7 @@ class LogLine(NamedTuple):
 
 
 def uv_command() -> list[str]:
-    """Find uv, which runs Meltano without installing it."""
+    """Return the command uv, which runs Meltano without installing it."""
     for name in (os.environ.get("UV", ""), "uv"):  # `uv run` sets UV
         if path := shutil.which(name):
             return [path]
@@ -69,7 +69,7 @@ def uv_command() -> list[str]:
 
 
 def environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
-    """Return variables with which Meltano knows the sandbox, and nothing of the user's."""
+    """Return variables that point Meltano at the sandbox, and none of the user's own."""
     private = ("TAP_PUBLIC_JOBS_", "TARGET_DUCKDB_", "MELTANO_")
     inherited = {
         name: value for name, value in os.environ.items() if not name.upper().startswith(private)
@@ -83,7 +83,7 @@ def environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
         "TAP_PUBLIC_JOBS_RATE_LIMIT_PERIOD_SECONDS": str(PERIOD),
         "TARGET_DUCKDB_FILEPATH": str(REPOSITORY / DATABASE),
         "TARGET_DUCKDB_DEFAULT_TARGET_SCHEMA": SCHEMA,
-        # State of its own: the user's next sync goes on where their last one ended.
+        # The demo has its own state, so the user's next sync resumes where their last one ended.
         "MELTANO_STATE_BACKEND_URI": "systemdb",
         "MELTANO_DATABASE_URI": f"sqlite:///{REPOSITORY / '.meltano' / 'demo.db'}",
         "no_proxy": no_proxy,
@@ -93,7 +93,7 @@ def environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def ending_cleanly() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal unwind the stack, as Ctrl-C does."""
+    """Make SIGTERM and a closed terminal unwind the stack, as Ctrl-C does."""
 
     def leave(number: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(128 + number)
@@ -107,14 +107,14 @@ def ending_cleanly() -> Iterator[None]:
 
 
 def check() -> None:
-    """See that there is something to run, and uv to run it with.
+    """Check that there is a Meltano project, and uv to run it with.
 
     Raises:
-        click.ClickException: This is no clone of the repository, or uv is not found.
+        click.ClickException: If this is not a clone of the repository, or uv is not found.
     """
     if not (REPOSITORY / "meltano.yml").is_file():
         message = (
-            f"The demo runs the project's own meltano.yml, and there is none in {REPOSITORY}: "
+            f"The demo needs the project's meltano.yml, which is not in {REPOSITORY}: "
             "clone the repository and run `uv run public-jobs-sandbox demo` there."
         )
         raise click.ClickException(message)
@@ -122,23 +122,23 @@ def check() -> None:
 
 
 def run(variables: dict[str, str], *, install: bool = True) -> None:
-    """Run the tap into DuckDB, showing what matters; all that Meltano said if it fails.
+    """Sync into DuckDB and print what matters; if the sync fails, print the whole log.
 
     Args:
         variables: The environment.
-        install: Whether the plugins may not be there yet.
+        install: Whether to install plugins that are missing.
 
     Raises:
-        click.ClickException: It failed.
+        click.ClickException: If the sync fails.
     """
     command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano"]
-    # Neither the user's .env nor the variables of their own warehouse belong to this run.
+    # The user's .env is about their own API and warehouse.
     command += ["--env-file", os.devnull, "--log-format", "json"]
-    # An interrupted demo is no reason to refuse the next one.
+    # Meltano may still regard an interrupted demo as running; `--force` runs it anyway.
     command += ["run", "--force", "tap-public-jobs", "target-duckdb"]
     command += [] if install else ["--no-install"]
-    # In a session of its own, so that Ctrl-C reaches the demo alone, which then ends them all.
-    process = subprocess.Popen(  # noqa: S603  # no shell, and no text from outside
+    # In its own session, Meltano does not get a Ctrl-C. The demo does, and ends all processes.
+    process = subprocess.Popen(  # noqa: S603  # no shell, no user input
         command,
         cwd=REPOSITORY,
         env=variables,
@@ -171,7 +171,7 @@ def run(variables: dict[str, str], *, install: bool = True) -> None:
 def _remedy(lines: Sequence[LogLine]) -> str:
     texts = [line.text for line in lines]
     is_running = any(text.startswith("Running job") for text in texts)
-    # Meltano goes on without a plugin that it could not install, and fails later.
+    # Meltano continues without a plugin that it could not install, and fails later.
     if is_running and not any(text.startswith("Installation failed") for text in texts):
         return (
             "The sync failed. The last lines above say why; if another program has "
@@ -184,7 +184,7 @@ def _remedy(lines: Sequence[LogLine]) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and everything that it has started."""
+    """End a process and everything that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""What the API page leaves open, as choices: every `not shown` that a client could notice."""
+"""Options for what the API page does not document and a client could notice."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,46 +12,47 @@ class Options:
     """How the sandbox behaves where the API page says "not shown".
 
     Attributes:
-        limited: Whether there is a rate limit at all (*Limits*).
-        limit_algorithm: A key of `ALGORITHMS`: the type of the rate limit's window (*Limits*).
+        limited: Whether there is a rate limit (*Limits*).
+        limit_algorithm: How the rate limit counts requests: a key of `ALGORITHMS` (*Limits*).
         limit_requests: Requests that a key may make per `limit_period` (*Limits*: 60).
-        limit_period: Seconds over which requests are counted (*Limits*: one minute).
-        rejection_status: Status of an answer to a request beyond the limit (*Errors*).
-        retry_after: The Retry-After header of such an answer (*Errors*): `seconds` or `date` for
-            a true hint in that form, None for no header, any other text is sent as it is.
-        latency: Seconds that every answer takes: half of them pass before the request is counted,
-            half after it, as on a network whose two ways are alike.
-        jitter: Up to so many seconds more, at random, and a random part of them before the
-            request is counted.
-        stall: Seconds before a stalled request is answered (see the fault `stall`).
-        undocumented_fields: Whether details carry the five fields that the page describes but
-            does not name (*Job detail*).
-        omit_empty: Whether details leave out fields without a value (*Job detail*).
-        out_of_bounds: Whether page and pageSize outside their bounds are answered with 400 or
-            moved to the nearest bound (*List published jobs*, rule 3).
-        max_page_size: Pages are silently never longer than this; the answered pageSize tells.
+        limit_period: Length of a period in seconds (*Limits*: one minute).
+        rejection_status: Status of the response to a request over the limit (*Errors*).
+        retry_after: Retry-After header of that response (*Errors*): `seconds` or `date` for the
+            true wait in that form, None for no header, any other text is sent as it is.
+        latency: Seconds that each response takes, half of them before the request is counted and
+            half after, as on a network that is equally slow in both directions.
+        jitter: Longest random delay in seconds, added to `latency`; a random part of the delay
+            comes before the request is counted.
+        stall: Seconds until a stalled request gets a response (see the fault `stall`).
+        undocumented_fields: Whether details have the five fields that the page describes but does
+            not name (*Job detail*).
+        omit_empty: Whether details leave out empty fields (*Job detail*).
+        out_of_bounds: What happens if page or pageSize is outside its bounds: `reject` returns
+            400, `clamp` uses the nearest bound (*List published jobs*, rule 3).
+        max_page_size: Largest page that the server returns, without an error for larger ones; the
+            pageSize of the response is the true one.
         order: Order of the list (*List published jobs*, rule 4): `stable` is the order of first
-            publication, `shuffled` is another one on each request.
+            publication, `newest_first` is its reverse, `shuffled` differs on each request.
         total: The total of the list (*List published jobs*, rule 5): `exact` counts the
             published jobs, a number is sent as it is.
-        both_headers: Which header counts when both are sent with different values
-            (*Authentication*, 9); `reject` answers 401.
-        path_prefix: Path at which the API lives, part of its base address
-            (*Authentication*, 10), such as `/eu`.
-        redirect_to: Where the fault `redirect` points: a path or a whole address.
-        webhook_url: Where changes of jobs are told (*Events*, like all that follow); None for
-            nowhere.
-        webhook_payload: What is told: `flat` is `{"event", "publicId"}`, `nested` has the
+        both_headers: Which header counts if both are sent with different values
+            (*Authentication*, 9); `reject` returns 401.
+        path_prefix: Path of the API below its host, a part of the base address
+            (*Authentication*, 10), for example `/eu`.
+        redirect_to: Target of the fault `redirect`: a path or a whole address.
+        webhook_url: Receiver of webhooks (*Events*, as for all options below); None for no
+            webhooks.
+        webhook_payload: Shape of the payload: `flat` is `{"event", "publicId"}`, `nested` has the
             publicId two levels down, `batch` is a list of flat ones, `job` is the whole job,
-            `renamed` has the publicId under another name, `internal_id` has the id in its place.
+            `renamed` has the publicId under another name, `internal_id` has the id instead.
         webhook_copies: How many times each delivery is sent.
-        webhook_window: So many changes are held back, and then told together, in one delivery
+        webhook_window: Number of changes to hold back and send together, in one delivery
             (`batch`) or in shuffled ones.
-        webhook_pauses: Seconds before each further try of a delivery that is not answered 2xx;
-            as many as there are retries.
-        webhook_timeout: Seconds within which the receiver has to answer.
+        webhook_pauses: Seconds before each retry of a delivery that was not answered with 2xx;
+            there are as many retries as pauses.
+        webhook_timeout: Seconds within which the receiver has to respond.
         webhook_secret: Key of the HMAC-SHA256 signature of the body; None for no signature.
-        webhook_signature_header: The header with the signature, written `sha256=` and hex digits.
+        webhook_signature_header: Header with the signature, which is `sha256=` and hex digits.
     """
 
     limited: bool = True
@@ -83,7 +84,9 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.limit_algorithm not in ALGORITHMS:
-            message = f"No limit algorithm {self.limit_algorithm!r}: use one of {list(ALGORITHMS)}"
+            message = (
+                f"Unknown limit algorithm {self.limit_algorithm!r}: use one of {list(ALGORITHMS)}"
+            )
             raise ValueError(message)
         if self.webhook_url is not None:
             url = urlsplit(self.webhook_url)

@@ -1,4 +1,4 @@
-"""Organisations and their jobs, with the JSON that is answered for each job kept ready."""
+"""Organisations and their jobs, with the JSON of each job cached."""
 
 import json
 
@@ -9,7 +9,7 @@ from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, Job, summary
 def to_json(value: object) -> bytes:
     """Return compact JSON, with numbers as short as Python writes them."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="backslashreplace")  # half a surrogate pair, as JSON escapes it
+    return text.encode(errors="backslashreplace")  # half a surrogate pair becomes a JSON escape
 
 
 class Posting:
@@ -28,7 +28,7 @@ class Posting:
         return self._summary
 
     def detail_json(self, options: Options) -> bytes:
-        """Return the job as the detail operation answers it (*Job detail*)."""
+        """Return the job as the detail operation returns it (*Job detail*)."""
         shape = (options.undocumented_fields, options.omit_empty)
         if shape not in self._details:
             self._details[shape] = to_json(self._detail(options))
@@ -57,7 +57,7 @@ class Organisation:
         self.postings: dict[str, Posting] = {}
 
     def publish(self, job: Job | str) -> None:
-        """Publish a job, a new version of one, or by its publicId an unpublished one."""
+        """Publish a job or a new version of it; a publicId publishes an unpublished job again."""
         if isinstance(job, str):
             self.postings[job].is_published = True
         else:
@@ -68,14 +68,14 @@ class Organisation:
         self.postings[public_id].is_published = False
 
     def edit(self, public_id: str, **fields: object) -> None:
-        """Give a job new values for some fields, without a word about it elsewhere."""
+        """Change some fields of a job."""
         edited = Posting(self.postings[public_id].job | fields)
         edited.is_published = self.postings[public_id].is_published
         self.postings[public_id] = edited
 
     def published(self) -> list[Posting]:
         """Return the postings that are public, in the order of their first publication."""
-        # The copy is atomic, so that another thread may publish in the meantime.
+        # The copy is atomic, so another thread may publish a job during the iteration.
         return [posting for posting in list(self.postings.values()) if posting.is_published]
 
     def find(self, public_id: str) -> Posting | None:

@@ -14,11 +14,11 @@ LONGEST_NUMBER = 1000
 
 
 class OutOfBoundsError(ValueError):
-    """A parameter is outside its bounds, or not a whole number."""
+    """A parameter is out of bounds, or not a whole number."""
 
 
 class Page(NamedTuple):
-    """Which part of the list is asked for: the 1-based page `number` of pages of `size` items."""
+    """The requested page: its 1-based `number`, and its `size` in items."""
 
     number: int
     size: int
@@ -28,7 +28,7 @@ class Page(NamedTuple):
         """Read page and pageSize.
 
         Raises:
-            OutOfBoundsError: If one of them is not what it may be, and the options say to reject.
+            OutOfBoundsError: If one of them is out of bounds, and the options say to reject it.
         """
         number = _read(query, "page", default=1, maximum=None, options=options)
         size = _read(
@@ -52,7 +52,7 @@ def _read(
     text = query.get(name)
     if text is None:
         return default
-    # Digits of other scripts would pass int() too, and int() refuses very long numbers.
+    # int() also accepts digits of other scripts, and rejects very long numbers.
     if re.fullmatch(rf"-?[0-9]{{1,{LONGEST_NUMBER}}}", text):
         value = int(text)
         bounded = max(1, value) if maximum is None else min(max(1, value), maximum)

@@ -1,4 +1,4 @@
-"""Job postings that look real and are the same for the same seed (*Resources and their fields*)."""
+"""Realistic job postings, the same for the same seed (*Resources and their fields*)."""
 
 import itertools
 import re
@@ -25,10 +25,10 @@ from public_jobs_sandbox.vocabulary import (
 )
 
 Job = dict[str, Any]
-"""A whole job, as the detail operation answers it (*Job detail*)."""
+"""A whole job, as the detail operation returns it (*Job detail*)."""
 
 SUMMARY_FIELDS = tuple(documented("jobs"))
-"""The fields that the list answers (*Job summary*)."""
+"""The fields of a job in the list (*Job summary*)."""
 
 UNDOCUMENTED_FIELDS = (
     "keyResponsibilities",
@@ -37,13 +37,14 @@ UNDOCUMENTED_FIELDS = (
     "benefitsDescription",
     "workAuthorizationRequirements",
 )
-"""Invented names for the five fields that exist but are not named (*Job detail*)."""
+"""Invented names for the five fields that the API page describes but does not name."""
 
 
 def make_jobs(count: int, *, seed: int = 1, organisation: str = "Halden Robotics") -> list[Job]:
     """Invent `count` jobs with every field of the API page (*Job detail*).
 
-    The same arguments give the same jobs. A longer list starts with the shorter one.
+    The same arguments give the same jobs.
+    A longer list starts with the jobs of a shorter one.
     """
     random = Random(f"{organisation}/{seed}")  # noqa: S311 - postings, not secrets
     site = f"https://jobs.example.com/{_slug(organisation)}"
@@ -117,13 +118,13 @@ def _employment(random: Random, seniority: Seniority) -> str:
 
 
 def _salaries(random: Random, place: Place, seniority: Seniority) -> tuple[float, float]:
-    """Return a range of salaries: round numbers, and for one job in eight with a fraction."""
+    """Return a salary range in round numbers; in one job of eight they have fractions."""
     step = 5 * 10 ** (len(str(place.salary)) - 3)
     middle = place.salary * seniority.factor * random.uniform(0.85, 1.15)
     low: float = round(middle * 0.9 / step) * step
     high: float = round(middle * random.uniform(1.05, 1.25) / step) * step
     if random.randrange(8) == 0 and place.currency != "JPY":
-        # Quarters and tenths: as text they are as short as they look here.
+        # JSON writes these fractions as short as they are here.
         low += random.choice((0.5, 0.25, 0.1))
         high += random.choice((0.5, 0.75, 0.9))
     return low, high
@@ -156,7 +157,7 @@ def _questions(random: Random, place: Place, skill: str, years: float) -> list[J
         }
         for text in texts
     ]
-    # Nobody asks for "at least 0 years"; they are left out last, so that no other text changes.
+    # Leave out "at least 0 years". This is the last step, so that all other texts stay the same.
     asked = [years > 1 or "{years}" not in text for text in texts]
     return list(itertools.compress(questions, asked))
 

@@ -1,4 +1,4 @@
-"""Runs a sandbox on a real socket."""
+"""Serves a sandbox on a real socket."""
 
 import asyncio
 import contextlib
@@ -16,16 +16,16 @@ from public_jobs_sandbox.state import Sandbox
 
 LOCALHOST = "127.0.0.1"
 KEEP_ALIVE = 75
-"""Seconds that an idle connection is kept open, as by common proxies."""
+"""Seconds that an idle connection stays open, as with common proxies."""
 
 
 @contextlib.contextmanager
 def serving(sandbox: Sandbox, port: int = 0, *, host: str = LOCALHOST) -> Iterator[str]:
-    """Serve a sandbox from a background thread, and stop at once at the end.
+    """Serve a sandbox from a background thread until the context ends.
 
     Args:
-        sandbox: What to serve. It may be changed meanwhile.
-        port: The port, or 0 for any free one.
+        sandbox: What to serve. It may change while it is served.
+        port: The port; 0 picks a free one.
         host: The address to listen on.
 
     Yields:
@@ -48,14 +48,14 @@ def serving(sandbox: Sandbox, port: int = 0, *, host: str = LOCALHOST) -> Iterat
         sandbox.webhooks.close()
 
 
-def run(sandbox: Sandbox, host: str, port: int, announce: Callable[[str], object]) -> None:
+def run(sandbox: Sandbox, host: str, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve a sandbox until SIGINT (Ctrl-C) or SIGTERM.
 
     Args:
         sandbox: What to serve.
         host: The address to listen on.
-        port: The port, or 0 for any free one.
-        announce: Called with the base address as soon as requests are accepted.
+        port: The port; 0 picks a free one.
+        on_ready: Called with the base address as soon as the server accepts requests.
 
     Raises:
         OSError: If the port is taken.
@@ -63,14 +63,14 @@ def run(sandbox: Sandbox, host: str, port: int, announce: Callable[[str], object
     listener = _listen(host, port)
     base_url = _base_url(sandbox, listener, host)
     try:
-        _Server(sandbox, on_ready=lambda: announce(base_url)).run([listener])
+        _Server(sandbox, on_ready=lambda: on_ready(base_url)).run([listener])
     finally:
         sandbox.webhooks.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    # asyncio turns Nagle's algorithm off only if the socket names its protocol. With it, headers
-    # and body of an answer would be 40 ms apart.
+    # asyncio turns Nagle's algorithm off only if the socket names its protocol.
+    # The algorithm would delay the body of a response by 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -88,7 +88,7 @@ def _base_url(sandbox: Sandbox, listener: socket.socket, host: str) -> str:
 
 
 class _Protocol(H11Protocol):
-    """Hands the transport to the application, whose faults end connections in bad ways."""
+    """Passes the transport to the application, whose faults reset and cut connections."""
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -119,34 +119,35 @@ class _Server(uvicorn.Server):
         self._running: asyncio.AbstractEventLoop | None = None
 
     def stop(self) -> None:
-        """Stop soon, from any thread or signal handler."""
+        """Ask the server to stop; any thread or signal handler may call this."""
         self.should_exit = True
         if self._running and not self._running.is_closed():
             self._running.call_soon_threadsafe(self._wake.set)
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # uvicorn would raise the signal again after the shutdown; here it means a clean exit.
+        # uvicorn would raise the signal again after the shutdown; here a signal is a clean exit.
         self.stop()
 
     @override
     async def main_loop(self) -> None:
         self._running = asyncio.get_running_loop()
         self._on_ready()
-        # A tick refreshes the Date header; uvicorn ticks ten times as often, and stops as slowly.
+        # A tick a second refreshes the Date header, and `stop` wakes the loop at once.
+        # uvicorn ticks ten times a second instead, and notices only then that it has to stop.
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), timeout=1)
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # In place of uvicorn's own, which waits for clients to leave, and a while in any case.
+        # uvicorn's own shutdown waits for clients to leave, and pauses even if there are none.
         for listener in self.servers:
             listener.close()
         for connection in list(self.server_state.connections):
             connection.transport.abort()
-        # One turn of the loop closes the connections; then the requests under way end by
-        # themselves, because their clients are gone.
+        # One turn of the loop closes the connections.
+        # Requests in progress then end by themselves, because their clients are gone.
         await asyncio.sleep(0)
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=1)

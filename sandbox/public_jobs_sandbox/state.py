@@ -1,4 +1,4 @@
-"""The world that the sandbox serves: organisations, their jobs, their keys, and what goes wrong."""
+"""The state of a sandbox: organisations, jobs, keys, planned faults, and the request log."""
 
 import dataclasses
 import threading
@@ -17,19 +17,19 @@ from public_jobs_sandbox.webhooks import Event, Webhooks
 
 @dataclasses.dataclass
 class SeenRequest:
-    """One request as it came over the wire, and what became of it.
+    """A request as received, and its outcome.
 
     Attributes:
-        number: Its place in the log, from 1.
-        time: The sandbox's clock when it arrived.
+        number: Its position in the log, starting at 1.
+        time: When it arrived, by the sandbox's clock.
         method: The HTTP method.
         path: The path as sent, still percent-encoded.
         query: The decoded query parameters.
         headers: The headers, with names in lower case.
-        counted: The clock when the rate limit judged it, if it got so far.
-        organisation: The organisation that its key belongs to, if the key is good.
-        fault: The fault that took the place of its answer, if one did.
-        status: The status that was answered, or None if there was no answer.
+        counted: When the rate limit allowed or rejected it; None if it was refused before.
+        organisation: The organisation of its key; None unless the key was accepted.
+        fault: The kind of fault that it met, if any.
+        status: The status of the response; None if there was none.
     """
 
     number: int
@@ -45,7 +45,7 @@ class SeenRequest:
 
 
 Selector = str | Callable[[SeenRequest], bool]
-"""Which requests a fault hits: those with this text in their path, or those it is true for."""
+"""Requests that a fault hits: a part of their path, or a function that returns true for them."""
 
 
 @dataclasses.dataclass
@@ -61,21 +61,21 @@ class _PlannedFault:
 
 
 class Sandbox:
-    """A small world behind the API, which tests change while it is served.
+    """The data behind the API, which tests may change while it is served.
 
-    A new sandbox has one organisation without jobs, named `Halden Robotics`. Methods that name no
-    organisation are about that one, and `key` is its key. Everything may be called from any
-    thread while the sandbox is served.
+    A new sandbox has one organisation, `Halden Robotics`, without jobs.
+    Methods without a parameter for the organisation use this one, and `key` is its key.
+    Any thread may call any method while the sandbox is served.
 
     Args:
         options: How to behave where the API page says "not shown".
-        clock: Seconds, for the rate limit and the request log.
-        seed: Decides keys, delays and shuffled lists.
+        clock: Returns seconds, for the rate limit and the request log.
+        seed: Determines keys, delays and shuffled lists.
 
     Attributes:
         organisations: Every organisation by its name.
         requests: Every request of the API so far, first to last.
-        webhooks: Tells a receiver what `publish`, `edit` and `unpublish` change.
+        webhooks: Sends the changes made by `publish`, `edit` and `unpublish` to a receiver.
     """
 
     def __init__(
@@ -107,10 +107,11 @@ class Sandbox:
         options: Options | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Make a world with `jobs` published jobs, and what a reader of the API may not see.
+        """Make a sandbox with `jobs` published jobs, and with data that its key must not see.
 
-        Beside the published jobs there is an unpublished one for every ten, a second organisation
-        with jobs of its own (`Osprey Health`), and one whose plan lacks the API (`Lumen Books`).
+        For every ten published jobs there is an unpublished one.
+        Another organisation has its own jobs (`Osprey Health`).
+        The plan of a third one does not include the API (`Lumen Books`).
         """
         sandbox = cls(options, clock=clock, seed=seed)
         hidden = max(1, jobs // 10)
@@ -128,7 +129,7 @@ class Sandbox:
 
     @property
     def options(self) -> Options:
-        """How the sandbox behaves; assigning new options forgets what was counted so far."""
+        """How the sandbox behaves; assigning options resets the rate limits."""
         return self._options
 
     @options.setter
@@ -144,7 +145,7 @@ class Sandbox:
     def add_organisation(
         self, name: str, jobs: Iterable[Job] = (), *, plan_includes_api: bool = True
     ) -> Organisation:
-        """Add an organisation with published jobs and a key of its own (*Authentication*)."""
+        """Add an organisation with published jobs and its own key (*Authentication*)."""
         organisation = Organisation(name, plan_includes_api=plan_includes_api)
         for job in jobs:
             organisation.publish(job)
@@ -153,74 +154,74 @@ class Sandbox:
         return organisation
 
     def add_key(self, organisation: str | None = None) -> str:
-        """Create one more key for an organisation, and return it (*Authentication*, 2)."""
+        """Create and return another key for an organisation (*Authentication*, 2)."""
         owner = self.organisations[organisation] if organisation else self.organisation
         owner.key = f"pj_{self.random.getrandbits(160):040x}"
         self._keys[owner.key] = owner
         return owner.key
 
     def revoke(self, key: str) -> None:
-        """Revoke a key: the next request with it is answered 401 (*Authentication*, 5)."""
+        """Revoke a key: the next request with it gets 401 (*Authentication*, 5)."""
         del self._keys[key]
 
     def publish(self, job: Job | str) -> None:
-        """Publish a new job, a new version of one, or by its publicId an unpublished one."""
+        """Publish a job or a new version of it; a publicId publishes an unpublished job again."""
         with self._changing:
             public_id = job if isinstance(job, str) else job["publicId"]
             is_known = self.organisation.find(public_id) is not None
             self.organisation.publish(job)
-            self._announce("job.updated" if is_known else "job.published", public_id)
+            self._send("job.updated" if is_known else "job.published", public_id)
 
     def unpublish(self, public_id: str) -> None:
         """Hide a job from the API (*States and transitions*)."""
         with self._changing:
             self.organisation.unpublish(public_id)
-            self._announce("job.unpublished", public_id)
+            self._send("job.unpublished", public_id)
 
     def edit(self, public_id: str, **fields: object) -> None:
-        """Give a job new values for some fields."""
+        """Change some fields of a job."""
         with self._changing:
             self.organisation.edit(public_id, **fields)
-            self._announce("job.updated", public_id)
+            self._send("job.updated", public_id)
 
-    def _announce(self, name: str, public_id: str) -> None:
-        """Tell of a change; within its lock, so that events have the order of the changes."""
+    def _send(self, name: str, public_id: str) -> None:
+        """Send an event; the caller holds the lock, which keeps events in the order of changes."""
         event = Event(name, self.organisation.postings[public_id].job)
-        self.webhooks.announce(event, self._options)
+        self.webhooks.send(event, self._options)
 
     def fail_next(self, kind: str, times: int | None = 1, path: Selector | None = None) -> None:
-        """Plan a fault (see `KINDS`) in place of the next answers.
+        """Plan a fault for the next requests.
 
-        A fault replaces an answer that was due: a request with a bad key, or beyond the rate
-        limit, meets no fault and uses none up. A request that meets one has been counted.
+        Requests with a bad key or over the rate limit meet no fault and use none up.
+        Requests that meet a fault count towards the rate limit.
 
         Args:
-            kind: What happens: one of `KINDS`.
+            kind: One of `KINDS`.
             times: How many requests it hits; None for all until `recover`.
             path: Which requests it hits; all by default.
         """
         if kind not in KINDS:
-            message = f"No fault {kind!r}: use one of {sorted(KINDS)}"
+            message = f"Unknown fault {kind!r}: use one of {sorted(KINDS)}"
             raise ValueError(message)
         self._faults.append(_PlannedFault(kind, times, path))
 
     def fail_every(self, kind: str, n: int) -> None:
-        """Plan a fault for every n-th request that is due an answer."""
+        """Plan a fault for every n-th request with a valid key and within the rate limit."""
         due = iter(range(1, 1 << 62))
         self.fail_next(kind, times=None, path=lambda _: next(due) % n == 0)
 
     def recover(self) -> None:
-        """Forget all planned faults."""
+        """Drop all planned faults."""
         self._faults = []
 
     def at_request(self, n: int, change: Callable[[], object]) -> None:
-        """Run `change` just before the n-th request (`SeenRequest.number`) is handled."""
+        """Run `change` just before the sandbox handles the n-th request (`SeenRequest.number`)."""
         self._changes.setdefault(n, []).append(change)
 
     def see(
         self, method: str, path: str, query: dict[str, str], headers: dict[str, str]
     ) -> SeenRequest:
-        """Log a request that has arrived, and make the changes that were due before it."""
+        """Log a request that has arrived, and make the changes planned before it."""
         number = len(self.requests) + 1
         request = SeenRequest(number, self.clock(), method, path, query, headers)
         self.requests.append(request)
@@ -229,7 +230,7 @@ class Sandbox:
         return request
 
     def owner_of(self, key: str | None) -> Organisation | None:
-        """Return whose key this is, or None if it is missing, malformed or revoked."""
+        """Return the organisation of a key, or None if the key is missing, malformed or revoked."""
         return self._keys.get(key) if key else None
 
     def count(self, request: SeenRequest, key: str) -> float | None:
@@ -249,7 +250,7 @@ class Sandbox:
         return limiter.hit(request.counted)
 
     def take_fault(self, request: SeenRequest) -> str | None:
-        """Return the kind of the first planned fault that hits this request, and use it up."""
+        """Return the kind of the first planned fault that hits this request, and count it."""
         for fault in self._faults:
             if fault.hits(request):
                 if fault.times is not None:

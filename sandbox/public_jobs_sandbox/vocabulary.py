@@ -1,10 +1,10 @@
-"""The words that the sandbox's job postings are made of."""
+"""The vocabulary of the sandbox's job postings."""
 
 from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where a job is, what people are paid there in a year, and what they speak."""
+    """A place, with a typical salary per year and the language spoken there."""
 
     city: str
     country: str
@@ -14,7 +14,7 @@ class Place(NamedTuple):
 
 
 class Seniority(NamedTuple):
-    """A rung of the career ladder."""
+    """A seniority level, with its range of years of experience and its salary factor."""
 
     level: str
     prefix: str
@@ -23,7 +23,7 @@ class Seniority(NamedTuple):
 
 
 class Department(NamedTuple):
-    """What a department hires for, and what its people do and know."""
+    """The job titles, duties and skills of a department."""
 
     titles: tuple[str, ...]
     duties: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Webhooks: tells a receiver whenever a job changes (*Events*).
+"""Sends webhooks to a receiver whenever a job changes (*Events*).
 
-The API page shows neither payloads nor headers, retries or order, so that all of these are options
-(see `Options`), and no receiver can rely on one of them.
+The API page documents no payloads, headers, retries or order.
+They are all options (see `Options`), so that tests can show that a receiver relies on none of them.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Event(NamedTuple):
-    """One change of a job: what it is called, and the job after it."""
+    """A change of a job: the name of the event, and the job after the change."""
 
     name: str
     job: Job
@@ -48,17 +48,17 @@ PAYLOADS: dict[str, Callable[[Event], object]] = {
     "renamed": lambda event: {"event": event.name, "job_slug": event.job["publicId"]},
     "internal_id": lambda event: {"event": event.name, "jobId": event.job.get("id")},
 }
-"""What is said of one event, by the name of the payload; `batch` says it of several at once."""
+"""The body for one event, by the name of the payload; `batch` sends a list of bodies."""
 
 
 @dataclass
 class Delivery:
-    """One message to the receiver, and what became of it.
+    """A message to the receiver, and the outcome of each try.
 
     Attributes:
         options: The options of the sandbox when the change was made.
-        body: The JSON that is sent, the same in every try.
-        answers: For each try its status, or the kind of error where no answer came.
+        body: The JSON to send, the same in every try.
+        answers: For each try the status, or the kind of error if there was no response.
     """
 
     options: Options = field(repr=False)
@@ -67,11 +67,11 @@ class Delivery:
 
     @property
     def arrived(self) -> bool:
-        """Whether the last try was answered 2xx."""
+        """Whether the last try was answered with 2xx."""
         return bool(self.answers) and self.answers[-1] in range(200, 300)
 
     def post(self, session: requests.Session) -> int | str:
-        """Send it once, and return the status or the kind of error."""
+        """Try once, and return the status or the kind of error."""
         headers = {"Content-Type": "application/json", "User-Agent": "public-jobs-sandbox"}
         if self.options.webhook_secret is not None:
             key = self.options.webhook_secret.encode()
@@ -86,19 +86,19 @@ class Delivery:
                 allow_redirects=False,
             )
         except requests.RequestException as error:
-            # Its text would show the path of the URL, which is the receiver's secret.
+            # Its text contains the path of the URL, which is a secret of the receiver.
             return type(error).__name__
         return response.status_code
 
 
 class Webhooks:
-    """Sends deliveries one after the other from a thread, which begins with the first change.
+    """Sends deliveries one at a time from a thread, which starts with the first change.
 
-    Everything may be called from any thread.
+    Any thread may call any method.
 
     Args:
-        wait: Waits so many seconds before a delivery is tried again; by default until `close`.
-        seed: Decides the order within `webhook_window`.
+        wait: Waits for the given seconds before a retry; the default wait ends on `close`.
+        seed: Determines the order within `webhook_window`.
 
     Attributes:
         deliveries: Every delivery so far, in the order of their first tries.
@@ -115,8 +115,8 @@ class Webhooks:
         self._queue: Queue[Delivery | None] = Queue()
         self._thread: threading.Thread | None = None
 
-    def announce(self, event: Event, options: Options) -> None:
-        """Send an event as soon as the window is full, if the options name a receiver."""
+    def send(self, event: Event, options: Options) -> None:
+        """Send an event once the window is full, if the options name a receiver."""
         if options.webhook_url is None:
             return
         with self._lock:
@@ -126,13 +126,13 @@ class Webhooks:
                 self._release()
 
     def flush(self) -> None:
-        """Send what is held back, and wait until all has arrived or was given up."""
+        """Send what is held back, and wait until no delivery is left to try."""
         with self._lock:
             self._release()
         self._queue.join()
 
     def close(self) -> None:
-        """Send what is left without pauses and further retries, and end the thread."""
+        """Send what is left without pauses or further retries, and end the thread."""
         with self._lock:
             self._release()
             if self._thread is None:
@@ -145,7 +145,7 @@ class Webhooks:
             self._stopping.clear()
 
     def _release(self) -> None:
-        """Queue what is held back; the lock is taken."""
+        """Queue what is held back; the caller holds the lock."""
         if not self._held:
             return
         deliveries = [
@@ -164,14 +164,14 @@ class Webhooks:
 
     def _run(self) -> None:
         with requests.Session() as session:
-            session.trust_env = False  # no proxy stands between the sandbox and its receiver
+            session.trust_env = False  # no proxy between the sandbox and its receiver
             for delivery in iter(self._queue.get, None):
                 self._try(delivery, session)
                 self._queue.task_done()
         self._queue.task_done()
 
     def _try(self, delivery: Delivery, session: requests.Session) -> None:
-        """Send a delivery; one that fails goes to the end of the queue, behind newer ones."""
+        """Try a delivery; one that fails goes to the end of the queue, behind newer ones."""
         delivery.answers.append(delivery.post(session))
         if delivery.arrived:
             return
@@ -179,12 +179,14 @@ class Webhooks:
         tries = len(delivery.answers)
         if tries > len(pauses) or self._stopping.is_set():
             host = urlsplit(delivery.options.webhook_url or "").hostname
-            logger.warning("Webhook to %s given up: %s", host, delivery.answers)
+            logger.warning(
+                "Gave up on a webhook to %s after these answers: %s", host, delivery.answers
+            )
             return
         self._wait(pauses[tries - 1])
         self._queue.put(delivery)
 
 
 def _bodies(events: Sequence[Event], payload: str) -> list[bytes]:
-    said = [PAYLOADS[payload](event) for event in events]
-    return [to_json(said)] if payload == "batch" else [to_json(one) for one in said]
+    bodies = [PAYLOADS[payload](event) for event in events]
+    return [to_json(bodies)] if payload == "batch" else [to_json(body) for body in bodies]

@@ -56,7 +56,7 @@ def options() -> Options:
 
 @pytest.fixture
 def sandbox(options: Options) -> Sandbox:
-    """A world of 45 published jobs and four others, whose clock stands still."""
+    """A sandbox with 45 published jobs and four unpublished ones, whose clock stands still."""
     return Sandbox.demo(45, options=options, clock=lambda: 1_000_020.0)
 
 

@@ -1,4 +1,4 @@
-"""The command serves until it is told to stop, and says in one line why it cannot."""
+"""The command serves until it is stopped, and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_a_taken_port_is_reported_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("earthquake:3", "no fault 'earthquake', use one of: reset"),
-        ("reset", "'reset' does not say how often: use reset:10"),
-        ("reset:0", "'reset:0' does not say how often: use reset:10"),
+        ("earthquake:3", "unknown fault 'earthquake'; use one of: reset"),
+        ("reset", "'reset' does not say how often; use reset:10"),
+        ("reset:0", "'reset:0' does not say how often; use reset:10"),
     ],
 )
-def test_a_fault_that_makes_no_sense_is_reported(fault: str, words: str) -> None:
+def test_an_invalid_fault_is_reported(fault: str, words: str) -> None:
     result = CliRunner().invoke(main, ["serve", "--fault", fault])
 
     assert result.exit_code == 2
@@ -79,7 +79,7 @@ def test_a_fault_that_makes_no_sense_is_reported(fault: str, words: str) -> None
         (["--webhook-payload", "xml"], "'xml' is not one of 'flat', 'nested', 'batch', 'job'"),
     ],
 )
-def test_a_webhook_that_makes_no_sense_is_reported(arguments: list[str], words: str) -> None:
+def test_an_invalid_webhook_option_is_reported(arguments: list[str], words: str) -> None:
     result = CliRunner().invoke(main, ["serve", *arguments])
 
     assert result.exit_code == 2

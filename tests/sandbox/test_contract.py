@@ -1,4 +1,4 @@
-"""The served sandbox keeps to its OpenAPI document, whatever is asked."""
+"""The served sandbox matches its OpenAPI document, whatever the request."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SCHEMA = schemathesis.openapi.from_dict(openapi.load())
     derandomize=True,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
-def test_every_answer_is_a_documented_one(case: schemathesis.Case[Any], api: Api) -> None:
+def test_every_response_is_documented(case: schemathesis.Case[Any], api: Api) -> None:
     case.call_and_validate(
         base_url=api.base_url, headers={"Authorization": f"Bearer {api.sandbox.key}"}
     )
 
 
-def test_every_published_job_is_a_documented_one(api: Api) -> None:
-    """Generated publicIds meet no job, so these are asked for by name."""
+def test_every_published_job_matches_the_document(api: Api) -> None:
+    """Generated publicIds match no job, so this test requests the real ones."""
     operation = SCHEMA["/api/public/v1/jobs/{publicId}"]["GET"]
 
     for public_id in api.sandbox.organisation.postings:

@@ -1,4 +1,4 @@
-"""Every fault reaches the client as what it is, and hits the requests that it was planned for."""
+"""Every fault reaches the client, and hits only the requests that it was planned for."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_a_broken_connection_is_an_error_of_that_kind(
 
     assert api.get(JOBS).status_code == 200
     assert [request.fault for request in api.sandbox.requests] == [kind, None]
-    assert capfd.readouterr().err == "", "a planned fault is no news to the server"
+    assert capfd.readouterr().err == "", "the server reports no error for a planned fault"
 
 
-def test_a_reset_answers_nothing_and_a_cut_has_begun_to_answer(api: Api) -> None:
+def test_a_reset_sends_no_response_and_a_cut_sends_the_start_of_one(api: Api) -> None:
     for kind in ("reset", "cut_body"):
         api.sandbox.fail_next(kind)
         with pytest.raises(requests.RequestException):
@@ -67,7 +67,7 @@ def test_a_reset_answers_nothing_and_a_cut_has_begun_to_answer(api: Api) -> None
         ("json_null", 200, "application/json", "null"),
     ],
 )
-def test_a_wrong_answer_is_a_whole_one(
+def test_a_wrong_response_is_complete(
     api: Api, kind: str, status: int, content_type: str, body: str
 ) -> None:
     api.sandbox.fail_next(kind)
@@ -100,7 +100,7 @@ def test_a_redirect_leads_elsewhere(api: Api) -> None:
     assert response.status_code == 404
 
 
-def test_a_stalled_request_outlasts_the_patience_of_its_client(api: Api) -> None:
+def test_a_stalled_request_outlasts_the_timeout_of_its_client(api: Api) -> None:
     api.sandbox.fail_next("stall")
 
     with pytest.raises(requests.ReadTimeout):
@@ -113,7 +113,7 @@ def test_a_stalled_request_outlasts_the_patience_of_its_client(api: Api) -> None
 
 
 @pytest.mark.parametrize("options", [Options(stall=0.01)])
-def test_a_stalled_request_is_answered_in_the_end(api: Api) -> None:
+def test_a_stalled_request_gets_a_response_in_the_end(api: Api) -> None:
     api.sandbox.fail_next("stall")
 
     assert statuses(api, 2) == [504, 200]
@@ -123,7 +123,7 @@ def test_a_stalled_request_is_answered_in_the_end(api: Api) -> None:
 def test_the_server_stops_while_requests_wait(
     sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a word on standard error, and without an answer to those who wait."""
+    """It writes nothing to stderr, and waiting clients get no response."""
     sandbox.fail_next("stall")
     arrived = threading.Event()
     sandbox.at_request(1, arrived.set)
@@ -174,7 +174,7 @@ def test_a_fault_without_an_end_lasts_until_recovery(api: Api) -> None:
     assert statuses(api, 1) == [200]
 
 
-def test_a_fault_can_be_for_some_paths(api: Api) -> None:
+def test_a_fault_can_be_limited_to_a_path(api: Api) -> None:
     public_id = next(iter(api.sandbox.organisation.postings))
     api.sandbox.fail_next("http_503", path=public_id)
 
@@ -183,7 +183,7 @@ def test_a_fault_can_be_for_some_paths(api: Api) -> None:
     assert api.detail(public_id).status_code == 200
 
 
-def test_a_fault_can_be_for_requests_of_any_description(api: Api) -> None:
+def test_a_fault_can_be_limited_to_requests_by_a_function(api: Api) -> None:
     api.sandbox.fail_next("http_503", times=None, path=lambda seen: seen.query.get("page") == "2")
 
     assert [api.get(JOBS, params={"page": page}).status_code for page in (1, 2, 3, 2)] == [
@@ -194,7 +194,7 @@ def test_a_fault_can_be_for_requests_of_any_description(api: Api) -> None:
     ]
 
 
-def test_a_fault_can_come_back_every_few_requests(api: Api) -> None:
+def test_a_fault_can_hit_every_nth_request(api: Api) -> None:
     api.sandbox.fail_every("http_502", 3)
 
     assert statuses(api, 7) == [200, 200, 502, 200, 200, 502, 200]
@@ -209,7 +209,7 @@ def test_refused_requests_meet_no_fault_and_those_that_meet_one_are_counted(api:
 
 
 def test_an_unknown_fault_cannot_be_planned(api: Api) -> None:
-    with pytest.raises(ValueError, match="No fault 'earthquake'") as refusal:
+    with pytest.raises(ValueError, match="Unknown fault 'earthquake'") as refusal:
         api.sandbox.fail_next("earthquake")
 
     assert all(kind in str(refusal.value) for kind in KINDS)

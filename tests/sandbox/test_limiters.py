@@ -1,4 +1,4 @@
-"""Each algorithm allows what it must, refuses the one too many, and tells when to come back."""
+"""Each algorithm allows requests up to the limit, rejects more, and returns when to retry."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_refused_request_succeeds_after_the_hint_and_not_before(
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @given(gaps=GAPS)
 def test_refused_requests_are_not_counted(algorithm: str, gaps: list[int]) -> None:
-    """A second client that skips what was refused to the first is treated the same."""
+    """A limiter that never sees the refused requests allows the same ones."""
     limiter, twin = (ALGORITHMS[algorithm](LIMIT, PERIOD) for _ in range(2))
     now = 0.0
     for gap in gaps:
@@ -79,7 +79,7 @@ def test_the_sliding_log_never_allows_more_than_the_limit_in_any_period(gaps: li
             "sliding_log",
             [0, 10, 20, 30, 59, 60, 61],
             [None, None, None, None, 1, None, 9],
-            id="sliding_log: the oldest request leaves after a period",
+            id="sliding_log: the oldest request expires after a period",
         ),
         pytest.param(
             "fixed_window",
@@ -97,19 +97,19 @@ def test_the_sliding_log_never_allows_more_than_the_limit_in_any_period(gaps: li
             "sliding_counter",
             [59, 59, 59, 59, 59, 60, 75, 75, 90],
             [None, None, None, None, 16, 15, None, 15, None],
-            id="sliding_counter: a burst weighs on into the next window",
+            id="sliding_counter: a burst still counts in the next window",
         ),
         pytest.param(
             "sliding_counter",
             [0, 0, 0, 0, 120, 120, 120, 120],
             [None] * 8,
-            id="sliding_counter: an idle window forgives all",
+            id="sliding_counter: an idle window resets the count",
         ),
         pytest.param(
             "leaky_bucket",
             [0, 0, 14, 15, 29, 30, 300, 301],
             [None, 15, 1, None, 1, None, None, 14],
-            id="leaky_bucket: one request every 15 s, and no saving up",
+            id="leaky_bucket: one request every 15 s, and no burst after a pause",
         ),
     ],
 )

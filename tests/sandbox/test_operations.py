@@ -1,4 +1,4 @@
-"""The two operations answer as the API page says, and where it is silent as the options say."""
+"""The two operations follow the API page, and the options where the page is silent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PUBLIC_IDS = [job["publicId"] for job in PUBLISHED]
 
 
 def raw_get(api: Api, path: str) -> http.client.HTTPResponse:
-    """GET a path as it is; requests would tidy it up."""
+    """GET a path unchanged; requests would normalise it."""
     connection = http.client.HTTPConnection(urlsplit(api.base_url).netloc, timeout=10)
     try:
         connection.request("GET", path, headers={"x-api-key": api.sandbox.key})
@@ -31,7 +31,7 @@ def raw_get(api: Api, path: str) -> http.client.HTTPResponse:
 
 
 class TestList:
-    def test_without_parameters_the_first_20_jobs_are_answered(self, api: Api) -> None:
+    def test_without_parameters_the_first_20_jobs_are_listed(self, api: Api) -> None:
         answer = api.list()
 
         assert answer == {
@@ -99,7 +99,7 @@ class TestList:
             ({"page": 2, "pageSize": "all"}, 2, 20),
         ],
     )
-    def test_or_they_are_moved_to_the_nearest_bound(
+    def test_parameters_out_of_bounds_may_be_moved_to_the_nearest_bound(
         self, api: Api, params: dict[str, object], page: int, page_size: int
     ) -> None:
         answer = api.list(**params)
@@ -107,7 +107,7 @@ class TestList:
         assert (answer["page"], answer["pageSize"]) == (page, page_size)
 
     @pytest.mark.parametrize("options", [Options(limited=False, max_page_size=10)])
-    def test_pages_may_be_silently_shorter_than_asked_for(self, api: Api) -> None:
+    def test_pages_may_be_silently_shorter_than_requested(self, api: Api) -> None:
         answer = api.list(page=2, pageSize=100)
 
         assert answer["pageSize"] == 10
@@ -135,14 +135,14 @@ class TestList:
 
 
 class TestDetail:
-    def test_a_published_job_is_answered_in_full(self, api: Api) -> None:
+    def test_a_published_job_is_returned_in_full(self, api: Api) -> None:
         response = api.detail(PUBLIC_IDS[0])
 
         assert response.status_code == 200
         assert response.headers["content-type"] == "application/json"
         assert response.json() == PUBLISHED[0]
 
-    def test_numbers_are_sent_as_short_as_they_are(self, api: Api) -> None:
+    def test_numbers_are_written_in_their_shortest_form(self, api: Api) -> None:
         api.sandbox.edit(PUBLIC_IDS[0], minSalary=62500.5, maxSalary=72000.10, yearsExperience=3)
 
         body = api.detail(PUBLIC_IDS[0]).text
@@ -158,7 +158,7 @@ class TestDetail:
 
         assert [answer.status_code for answer in answers] == [404, 404, 404]
         assert {answer.content for answer in answers} == {b'{"error":"Not found"}'}
-        # The Date header is the time of day, which is no secret.
+        # The Date header shows only the time of day.
         headers = [
             [(name, value) for name, value in answer.headers.items() if name != "date"]
             for answer in answers
@@ -169,7 +169,7 @@ class TestDetail:
         "public_id",
         ["a/b", "a b", "what?", "#1", "100%", "%2F", "..", ".", "naïve", "東京", "a\nb", "+", ";"],
     )
-    def test_any_public_id_can_be_asked_for_if_it_is_encoded(
+    def test_any_public_id_can_be_requested_if_it_is_encoded(
         self, api: Api, public_id: str
     ) -> None:
         api.sandbox.publish(PUBLISHED[0] | {"publicId": public_id})
@@ -184,7 +184,9 @@ class TestDetail:
         "path",
         [f"{JOBS}/a/b", f"{JOBS}/", f"{JOBS}/..", "/api/public%2Fv1/jobs", "/", f"/x{JOBS}"],
     )
-    def test_a_separator_is_a_separator_only_as_itself(self, api: Api, path: str) -> None:
+    def test_other_paths_get_404_even_if_a_public_id_contains_a_slash(
+        self, api: Api, path: str
+    ) -> None:
         api.sandbox.publish(PUBLISHED[0] | {"publicId": "a/b"})
 
         assert raw_get(api, path).status == 404
@@ -239,7 +241,7 @@ class TestAuthentication:
         ],
         ids=str,
     )
-    def test_a_missing_or_malformed_key_is_answered_401(
+    def test_a_missing_or_malformed_key_gets_401(
         self, api: Api, headers: dict[str, str], path: str
     ) -> None:
         headers = {name: value.format(key=api.sandbox.key) for name, value in headers.items()}
@@ -249,9 +251,7 @@ class TestAuthentication:
         assert response.status_code == 401
         assert response.json() == {"error": "API key missing, malformed or revoked"}
 
-    def test_a_revoked_key_is_answered_401_at_once_and_its_replacement_works(
-        self, api: Api
-    ) -> None:
+    def test_a_revoked_key_gets_401_at_once_and_its_replacement_works(self, api: Api) -> None:
         old = api.sandbox.key
         new = api.sandbox.add_key()
         assert api.get(JOBS, headers={"x-api-key": old}).status_code == 200
@@ -262,7 +262,7 @@ class TestAuthentication:
         assert api.get(JOBS, headers={"x-api-key": new}).status_code == 200
 
     @pytest.mark.parametrize("path", [JOBS, f"{JOBS}/no-such-job"])
-    def test_a_plan_without_the_api_is_answered_403(self, api: Api, path: str) -> None:
+    def test_a_plan_without_the_api_gets_403(self, api: Api, path: str) -> None:
         key = api.sandbox.organisations["Lumen Books"].key
 
         assert api.get(path, headers={"x-api-key": key}).status_code == 403
@@ -276,7 +276,7 @@ class TestAuthentication:
         ],
         ids=["authorization", "x-api-key", "reject"],
     )
-    def test_two_headers_with_different_keys_are_judged_by_the_option(
+    def test_an_option_decides_between_two_headers_with_different_keys(
         self, api: Api, expected: tuple[str | None, int]
     ) -> None:
         other = api.sandbox.organisations["Osprey Health"].key
@@ -296,7 +296,7 @@ def test_the_interface_is_read_only(api: Api, method: str) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(limited=False, path_prefix="/eu")])
-def test_the_api_can_live_below_a_path(api: Api) -> None:
+def test_the_api_can_have_a_path_prefix(api: Api) -> None:
     assert api.base_url.endswith("/eu")
     assert api.detail(PUBLIC_IDS[0]).json() == PUBLISHED[0]
     assert api.sandbox.requests[-1].path == f"/eu{JOBS}/{PUBLIC_IDS[0]}"

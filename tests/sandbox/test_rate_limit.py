@@ -1,4 +1,4 @@
-"""A key that asks too often is refused, in the way that the options choose."""
+"""Requests over the rate limit are rejected, in the way that the options choose."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ JOBS = "/api/public/v1/jobs"
     [Options(limit_algorithm=algorithm, limit_requests=6) for algorithm in ALGORITHMS],
     ids=ALGORITHMS,
 )
-def test_a_client_without_a_throttle_is_refused(api: Api) -> None:
-    # The leaky bucket lets single drops through, the others a whole burst.
+def test_a_client_without_a_throttle_is_rejected(api: Api) -> None:
+    # The leaky bucket allows single requests, the others a whole burst.
     allowed = 1 if api.sandbox.options.limit_algorithm == "leaky_bucket" else 6
 
     for _ in range(8):
@@ -32,7 +32,7 @@ def test_a_client_without_a_throttle_is_refused(api: Api) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(limit_requests=1)])
-def test_each_key_has_a_limit_of_its_own(api: Api) -> None:
+def test_each_key_has_its_own_limit(api: Api) -> None:
     assert api.get(JOBS).status_code == 200
     assert api.get(JOBS).status_code == 429
 
@@ -42,13 +42,13 @@ def test_each_key_has_a_limit_of_its_own(api: Api) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(limit_requests=1)])
-def test_both_operations_count_found_or_not(api: Api) -> None:
+def test_both_operations_count_even_if_no_job_is_found(api: Api) -> None:
     assert api.detail("no-such-job").status_code == 404
     assert api.get(JOBS).status_code == 429
 
 
 @pytest.mark.parametrize("options", [Options(limit_requests=1)])
-def test_requests_that_name_no_key_or_no_operation_do_not_count(api: Api) -> None:
+def test_requests_without_a_key_or_an_operation_do_not_count(api: Api) -> None:
     api.get(JOBS, headers={})
     api.get("/elsewhere")
     api.get("/openapi.json")
@@ -77,14 +77,14 @@ def test_the_status_of_a_rejection_can_be_chosen(api: Api) -> None:
     ],
     ids=["seconds", "seconds are rounded up", "none", "negative", "nonsense"],
 )
-def test_a_rejection_hints_when_to_come_back(api: Api, header: str | None) -> None:
+def test_a_rejection_says_when_to_retry(api: Api, header: str | None) -> None:
     api.get(JOBS)
 
     assert api.get(JOBS).headers.get("retry-after") == header
 
 
 @pytest.mark.parametrize("options", [Options(limit_requests=1, retry_after="date")])
-def test_the_hint_can_be_a_date(api: Api) -> None:
+def test_the_time_of_a_retry_can_be_a_date(api: Api) -> None:
     api.get(JOBS)
 
     headers = api.get(JOBS).headers
@@ -94,7 +94,7 @@ def test_the_hint_can_be_a_date(api: Api) -> None:
     assert 60 <= wait.total_seconds() <= 63
 
 
-def test_without_a_limit_nothing_is_refused(api: Api) -> None:
+def test_without_a_limit_nothing_is_rejected(api: Api) -> None:
     for _ in range(80):
         api.get(JOBS)
 
@@ -102,7 +102,7 @@ def test_without_a_limit_nothing_is_refused(api: Api) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(limit_requests=1)])
-def test_new_options_start_counting_afresh(api: Api) -> None:
+def test_new_options_reset_the_rate_limit(api: Api) -> None:
     api.get(JOBS)
 
     api.sandbox.options = Options(limit_requests=2, limit_algorithm="fixed_window")

@@ -1,4 +1,4 @@
-"""Changes of jobs are told to a receiver, in every way that the API page leaves open."""
+"""Changes of jobs are sent to a receiver, in every way that the API page leaves open."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNTIL_CLOSED = 600.0
 
 
 class Receiver(ThreadingHTTPServer):
-    """Keeps what it is sent, and answers with the statuses it is given, then with 204."""
+    """Keeps the requests it gets, and answers with `statuses` one by one, then with 204."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -42,7 +42,7 @@ class Receiver(ThreadingHTTPServer):
         self.statuses: list[int] = []
 
     @property
-    def said(self) -> list[Json]:
+    def payloads(self) -> list[Json]:
         return [json.loads(body) for _, _, body in self.seen]
 
 
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # http.server's name
-        """Say nothing on stderr."""
+        """Write nothing to stderr."""
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def options(receiver: Receiver) -> Options:
 
 
 @contextlib.contextmanager
-def told(options: Options, **changes: Json) -> Iterator[Sandbox]:
-    """Serve a sandbox, and wait at the end until all its changes were told."""
+def changing(options: Options, **changes: Json) -> Iterator[Sandbox]:
+    """Serve a sandbox, and wait at the end until all its changes are sent."""
     sandbox = Sandbox.demo(45, options=dataclasses.replace(options, **changes))
     with serving(sandbox):
         yield sandbox
@@ -95,17 +95,17 @@ def answers(sandbox: Sandbox) -> list[list[int | str]]:
 
 
 class TestEvents:
-    def test_each_change_is_told_in_its_order(self, options: Options, receiver: Receiver) -> None:
+    def test_each_change_is_sent_in_order(self, options: Options, receiver: Receiver) -> None:
         new = make_jobs(1, seed=99)[0]
 
-        with told(options) as sandbox:
+        with changing(options) as sandbox:
             sandbox.publish(new)
             sandbox.publish(new | {"jobTitle": "Gardener"})
             sandbox.edit(PUBLIC_IDS[0], jobTitle="Gardener")
             sandbox.unpublish(PUBLIC_IDS[0])
             sandbox.publish(PUBLIC_IDS[0])
 
-        assert receiver.said == [
+        assert receiver.payloads == [
             {"event": "job.published", "publicId": new["publicId"]},
             {"event": "job.updated", "publicId": new["publicId"]},
             {"event": "job.updated", "publicId": PUBLIC_IDS[0]},
@@ -118,7 +118,7 @@ class TestEvents:
         sent = [delivery.body for delivery in sandbox.webhooks.deliveries]
         assert sent == [body for _, _, body in receiver.seen]
 
-    def test_a_change_that_a_request_sets_off_is_told_too(
+    def test_a_change_triggered_by_a_request_is_sent_too(
         self, options: Options, receiver: Receiver
     ) -> None:
         sandbox = Sandbox.demo(45, options=options)
@@ -133,15 +133,15 @@ class TestEvents:
             sandbox.webhooks.flush()
 
         assert response.status_code == 404
-        assert receiver.said == [{"event": "job.unpublished", "publicId": PUBLIC_IDS[3]}]
+        assert receiver.payloads == [{"event": "job.unpublished", "publicId": PUBLIC_IDS[3]}]
 
-    def test_edits_from_two_threads_are_both_made_and_both_told(
+    def test_edits_from_two_threads_are_both_made_and_both_sent(
         self, options: Options, receiver: Receiver
     ) -> None:
         barrier = threading.Barrier(2, timeout=0.1)
 
         class Meeting(dict[str, Json]):
-            """A job whose editors meet before either is done, if they can."""
+            """A job whose editors wait for each other, unless a lock keeps one of them out."""
 
             def __or__(self, fields: Json) -> Json:
                 with contextlib.suppress(threading.BrokenBarrierError):
@@ -162,16 +162,16 @@ class TestEvents:
 
         job = sandbox.organisation.postings[PUBLIC_IDS[0]].job
         assert job == JOBS[0] | {"first": 1, "second": 1}
-        assert receiver.said == [{"event": "job.updated", "publicId": PUBLIC_IDS[0]}] * 2
+        assert receiver.payloads == [{"event": "job.updated", "publicId": PUBLIC_IDS[0]}] * 2
 
-    def test_without_an_address_nothing_is_told_and_no_thread_begins(self) -> None:
-        with told(Options()) as sandbox:
+    def test_without_an_address_nothing_is_sent_and_no_thread_starts(self) -> None:
+        with changing(Options()) as sandbox:
             sandbox.unpublish(PUBLIC_IDS[0])
 
             assert threads() == []
         assert sandbox.webhooks.deliveries == []
 
-    def test_the_thread_begins_with_the_first_change_and_ends_with_the_server(
+    def test_the_thread_starts_with_the_first_change_and_ends_with_the_server(
         self, options: Options, receiver: Receiver
     ) -> None:
         sandbox = Sandbox.demo(45, options=options)
@@ -182,12 +182,12 @@ class TestEvents:
                 assert threads() == ["webhooks"]
             assert threads() == []
 
-        assert [event["publicId"] for event in receiver.said] == PUBLIC_IDS[:2]
+        assert [event["publicId"] for event in receiver.payloads] == PUBLIC_IDS[:2]
 
 
 class TestPayloads:
     @pytest.mark.parametrize(
-        ("payload", "said"),
+        ("payload", "body"),
         [
             ("flat", {"event": "job.updated", "publicId": PUBLIC_IDS[0]}),
             (
@@ -203,39 +203,37 @@ class TestPayloads:
             ("internal_id", {"event": "job.updated", "jobId": JOBS[0]["id"]}),
         ],
     )
-    def test_shape(self, options: Options, receiver: Receiver, payload: str, said: Json) -> None:
-        with told(options, webhook_payload=payload) as sandbox:
+    def test_shape(self, options: Options, receiver: Receiver, payload: str, body: Json) -> None:
+        with changing(options, webhook_payload=payload) as sandbox:
             sandbox.edit(PUBLIC_IDS[0], jobTitle="Gärtner")
 
-        assert receiver.said == [said]
+        assert receiver.payloads == [body]
 
     def test_every_payload_has_a_shape(self) -> None:
         assert get_args(get_type_hints(Options)["webhook_payload"]) == tuple(PAYLOADS)
 
-    def test_a_batch_tells_several_changes_at_once(
-        self, options: Options, receiver: Receiver
-    ) -> None:
-        with told(options, webhook_payload="batch", webhook_window=2) as sandbox:
+    def test_a_batch_holds_several_changes(self, options: Options, receiver: Receiver) -> None:
+        with changing(options, webhook_payload="batch", webhook_window=2) as sandbox:
             for public_id in PUBLIC_IDS[:3]:
                 sandbox.unpublish(public_id)
 
-        assert [[event["publicId"] for event in batch] for batch in receiver.said] == [
+        assert [[event["publicId"] for event in batch] for batch in receiver.payloads] == [
             PUBLIC_IDS[:2],
             PUBLIC_IDS[2:3],
         ]
 
     def test_a_signature_covers_the_body(self, options: Options, receiver: Receiver) -> None:
-        with told(options, webhook_secret="wéss") as sandbox:  # noqa: S106  # of this test
+        with changing(options, webhook_secret="wéss") as sandbox:  # noqa: S106  # of this test
             sandbox.edit(PUBLIC_IDS[0], jobTitle="Gärtner")
 
         ((_, headers, body),) = receiver.seen
         digest = hmac.new("wéss".encode(), body, hashlib.sha256).hexdigest()
         assert headers["x-hub-signature-256"] == f"sha256={digest}"
 
-    def test_the_header_of_the_signature_is_a_choice(
+    def test_the_header_of_the_signature_can_be_chosen(
         self, options: Options, receiver: Receiver
     ) -> None:
-        with told(options, webhook_secret="s", webhook_signature_header="X-Sign") as sandbox:  # noqa: S106
+        with changing(options, webhook_secret="s", webhook_signature_header="X-Sign") as sandbox:  # noqa: S106
             sandbox.unpublish(PUBLIC_IDS[0])
 
         ((_, headers, _),) = receiver.seen
@@ -243,7 +241,7 @@ class TestPayloads:
         assert "x-hub-signature-256" not in headers
 
     def test_without_a_secret_nothing_is_signed(self, options: Options, receiver: Receiver) -> None:
-        with told(options) as sandbox:
+        with changing(options) as sandbox:
             sandbox.unpublish(PUBLIC_IDS[0])
 
         ((_, headers, _),) = receiver.seen
@@ -251,15 +249,15 @@ class TestPayloads:
 
 
 class TestOrder:
-    def test_each_delivery_comes_as_often_as_asked_for(
+    def test_each_delivery_is_sent_as_often_as_configured(
         self, options: Options, receiver: Receiver
     ) -> None:
-        with told(options, webhook_copies=3) as sandbox:
+        with changing(options, webhook_copies=3) as sandbox:
             sandbox.unpublish(PUBLIC_IDS[0])
             sandbox.unpublish(PUBLIC_IDS[1])
 
-        told_of = [event["publicId"] for event in receiver.said]
-        assert told_of == [PUBLIC_IDS[0]] * 3 + [PUBLIC_IDS[1]] * 3
+        public_ids = [event["publicId"] for event in receiver.payloads]
+        assert public_ids == [PUBLIC_IDS[0]] * 3 + [PUBLIC_IDS[1]] * 3
 
     def test_a_window_shuffles_the_same_way_for_the_same_seed(
         self, options: Options, receiver: Receiver
@@ -267,10 +265,10 @@ class TestOrder:
         runs: list[list[str]] = []
         for _ in range(2):
             receiver.seen.clear()
-            with told(options, webhook_window=8, webhook_copies=2) as sandbox:
+            with changing(options, webhook_window=8, webhook_copies=2) as sandbox:
                 for public_id in PUBLIC_IDS[:8]:
                     sandbox.unpublish(public_id)
-            runs.append([event["publicId"] for event in receiver.said])
+            runs.append([event["publicId"] for event in receiver.payloads])
 
         in_order = sorted(PUBLIC_IDS[:8] * 2, key=PUBLIC_IDS.index)
         assert sorted(runs[0], key=PUBLIC_IDS.index) == in_order
@@ -285,23 +283,23 @@ class TestOrder:
             sandbox.unpublish(PUBLIC_IDS[0])
             assert sandbox.webhooks.deliveries == []
 
-        assert receiver.said == [{"event": "job.unpublished", "publicId": PUBLIC_IDS[0]}]
+        assert receiver.payloads == [{"event": "job.unpublished", "publicId": PUBLIC_IDS[0]}]
 
 
 class TestRetries:
     @pytest.mark.parametrize("status", [302, 404, 500])
-    def test_what_is_not_answered_2xx_is_sent_again(
+    def test_a_delivery_that_is_not_answered_with_2xx_is_sent_again(
         self, options: Options, receiver: Receiver, status: int
     ) -> None:
         receiver.statuses = [status, 503, 200]
 
-        with told(options) as sandbox:
+        with changing(options) as sandbox:
             sandbox.unpublish(PUBLIC_IDS[0])
 
         (delivery,) = sandbox.webhooks.deliveries
         assert delivery.answers == [status, 503, 200]
         assert delivery.arrived
-        assert receiver.said == [{"event": "job.unpublished", "publicId": PUBLIC_IDS[0]}] * 3
+        assert receiver.payloads == [{"event": "job.unpublished", "publicId": PUBLIC_IDS[0]}] * 3
 
     def test_newer_deliveries_pass_one_that_failed(self, receiver: Receiver) -> None:
         options = Options(webhook_url=receiver.url)
@@ -309,15 +307,15 @@ class TestRetries:
         both_queued = threading.Event()
         webhooks = Webhooks(wait=lambda _: both_queued.wait())
 
-        webhooks.announce(Event("first", JOBS[0]), options)
-        webhooks.announce(Event("second", JOBS[1]), options)
+        webhooks.send(Event("first", JOBS[0]), options)
+        webhooks.send(Event("second", JOBS[1]), options)
         both_queued.set()
         webhooks.flush()
         webhooks.close()
 
-        assert [event["event"] for event in receiver.said] == ["first", "second", "first"]
+        assert [event["event"] for event in receiver.payloads] == ["first", "second", "first"]
 
-    def test_the_pauses_are_those_of_the_options_and_then_it_is_given_up(
+    def test_retries_wait_as_configured_and_then_end(
         self, receiver: Receiver, caplog: pytest.LogCaptureFixture
     ) -> None:
         receiver.statuses = [500, 501, 502, 503]
@@ -326,7 +324,7 @@ class TestRetries:
         options = Options(webhook_url=receiver.url, webhook_pauses=(1.5, 3.0))
 
         with caplog.at_level(logging.INFO):
-            webhooks.announce(Event("job.updated", JOBS[0]), options)
+            webhooks.send(Event("job.updated", JOBS[0]), options)
             webhooks.flush()
             webhooks.close()
 
@@ -334,9 +332,11 @@ class TestRetries:
         assert delivery.answers == [500, 501, 502]
         assert not delivery.arrived
         assert pauses == [1.5, 3.0]
-        assert caplog.messages == ["Webhook to 127.0.0.1 given up: [500, 501, 502]"]
+        assert caplog.messages == [
+            "Gave up on a webhook to 127.0.0.1 after these answers: [500, 501, 502]"
+        ]
 
-    def test_a_receiver_that_is_down_is_tried_again_and_its_path_is_shown_nowhere(
+    def test_a_receiver_that_is_down_is_tried_again_and_its_path_appears_nowhere(
         self, options: Options, caplog: pytest.LogCaptureFixture
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -345,25 +345,25 @@ class TestRetries:
 
         with (
             caplog.at_level(logging.INFO),
-            told(options, webhook_url=url, webhook_secret="s3cr3t") as sandbox,  # noqa: S106
+            changing(options, webhook_url=url, webhook_secret="s3cr3t") as sandbox,  # noqa: S106
         ):
             sandbox.unpublish(PUBLIC_IDS[0])
 
         assert answers(sandbox) == [["ConnectionError"] * 3]
         shown = f"{caplog.text} {sandbox.webhooks.deliveries} {sandbox.options}"
-        assert "given up" in shown
+        assert "Gave up" in shown
         assert PATH not in shown
         assert "s3cr3t" not in shown
 
     def test_a_receiver_that_does_not_answer_in_time_is_tried_again(self, options: Options) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
-            with told(options, webhook_url=url, webhook_timeout=0.05) as sandbox:
+            with changing(options, webhook_url=url, webhook_timeout=0.05) as sandbox:
                 sandbox.unpublish(PUBLIC_IDS[0])
 
         assert answers(sandbox) == [["ReadTimeout"] * 3]
 
-    def test_the_end_of_the_server_ends_a_pause(self, options: Options, receiver: Receiver) -> None:
+    def test_stopping_the_server_ends_a_pause(self, options: Options, receiver: Receiver) -> None:
         receiver.statuses = [500, 500, 500]
         options = dataclasses.replace(options, webhook_pauses=(UNTIL_CLOSED, UNTIL_CLOSED))
         sandbox = Sandbox.demo(45, options=options)
@@ -372,7 +372,7 @@ class TestRetries:
             sandbox.unpublish(PUBLIC_IDS[0])
 
         (delivery,) = sandbox.webhooks.deliveries
-        assert delivery.answers in ([500], [500, 500]), "one more if it was pausing"
+        assert delivery.answers in ([500], [500, 500]), "a second try only if it was pausing"
         assert threads() == []
 
 

@@ -1,4 +1,4 @@
-"""The world changes while it is served, and the log tells what came over the wire."""
+"""A sandbox can be changed while it is served, and its log shows each request."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def walk(api: Api) -> list[str]:
         page += 1
 
 
-class TestWorld:
-    def test_the_same_seed_gives_the_same_world(self) -> None:
+class TestNewSandbox:
+    def test_the_same_seed_gives_the_same_sandbox(self) -> None:
         first, second = Sandbox.demo(30, seed=5), Sandbox.demo(30, seed=5)
 
         assert first.key == second.key
         assert list(first.organisation.postings) == list(second.organisation.postings)
         assert first.key != Sandbox.demo(30, seed=6).key
 
-    def test_the_demo_publishes_as_many_jobs_as_asked_for_and_hides_others(self) -> None:
+    def test_the_demo_publishes_as_many_jobs_as_requested_and_hides_others(self) -> None:
         organisation = Sandbox.demo(30).organisation
 
         assert len(organisation.published()) == 30
@@ -53,12 +53,12 @@ class TestWorld:
         assert response.json() == {"data": [], "page": 1, "pageSize": 20, "total": 0}
 
     def test_an_unknown_limit_algorithm_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="No limit algorithm 'dice': use one of"):
+        with pytest.raises(ValueError, match="Unknown limit algorithm 'dice': use one of"):
             Options(limit_algorithm="dice")
 
 
 class TestChanges:
-    def test_an_unpublished_job_is_hidden_and_comes_back_where_it_was(self, api: Api) -> None:
+    def test_an_unpublished_job_is_hidden_and_returns_to_its_place(self, api: Api) -> None:
         public_id = PUBLIC_IDS[3]
 
         api.sandbox.unpublish(public_id)
@@ -93,15 +93,13 @@ class TestChanges:
 
         assert api.detail(PUBLIC_IDS[0]).status_code == 404
 
-    def test_a_job_that_vanishes_between_two_pages_moves_another_out_of_sight(
-        self, api: Api
-    ) -> None:
+    def test_a_job_unpublished_between_two_pages_hides_another(self, api: Api) -> None:
         api.sandbox.at_request(2, lambda: api.sandbox.unpublish(PUBLIC_IDS[0]))
 
         assert walk(api) == PUBLIC_IDS[:20] + PUBLIC_IDS[21:]
 
     @pytest.mark.parametrize("options", [Options(limited=False, order="newest_first")])
-    def test_a_job_that_appears_between_two_pages_pushes_another_into_both(self, api: Api) -> None:
+    def test_a_job_published_between_two_pages_puts_another_on_both(self, api: Api) -> None:
         newest_first = PUBLIC_IDS[::-1]
         api.sandbox.at_request(2, lambda: api.sandbox.publish(make_jobs(1, seed=99)[0]))
 
@@ -143,6 +141,6 @@ class TestLog:
         }
 
     @pytest.mark.parametrize("options", [Options(latency=0.02, jitter=0.02)])
-    def test_delayed_requests_are_counted_and_answered_all_the_same(self, api: Api) -> None:
+    def test_delayed_requests_are_counted_and_answered_too(self, api: Api) -> None:
         assert api.detail(PUBLIC_IDS[0]).json()["publicId"] == PUBLIC_IDS[0]
         assert api.sandbox.requests[0].status == 200
