@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Connect = Callable[..., PublicJobsClient]
 
-KEY = "pj_0123456789abcdef"
-
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +33,7 @@ def connect() -> Iterator[Connect]:
 
     def connect(
         base_url: str,
-        key: str = KEY,
+        key: str = "a-key",
         *,
         auth_header: str = "Authorization",
         page_size: int = 10,

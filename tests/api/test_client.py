@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from api.conftest import KEY
 from api.raw_server import PAGE, answering, raw_server, response
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from tap_public_jobs.api.client import PublicJobsClient
 
 API = "/api/public/v1"
+KEY = "pj_5f3de1c7a902"
 JOB = JobRef("id-1", "job-1")
 DETAIL = {"id": "id-1", "publicId": "job-1"}
 
@@ -547,7 +547,7 @@ def test_a_proxy_that_refuses_is_not_blamed_on_base_url(
     with raw_server(answering(response(b"", answer))) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)
         with pytest.raises(NetworkError, match=r"The proxy for jobs\.example\.com:443"):
-            connect("https://jobs.example.com").page(1)
+            connect("https://jobs.example.com", KEY).page(1)
 
     (head,) = proxy.heads
     assert head.startswith("CONNECT jobs.example.com:443 ")
@@ -613,7 +613,7 @@ def test_no_error_and_no_log_line_repeats_the_key(
         connection.shutdown(socket.SHUT_RDWR)
 
     with raw_server(answer_and_close) as server:
-        api = connect(server.url)
+        api = connect(server.url, KEY)
         with pytest.raises(PublicJobsError) as page:
             api.page(1)
         with pytest.raises((RequestRefusedError, RetriesExhaustedError)) as detail:
