@@ -306,7 +306,7 @@ def test_half_of_the_grace_is_kept_for_what_the_consumer_has_still_to_do(
 
 
 def test_a_consumer_that_is_too_slow_is_stopped_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever sent the signal kills what does not end; the state must be written by then."""
+    """The state must be written before SIGKILL follows."""
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(fanout, "GRACE", 1.4)

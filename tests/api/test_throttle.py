@@ -363,11 +363,11 @@ def test_closing_ends_the_waits_of_other_threads() -> None:
     throttle.answered(throttle.acquire())
     wait = throttle._wait
 
-    def announce(seconds: float | None) -> None:
+    def note_and_wait(seconds: float | None) -> None:
         is_waiting.set()
         wait(seconds)
 
-    throttle._wait = announce
+    throttle._wait = note_and_wait
     with ThreadPoolExecutor(1) as executor:
         second = executor.submit(throttle.acquire)
         assert is_waiting.wait(10)
