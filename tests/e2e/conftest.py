@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import Project, Warehouse
+from e2e.pipeline import Project
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -26,6 +26,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(folder)
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    return Warehouse(tmp_path_factory.mktemp("warehouse"))
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark these tests, and give those with a Meltano project to one worker, which installs it."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            if "project" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("meltano"))

@@ -7,51 +7,18 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
+from e2e.stores import exact
 from public_jobs_sandbox.meltano import uv_command
 
 if TYPE_CHECKING:
-    from public_jobs_sandbox.state import Sandbox
+    from collections.abc import Sequence
 
-JSON_COLUMNS = {"additional_fields", "knockout_questions"}
-
-Row = dict[str, Any]
 Settings = dict[str, Any]
-
-
-def exact(json_text: str | bytes) -> Any:
-    """Read JSON without turning decimals into floats."""
-    return json.loads(json_text, parse_float=Decimal)
-
-
-class Warehouse:
-    """A DuckDB file, and the Meltano state that belongs to it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "warehouse.duckdb"
-        self.state = folder / "meltano.db"
-
-    def rows(self, table: str) -> list[Row]:
-        """Every row in the order of its id, JSON columns parsed."""
-        with duckdb.connect(str(self.file), read_only=True) as connection:
-            result = connection.execute(f"select * from public_jobs.{table} order by id")  # noqa: S608
-            names = [column[0] for column in result.description or ()]
-            rows = [dict(zip(names, values, strict=True)) for values in result.fetchall()]
-        for row in rows:
-            for name in JSON_COLUMNS & row.keys():
-                row[name] = row[name] and exact(row[name])
-        return rows
-
-    def types(self, table: str) -> dict[str, str]:
-        """The type of each column."""
-        with duckdb.connect(str(self.file), read_only=True) as connection:
-            columns = connection.execute(f"describe public_jobs.{table}").fetchall()
-        return {column[0]: column[1] for column in columns}
+Command = list[str | Path]
 
 
 @dataclass
@@ -61,10 +28,16 @@ class Run:
     status: int
     output: str
 
+    def succeeded(self) -> Run:
+        """Fail the test if the command failed."""
+        assert self.status == 0, self.output
+        return self
+
 
 def environment(**variables: str) -> dict[str, str]:
     """Variables without any that this shell may have for the tap, a target or Meltano."""
-    private = ("TAP_", "TARGET_", "MELTANO_")
+    # Without compiled modules, a start of Meltano takes twice as long.
+    private = ("TAP_", "TARGET_", "MELTANO_", "PYTHONDONTWRITEBYTECODE")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
 
@@ -81,32 +54,17 @@ def variables(plugin: str, settings: Settings) -> dict[str, str]:
 
 @dataclass
 class Project:
-    """Where the project is."""
+    """A copy of the project, in which Meltano runs."""
 
     folder: Path
 
-    def environment(self, **variables: str) -> dict[str, str]:
-        return environment(**variables)
-
-    def sync(self, sandbox: Sandbox, base_url: str, warehouse: Warehouse, **variables: str) -> Run:
-        """Run the pipeline into DuckDB as README.md tells its users to."""
-        return self.meltano(
-            "tap-public-jobs",
-            "target-duckdb",
-            TAP_PUBLIC_JOBS_API_KEY=sandbox.key,
-            TAP_PUBLIC_JOBS_BASE_URL=base_url,
-            TARGET_DUCKDB_FILEPATH=str(warehouse.file),
-            MELTANO_DATABASE_URI=f"sqlite:///{warehouse.state}",
-            **variables,
-        )
-
-    def meltano(self, tap: str, target: str, **variables: str) -> Run:
-        """Run a tap into a target; Meltano installs what is not there yet."""
+    def meltano(self, target: str, **variables: str) -> Run:
+        """Run the tap into a target; Meltano installs what is not there yet."""
         command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano", "run"]
         if (self.folder / ".meltano" / "loaders" / target).exists():
             command.append("--no-install")
         result = subprocess.run(
-            [*command, tap, target],
+            [*command, "tap-public-jobs", target],
             cwd=self.folder,
             env=environment(**variables),
             stdout=subprocess.PIPE,
@@ -118,13 +76,65 @@ class Project:
 
 
 @cache
-def installed(requirement: str) -> Path:
-    """Install a target in an environment of its own; returns the folder of its commands."""
+def installed(requirements: str) -> Path:
+    """Install a target in an environment of its own, once; returns the folder of its commands."""
     # Some targets need drivers that have no wheels for newer Pythons.
-    tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", requirement]
+    package, *others = requirements.split()
+    tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", package]
+    for other in others:
+        tool += ["--with", other]
     script = "import sys; print(sys.prefix)"
     prefix = subprocess.check_output([*tool, "python", "-c", script], text=True)
     return Path(prefix.strip()) / "bin"
+
+
+def written(file: Path, value: Any) -> Path:
+    """Write a value to a file of JSON."""
+    file.write_text(json.dumps(value), "utf-8")
+    return file
+
+
+@dataclass
+class Tap:
+    """The tap, run after run, with its settings and state in a folder.
+
+    Attributes:
+        folder: Where they are.
+        catalog: What is selected; everything by default.
+    """
+
+    folder: Path
+    catalog: Settings | None = None
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state.json"
+
+    def command(self, settings: Settings) -> Command:
+        config = written(self.folder / "tap.json", settings)
+        command: Command = [sys.executable, "-m", "tap_public_jobs", "--config", config]
+        if self.catalog:
+            command += ["--catalog", written(self.folder / "catalog.json", self.catalog)]
+        return [*command, "--state", self.state] if self.state.exists() else command
+
+    def record(self, settings: Settings, file: Path) -> Run:
+        """Keep what it writes in a file, and the last state for the next run."""
+        with file.open("wb") as messages:
+            result = subprocess.run(
+                self.command(settings),
+                stdout=messages,
+                stderr=subprocess.PIPE,
+                env=environment(),
+                check=False,
+            )
+        states = [message["value"] for message in read(file) if message["type"] == "STATE"]
+        written(self.state, states[-1])
+        return Run(result.returncode, result.stderr.decode())
+
+
+def read(file: Path) -> list[Settings]:
+    """Read Singer messages, numbers exact."""
+    return [exact(line) for line in file.read_bytes().splitlines()]
 
 
 @dataclass
@@ -132,32 +142,25 @@ class Pipe:
     """`tap-public-jobs | target`; the last state that the target lets through is the next run's.
 
     Attributes:
-        folder: Where settings and state are kept.
-        requirement: What to install, as pip names it.
-        executable: The target's command.
+        tap: The tap.
+        target: The command of the target, without its settings.
     """
 
-    folder: Path
-    requirement: str
-    executable: str
+    tap: Tap
+    target: Sequence[str | Path]
 
     def run(self, tap: Settings, target: Settings) -> Run:
-        log, state = self.folder / "log.txt", self.folder / "state.json"
-        source = [sys.executable, "-m", "tap_public_jobs", "--config", self._file("tap", tap)]
-        if state.exists():
-            source += ["--state", str(state)]
+        folder = self.tap.folder
+        log = folder / "log.txt"
+        config = written(folder / "target.json", target)
         with (
             log.open("w", encoding="utf-8") as errors,
             subprocess.Popen(
-                source, stdout=subprocess.PIPE, stderr=errors, env=environment()
+                self.tap.command(tap), stdout=subprocess.PIPE, stderr=errors, env=environment()
             ) as extractor,
         ):
             loader = subprocess.run(
-                [
-                    installed(self.requirement) / self.executable,
-                    "--config",
-                    self._file("target", target),
-                ],
+                [*self.target, "--config", config],
                 stdin=extractor.stdout,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -166,10 +169,5 @@ class Pipe:
                 check=False,
             )
         if states := loader.stdout.splitlines():
-            state.write_text(states[-1], "utf-8")
+            self.tap.state.write_text(states[-1], "utf-8")
         return Run(extractor.returncode or loader.returncode, log.read_text("utf-8"))
-
-    def _file(self, name: str, settings: Settings) -> str:
-        file = self.folder / f"{name}.json"
-        file.write_text(json.dumps(settings), "utf-8")
-        return str(file)

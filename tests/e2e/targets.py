@@ -1,130 +1,49 @@
-"""The targets that the tap is tested with, and what each makes of its rows."""
+"""The targets that the tap is tested with, and what each makes of its records."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
-from e2e.pipeline import Pipe, Row, Run, Settings, Warehouse, exact, variables
-from psycopg.types.json import set_json_loads
+from e2e.pipeline import Run, environment, installed, written
+from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, in_order
+from e2e.truth import COLUMNS, FIELDS, Publications, job_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    import datetime as dt
+    from collections.abc import Callable, Collection
 
-    from e2e.pipeline import Project
+    from e2e.pipeline import Command, Settings
+    from e2e.stores import Row, Store
+    from public_jobs_sandbox.postings import Job
 
-METADATA = {
-    "_sdc_extracted_at": "timestamp without time zone",
-    "_sdc_received_at": "timestamp without time zone",
-    "_sdc_batched_at": "timestamp without time zone",
-    "_sdc_deleted_at": "timestamp without time zone",
-    "_sdc_sequence": "bigint",
-    "_sdc_table_version": "bigint",
-    "_sdc_sync_started_at": "bigint",
-}
+Value = Any
+LoadMethod = Literal["append-only", "upsert", "overwrite"]
+Removal = Literal["none", "hard", "soft"]
 
 
-class Unpublished(Enum):
-    """What becomes of the row of a job that is no longer published."""
-
-    REMOVED = "there is none any more"
-    DELETED = "it stays as it was, is_published is false, and _sdc_deleted_at is set"
-    FLAGGED = "it stays as it was, and is_published is false"
-    TOLD = "a last line has its id, and is_published false"
-
-
-class Store(Protocol):
-    """Where a target has written."""
-
-    def rows(self, table: str) -> list[Row]:
-        """Every row in the order of its id, JSON columns parsed."""
-
-    def types(self, table: str) -> dict[str, str]:
-        """The type of each column."""
-
-
-@dataclass
-class Postgres:
-    """A schema of a PostgreSQL database."""
-
-    database: str
-    schema: str
-
-    def rows(self, table: str) -> list[Row]:
-        """Of the target's metadata only whether the row is marked as deleted, if it tells."""
-        query = f'select * from "{self.schema}".{table} order by id collate "C"'  # noqa: S608
-        with psycopg.connect(self.database, row_factory=psycopg.rows.dict_row) as connection:
-            set_json_loads(exact, connection)
-            found = connection.execute(query).fetchall()
-        for row in found:
-            if "_sdc_deleted_at" in row:
-                row["deleted"] = row["_sdc_deleted_at"] is not None
-            for name in METADATA.keys() & row.keys():
-                del row[name]
-        return found
-
-    def types(self, table: str) -> dict[str, str]:
-        query = """
-            select attname, format_type(atttypid, atttypmod) from pg_attribute
-            where attrelid = %s::regclass and attnum > 0 and not attisdropped
-        """
-        with psycopg.connect(self.database) as connection:
-            return dict(connection.execute(query, [f'"{self.schema}".{table}']).fetchall())
-
-
-@dataclass
-class Lines:
-    """Files of JSON lines, one a stream, to which each run appends."""
-
-    folder: Path
-    _read: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    def rows(self, table: str) -> list[Row]:
-        """The lines since the last look."""
-        lines = self._lines(table)
-        new = lines[self._read[table] :]
-        self._read[table] = len(lines)
-        return sorted(new, key=lambda line: str(line["id"]))
-
-    def types(self, table: str) -> dict[str, str]:
-        names = {
-            str: "string",
-            int: "number",
-            Decimal: "number",
-            bool: "boolean",
-            list: "array",
-            dict: "object",
-        }
-        seen: dict[str, set[str]] = defaultdict(set)
-        for line in self._lines(table):
-            for column, value in line.items():
-                if value is not None:
-                    seen[column].add(names[type(value)])
-        return {column: " or ".join(sorted(types)) for column, types in seen.items()}
-
-    def _lines(self, table: str) -> list[Row]:
-        text = (self.folder / f"{table}.jsonl").read_text("utf-8")
-        return [exact(line) for line in text.splitlines()]
-
-
-def as_it_is(value: Any) -> Any:
+def as_it_is(value: Value) -> Value:
     return value
 
 
-def as_double_or_null(value: Any) -> Any:
-    """What a column of doubles keeps of a number; and of empty text nothing is kept."""
-    if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return float(value)
-    return None if value == "" else value
+def as_double(value: Value) -> Value:
+    """What a column of doubles keeps of a number."""
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    return float(value) if is_number else value
 
 
-def with_escapes(value: Any) -> Any:
-    """The same, and line breaks and tabs in a column of text are the escapes that JSON has."""
+def as_double_or_null(value: Value) -> Value:
+    """The same; of empty text nothing is kept."""
+    return None if value == "" else as_double(value)
+
+
+def with_escapes(value: Value) -> Value:
+    """The same; line breaks and tabs in a column of text become the escapes that JSON has."""
     if isinstance(value, str):
         value = value.replace("\n", r"\n").replace("\r", r"\r").replace("\t", r"\t")
     return as_double_or_null(value)
@@ -136,67 +55,134 @@ class Target:
 
     Attributes:
         name: What the tests call it.
-        plugin: Its name in meltano.yml.
-        requirement: What to install for a pipe; empty for what Meltano runs.
+        requirements: What to install; empty for the target of `sqlite_target.py`.
+        executable: Its command.
         settings: Its settings, given a folder and the address of a database.
         store: Where it has written, given the same.
         types: The type of the column of each JSON type.
         metadata: Columns that it adds, and their types.
         stored: What it makes of a value.
-        unpublished: What becomes of the row of a job that is no longer published.
+        load_method: What becomes of the rows that are there already.
+        removal: How it obeys ACTIVATE_VERSION.
     """
 
     name: str
-    plugin: str
-    requirement: str = ""
+    requirements: str = ""
+    executable: str = ""
     settings: Callable[[Path, str], Settings]
     store: Callable[[Path, str], Store]
     types: dict[str, str]
     metadata: dict[str, str] = field(default_factory=dict)
-    stored: Callable[[Any], Any] = as_it_is
-    unpublished: Unpublished
+    stored: Callable[[Value], Value] = as_it_is
+    load_method: LoadMethod = "upsert"
+    removal: Removal = "none"
 
-    def run(self, project: Project, folder: Path, database: str, tap: Settings) -> Run:
-        """Run the tap into it, with the state of the run before."""
-        settings = self.settings(folder, database)
-        if self.requirement:
-            tap = {"column_naming": "snake_case"} | tap
-            return Pipe(folder, self.requirement, self.plugin).run(tap, settings)
-        return project.meltano(
-            "tap-public-jobs",
-            self.plugin,
-            MELTANO_DATABASE_URI=f"sqlite:///{folder / 'meltano.db'}",
-            **variables("tap-public-jobs", tap),
-            **variables(self.plugin, settings),
-        )
+    @property
+    def command(self) -> Command:
+        if self.requirements:
+            return [installed(self.requirements) / self.executable]
+        return [sys.executable, Path(__file__).with_name("sqlite_target.py")]
 
-    def stored_row(self, row: Row) -> Row:
+    def load(self, messages: Path, folder: Path, database: str) -> Run:
+        """Load what the tap has written; the output is what the target writes to stdout."""
+        config = written(folder / "target.json", self.settings(folder, database))
+        with messages.open("rb") as stdin:
+            result = subprocess.run(
+                [*self.command, "--config", config],
+                stdin=stdin,
+                capture_output=True,
+                env=environment(),
+                text=True,
+                check=False,
+            )
+        assert result.returncode == 0, result.stderr
+        return Run(result.returncode, result.stdout)
+
+    def column_types(self, table: str) -> dict[str, str]:
+        columns = {column: self.types[kind] for column, kind in COLUMNS[table].items()}
+        return columns | self.metadata
+
+    def row(self, row: Row) -> Row:
+        """What it stores of a record."""
         kept = {column: self.stored(value) for column, value in row.items()}
         return kept | {"deleted": False} if self.metadata else kept
 
-    def after(self, before: dict[str, Row], now: dict[str, Row]) -> dict[str, Row]:
-        """The rows after a run that found others than the run before.
+
+class Tables:
+    """The rows that a target has to hold, run after run."""
+
+    def __init__(self, target: Target) -> None:
+        self.rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
+        self._target = target
+        self._publications = Publications()
+
+    def sync(
+        self, jobs: list[Job], at: dt.datetime, activated: Collection[str] = tuple(FIELDS)
+    ) -> dict[str, list[Row]]:
+        """Note a run that has found these jobs published.
 
         Args:
-            before: The rows before it, by their key.
-            now: The rows of all jobs that are published now.
+            jobs: The jobs.
+            at: When the list was read.
+            activated: The streams that had an ACTIVATE_VERSION.
         """
-        flag = {"is_published": False}
-        gone = {key: row for key, row in before.items() if key not in now}
-        match self.unpublished:
-            case Unpublished.REMOVED:
-                return now
-            case Unpublished.DELETED:
-                return now | {key: row | flag | {"deleted": True} for key, row in gone.items()}
-            case Unpublished.FLAGGED:
-                return now | {key: row | flag for key, row in gone.items()}
-            case Unpublished.TOLD:  # of lines, those that a run adds: one for each job, once
-                told = [key for key, row in gone.items() if row["is_published"]]
-                return now | {key: {"id": key} | flag for key in told}
+        for table in COLUMNS:
+            if table in FIELDS:
+                records = [job_row(job, table) for job in jobs]
+            else:
+                records = self._publications.list(jobs, at)
+            self._load(table, [self._target.row(row) for row in records], table in activated)
+        return self.rows
+
+    def _load(self, table: str, new: list[Row], is_activated: bool) -> None:
+        kept = self.rows[table]
+        if self._target.load_method == "overwrite":
+            kept = []
+        elif self._target.load_method == "upsert":
+            ids = {row["id"] for row in new}
+            kept = [row for row in kept if row["id"] not in ids]
+        if is_activated and self._target.removal == "hard":
+            kept = []
+        elif is_activated and self._target.removal == "soft":
+            kept = [row | {"deleted": True} for row in kept]
+        self.rows[table] = in_order(kept + new)
 
 
 def psycopg_url(database: str) -> str:
     return database.replace(":", "+psycopg:", 1)
+
+
+def metadata(time: str, number: str) -> dict[str, str]:
+    return {name: time if name.endswith("_at") else number for name in METADATA} | {
+        "_sdc_sync_started_at": number
+    }
+
+
+def duckdb_settings(folder: Path, _: str) -> Settings:
+    return {"filepath": str(DuckDB(folder).file), "default_target_schema": "public_jobs"}
+
+
+def meltanolabs(removal: Removal, schema: str) -> Target:
+    return Target(
+        name=f"meltanolabs-target-postgres, {removal} delete",
+        requirements="meltanolabs-target-postgres==0.8.1",
+        executable="target-postgres",
+        settings=lambda _, database: {
+            "sqlalchemy_url": psycopg_url(database),
+            "default_target_schema": schema,
+            "hard_delete": removal == "hard",
+        },
+        store=lambda _, database: Postgres(database, schema),
+        types={
+            "string": "text",
+            "number": "numeric",
+            "array": "jsonb[]",
+            "object": "jsonb",
+            "date-time": "timestamp without time zone",
+        },
+        metadata=metadata("timestamp without time zone", "bigint"),
+        removal=removal,
+    )
 
 
 def pipelinewise_settings(_: Path, database: str) -> Settings:
@@ -211,82 +197,80 @@ def pipelinewise_settings(_: Path, database: str) -> Settings:
     }
 
 
-MELTANOLABS_POSTGRES = "meltanolabs-target-postgres==0.8.1"  # as in meltano.yml
-MELTANOLABS_TYPES = {
-    "string": "text",
-    "number": "numeric",
-    "boolean": "boolean",
-    "array": "jsonb[]",
-    "object": "jsonb",
-}
-
-TARGETS = [
-    Target(
-        name="target-duckdb",
-        plugin="target-duckdb",
-        settings=lambda folder, _: {"filepath": str(Warehouse(folder).file)},
-        store=lambda folder, _: Warehouse(folder),
+def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
+    return Target(
+        name=f"target of the SDK, {load_method}, {removal} delete",
+        settings=lambda folder, _: {
+            "file": str(folder / "warehouse.sqlite"),
+            "load_method": load_method,
+            "hard_delete": removal == "hard",
+            "add_record_metadata": True,
+        },
+        store=lambda folder, _: SQLite(
+            folder / "warehouse.sqlite", is_appended=load_method == "append-only"
+        ),
         types={
             "string": "VARCHAR",
-            "number": "DOUBLE",
-            "boolean": "BOOLEAN",
-            "array": "JSON",
-            "object": "JSON",
+            "number": "DECIMAL",
+            "array": "VARCHAR",
+            "object": "VARCHAR",
+            "date-time": "DATETIME",
         },
-        stored=as_double_or_null,
-        unpublished=Unpublished.FLAGGED,
-    ),
-    Target(
-        name="meltanolabs-target-postgres, hard delete",
-        plugin="target-postgres",
-        requirement=MELTANOLABS_POSTGRES,
-        settings=lambda _, database: {
-            "sqlalchemy_url": psycopg_url(database),
-            "default_target_schema": "hard",
-            "hard_delete": True,
-        },
-        store=lambda _, database: Postgres(database, "hard"),
-        types=MELTANOLABS_TYPES,
-        metadata=METADATA,
-        unpublished=Unpublished.REMOVED,
-    ),
-    Target(
-        name="meltanolabs-target-postgres, soft delete",
-        plugin="target-postgres",
-        requirement=MELTANOLABS_POSTGRES,
-        settings=lambda _, database: {
-            "sqlalchemy_url": psycopg_url(database),
-            "default_target_schema": "soft",
-            "hard_delete": False,
-        },
-        store=lambda _, database: Postgres(database, "soft"),
-        types=MELTANOLABS_TYPES,
-        metadata=METADATA,
-        unpublished=Unpublished.DELETED,
-    ),
+        metadata=metadata("DATETIME", "INTEGER"),
+        stored=as_double,
+        load_method=load_method,
+        removal=removal,
+    )
+
+
+DUCKDB = Target(
+    name="target-duckdb",
+    requirements="target-duckdb==0.8.0 duckdb==1.0.0",
+    executable="target-duckdb",
+    settings=duckdb_settings,
+    store=lambda folder, _: DuckDB(folder),
+    types={
+        "string": "VARCHAR",
+        "number": "DOUBLE",
+        "array": "JSON",
+        "object": "JSON",
+        "date-time": "TIMESTAMP",
+    },
+    stored=as_double_or_null,
+)
+
+TARGETS = [
+    DUCKDB,
+    meltanolabs("hard", "hard"),
+    meltanolabs("soft", "soft"),
     Target(
         name="pipelinewise-target-postgres",
-        plugin="target-postgres",
-        requirement="pipelinewise-target-postgres==2.1.2",
+        requirements="pipelinewise-target-postgres==2.1.2",
+        executable="target-postgres",
         settings=pipelinewise_settings,
         store=lambda _, database: Postgres(database, "pipelinewise"),
         types={
             "string": "character varying",
             "number": "double precision",
-            "boolean": "boolean",
             "array": "jsonb",
             "object": "jsonb",
+            "date-time": "timestamp without time zone",
         },
         stored=with_escapes,
-        unpublished=Unpublished.FLAGGED,
     ),
     Target(
         name="target-jsonl",
-        plugin="target-jsonl",
-        requirement="target-jsonl==0.1.4",
+        requirements="target-jsonl==0.1.4",
+        executable="target-jsonl",
         settings=lambda folder, _: {"destination_path": str(folder), "do_timestamp_file": False},
         store=lambda folder, _: Lines(folder),
-        types={name: name for name in ("string", "number", "boolean", "array", "object")},
-        unpublished=Unpublished.TOLD,
+        types={name: name for name in ("string", "number", "array", "object")}
+        | {"date-time": "string"},
+        load_method="append-only",
+    ),
+    *(
+        sqlite(load_method, removal)
+        for load_method in ("append-only", "upsert", "overwrite")
+        for removal in ("hard", "soft")
     ),
 ]

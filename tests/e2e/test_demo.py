@@ -12,12 +12,14 @@ import subprocess
 import sys
 import uuid
 from collections import defaultdict
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from e2e.pipeline import Run, Warehouse
+from e2e import stores
+from e2e.pipeline import Run, environment
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
 from public_jobs_sandbox.server import serving
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from public_jobs_sandbox.state import SeenRequest
 
 REPOSITORY = Path(__file__).parents[2]
-DEMO = [sys.executable, "-c", "from public_jobs_sandbox.cli import main; main()", "demo"]
+# The demo runs the Meltano project around its own code, so that is the copy's.
+CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"
+DEMO = [sys.executable, "-c", CODE, "demo"]
 MARK = "PUBLIC_JOBS_TEST_MARK"
 USERS_KEY = "pj_this_key_is_the_users_own"
 
@@ -56,8 +60,14 @@ def users_api() -> Iterator[tuple[str, list[SeenRequest]]]:
 
 
 @pytest.fixture(scope="module")
-def environment(
-    project: Project, warehouse: Warehouse, users_api: tuple[str, list[SeenRequest]]
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> stores.DuckDB:
+    """The user's own."""
+    return stores.DuckDB(tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture(scope="module")
+def shell(
+    project: Project, warehouse: stores.DuckDB, users_api: tuple[str, list[SeenRequest]]
 ) -> Iterator[dict[str, str]]:
     """A shell and a `.env` that name the user's own API, warehouse and state."""
     theirs = {
@@ -73,22 +83,22 @@ def environment(
     dotenv = "".join(f"{name}='{value}'\n" for name, value in in_file.items())
     file = project.folder / ".env"
     file.write_text(dotenv, "utf-8")
-    yield project.environment(COLUMNS="200", **theirs, **{MARK: uuid.uuid4().hex})
+    yield environment(COLUMNS="200", **theirs, **{MARK: uuid.uuid4().hex})
     file.unlink()
 
 
 @pytest.fixture(scope="module")
-def demos(project: Project, environment: dict[str, str]) -> list[Run]:
+def demos(project: Project, shell: dict[str, str]) -> list[Run]:
     """The demo, twice."""
-    return [run(project, environment), run(project, environment)]
+    return [run(project, shell), run(project, shell)]
 
 
-def run(project: Project, environment: dict[str, str], *options: str) -> Run:
+def run(project: Project, shell: dict[str, str], *options: str) -> Run:
     """Run the demo, which must end well."""
     result = subprocess.run(
         [*DEMO, *options],
-        cwd=project.folder,  # where `-c` looks for the package first
-        env=environment,
+        cwd=project.folder,
+        env=shell,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -98,9 +108,9 @@ def run(project: Project, environment: dict[str, str], *options: str) -> Run:
     return Run(result.returncode, result.stdout)
 
 
-def demo(project: Project) -> Warehouse:
+def demo(project: Project) -> stores.DuckDB:
     """Return the warehouse that the demo fills."""
-    warehouse = Warehouse(project.folder)
+    warehouse = stores.DuckDB(project.folder)
     warehouse.file = project.folder / "output" / "demo.duckdb"
     return warehouse
 
@@ -222,7 +232,7 @@ class TestAnswers:
     def test_keeps_to_itself(
         self,
         demos: list[Run],
-        warehouse: Warehouse,
+        warehouse: stores.DuckDB,
         users_api: tuple[str, list[SeenRequest]],
         which: int,
     ) -> None:
@@ -235,17 +245,17 @@ class TestAnswers:
         assert not warehouse.state.exists()
 
     def test_leaves_no_process_behind(
-        self, demos: list[Run], environment: dict[str, str], which: int
+        self, demos: list[Run], shell: dict[str, str], which: int
     ) -> None:
         assert demos[which].status == 0
-        assert still_running(environment[MARK]) == []
+        assert still_running(shell[MARK]) == []
 
 
 @pytest.fixture(scope="module")
-def webhook_demo(project: Project, environment: dict[str, str], demos: list[Run]) -> str:
+def webhook_demo(project: Project, shell: dict[str, str], demos: list[Run]) -> str:
     """What the demo of webhooks prints, once the plugins are installed."""
     assert demos
-    return run(project, environment, "--webhook").output
+    return run(project, shell, "--webhook").output
 
 
 def test_an_edited_job_has_its_new_salary(webhook_demo: str) -> None:
@@ -288,8 +298,8 @@ def test_two_changes_cost_the_list_and_one_request_each(
 
 
 @pytest.mark.usefixtures("webhook_demo")
-def test_the_demo_of_webhooks_leaves_no_process_behind(environment: dict[str, str]) -> None:
-    assert still_running(environment[MARK]) == []
+def test_the_demo_of_webhooks_leaves_no_process_behind(shell: dict[str, str]) -> None:
+    assert still_running(shell[MARK]) == []
 
 
 @pytest.mark.usefixtures("demos")
@@ -339,36 +349,71 @@ def test_the_charts_of_the_readme_are_of_its_data(project: Project, tmp_path: Pa
         assert texts(file) == texts(REPOSITORY / "docs" / file.name)
 
 
-@pytest.mark.usefixtures("demos")
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_everything_that_it_started(
-    project: Project, environment: dict[str, str], sign: signal.Signals
-) -> None:
-    mark = {MARK: uuid.uuid4().hex}
+@contextmanager
+def started(project: Project, shell: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A demo that is fetching details."""
     with subprocess.Popen(
-        DEMO, cwd=project.folder, env=environment | mark, stdout=subprocess.PIPE, text=True
+        DEMO, cwd=project.folder, env=shell, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
-        assert any("Fetching 120 details" in line for line in process.stdout)
-        started = set(still_running(mark[MARK])) - {process.pid}
-        handles = [os.pidfd_open(pid) for pid in started]
-        process.send_signal(sign)
-        assert process.wait(timeout=10) == (1 if sign == signal.SIGINT else 143)
+        assert any("Fetching 120 of 120 details" in line for line in process.stdout)
+        yield process
 
-    assert handles  # uv, Meltano, the tap and the target
-    for handle in handles:
-        assert select.select([handle], [], [], 10)[0], "still running"
-        os.close(handle)
+
+def has_ended(handle: int) -> bool:
+    """Wait for the end of a process."""
+    ready, _, _ = select.select([handle], [], [], 60)
+    os.close(handle)
+    return bool(ready)
+
+
+@pytest.mark.usefixtures("demos")
+def test_ctrl_c_ends_meltano_and_everything_that_it_started(
+    project: Project, shell: dict[str, str]
+) -> None:
+    mark = {MARK: uuid.uuid4().hex}
+    with started(project, shell | mark) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 1
+
     assert still_running(mark[MARK]) == []
 
 
+@pytest.mark.parametrize(
+    ("sign", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_ends_every_process_of_a_run_that_would_go_on_for_ever(
+    project: Project,
+    shell: dict[str, str],
+    tmp_path: Path,
+    sign: signal.Signals,
+    status: int,
+) -> None:
+    line = '{"name": "tap-public-jobs", "event": "Fetching 120 of 120 details"}'
+    uv = executable(tmp_path / "uv", f"(sleep 1000 & wait) &\nsleep 1000 &\necho '{line}'\nwait")
+    mark = {MARK: uuid.uuid4().hex}
+    with started(project, shell | mark | {"UV": str(uv)}) as process:
+        handles = [os.pidfd_open(pid) for pid in still_running(mark[MARK]) if pid != process.pid]
+        process.send_signal(sign)
+        assert process.wait(timeout=60) == status
+
+    assert len(handles) >= 3
+    assert all(map(has_ended, handles))
+
+
+def executable(file: Path, script: str) -> Path:
+    file.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    file.chmod(0o755)
+    return file
+
+
 def test_without_uv_one_line_says_what_is_missing(
-    project: Project, environment: dict[str, str], tmp_path: Path
+    project: Project, shell: dict[str, str], tmp_path: Path
 ) -> None:
     result = subprocess.run(
         DEMO,
         cwd=project.folder,
-        env=environment | {"UV": "", "PATH": str(tmp_path)},
+        env=shell | {"UV": "", "PATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -392,12 +437,12 @@ SYNC_FAILED = (
 
 
 def test_without_a_network_one_line_says_what_to_do(
-    project: Project, environment: dict[str, str], tmp_path: Path
+    project: Project, shell: dict[str, str], tmp_path: Path
 ) -> None:
     result = subprocess.run(
         DEMO,
         cwd=project.folder,
-        env=environment | {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path)},
+        env=shell | {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -426,17 +471,15 @@ def test_a_failure_shows_the_whole_log_and_a_remedy(
     log: list[str],
     error: str,
     project: Project,
-    environment: dict[str, str],
+    shell: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    uv = tmp_path / "uv"
     lines = "\n".join(json.dumps({"event": event, "level": "info"}) for event in log)
-    uv.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}\nEND\nexit 1\n", "utf-8")
-    uv.chmod(0o755)
+    uv = executable(tmp_path / "uv", f"cat <<'END'\n{lines}\nEND\nexit 1")
     result = subprocess.run(
         DEMO,
         cwd=project.folder,
-        env=environment | {"UV": str(uv)},
+        env=shell | {"UV": str(uv)},
         capture_output=True,
         text=True,
         check=False,

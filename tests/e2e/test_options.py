@@ -1,17 +1,18 @@
-"""Stream maps, flattening, BATCH files and selected columns, as far as the warehouse."""
+"""Stream maps, flattening, selected columns and other settings, as far as the warehouse."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.pipeline import Pipe, Warehouse, exact
-from e2e.targets import MELTANOLABS_POSTGRES, MELTANOLABS_TYPES, METADATA, Postgres, psycopg_url
-from e2e.truth import COLUMNS, DETAIL, JSON_TYPES, SUMMARY, in_order, published, rows
+from e2e.pipeline import Pipe, Tap, installed
+from e2e.stores import cleaned, exact, in_order
+from e2e.targets import DUCKDB, Tables, meltanolabs
+from e2e.truth import COLUMNS, FIELDS, job_row, listed_at, published
+from harness import catalog_of
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from e2e.pipeline import Project, Row, Run, Settings
+    from e2e.pipeline import Settings
+    from e2e.stores import Row, Store
+    from e2e.targets import Target
     from public_jobs_sandbox.postings import Job
+
+LIST = "/api/public/v1/jobs"
 
 
 @dataclass
@@ -31,11 +36,21 @@ class Postings:
     sandbox: Sandbox
     settings: Settings
 
+    @property
+    def published(self) -> list[Job]:
+        return published(self.sandbox)
+
     def unpublish(self) -> Job:
         """Unpublish the first job."""
-        job = published(self.sandbox)[0]
+        job = self.published[0]
         self.sandbox.unpublish(job["publicId"])
         return job
+
+    def requested(self) -> list[str]:
+        """The paths that were requested since the last look."""
+        paths = [request.path for request in self.sandbox.requests]
+        self.sandbox.requests.clear()
+        return paths
 
 
 @pytest.fixture
@@ -53,42 +68,40 @@ def postings() -> Iterator[Postings]:
         )
 
 
-@pytest.fixture
-def pipe(tmp_path: Path) -> Pipe:
-    return Pipe(tmp_path, MELTANOLABS_POSTGRES, "target-postgres")
+@dataclass
+class Warehouse:
+    """A target at the end of a pipe."""
+
+    target: Target
+    store: Store
+    pipe: Pipe
+    settings: Settings
+
+    @classmethod
+    def of(cls, target: Target, folder: Path, database: str) -> Warehouse:
+        pipe = Pipe(Tap(folder), target.command)
+        store = target.store(folder, database)
+        return cls(target, store, pipe, target.settings(folder, database))
+
+    def sync(self, tap: Settings) -> None:
+        self.pipe.run(tap, self.settings).succeeded()
+
+    def expected(self, jobs: list[Job], table: str) -> list[Row]:
+        return in_order([self.target.row(job_row(job, table)) for job in jobs])
 
 
 @pytest.fixture
-def target(database: str, request: pytest.FixtureRequest) -> Settings:
+def postgres(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
     """Soft deletes into a schema that has the test's name."""
-    return {
-        "sqlalchemy_url": psycopg_url(database),
-        "default_target_schema": request.node.name,
-        "hard_delete": False,
-    }
+    return Warehouse.of(meltanolabs("soft", request.node.name), tmp_path, database)
 
 
-@pytest.fixture
-def store(database: str, target: Settings) -> Postgres:
-    return Postgres(database, target["default_target_schema"])
+def marked(rows: list[Row], gone: Job) -> list[Row]:
+    """The same rows, one of which belongs to a job that is unpublished since."""
+    return [row | {"deleted": row["id"] == gone["id"]} for row in rows]
 
 
-def done(run: Run) -> Run:
-    assert run.status == 0, run.output
-    return run
-
-
-def marked(before: list[Job], gone: Job, table: str) -> list[Row]:
-    """The rows of jobs, one of which is no longer published."""
-    found = {key: row | {"deleted": False} for key, row in rows(before, table).items()}
-    found[gone["id"]] |= {"is_published": False, "deleted": True}
-    return in_order(found)
-
-
-def test_stream_maps_rename_drop_and_hash(
-    postings: Postings, pipe: Pipe, target: Settings, store: Postgres
-) -> None:
-    """Also the row of an unpublished job is marked, whose columns the map cannot be given."""
+def test_stream_maps_rename_drop_and_hash(postings: Postings, postgres: Warehouse) -> None:
     maps = {
         "jobs": {
             "title": "job_title",
@@ -98,7 +111,6 @@ def test_stream_maps_rename_drop_and_hash(
         },
         "job_details": None,
     }
-    before = published(postings.sandbox)
 
     def mapped(row: Row) -> Row:
         row["title"] = row.pop("job_title")
@@ -106,103 +118,108 @@ def test_stream_maps_rename_drop_and_hash(
         del row["location"]
         return row
 
-    done(pipe.run(postings.settings | {"stream_maps": maps}, target))
-    expected = in_order(rows(before, "jobs"))
-    assert store.rows("jobs") == [mapped(row) | {"deleted": False} for row in expected]
+    expected = [mapped(row) for row in postgres.expected(postings.published, "jobs")]
+    postgres.sync(postings.settings | {"stream_maps": maps})
+    assert postgres.store.rows("jobs") == expected
     gone = postings.unpublish()
-    done(pipe.run(postings.settings | {"stream_maps": maps}, target))
+    postgres.sync(postings.settings | {"stream_maps": maps})
 
-    assert store.rows("jobs") == [mapped(row) for row in marked(before, gone, "jobs")]
-    names = {*SUMMARY.values(), "is_published", "additional_fields", "title"}
-    types = JSON_TYPES | {"title": "string"}
-    assert store.types("jobs") == METADATA | {
-        name: MELTANOLABS_TYPES[types[name]] for name in names - {"job_title", "location"}
+    assert postgres.store.rows("jobs") == marked(expected, gone)
+    columns = {"title" if c == "job_title" else c: k for c, k in COLUMNS["jobs"].items()}
+    del columns["location"]
+    assert postgres.store.types("jobs") == postgres.target.metadata | {
+        name: postgres.target.types[kind] for name, kind in columns.items()
     }
 
 
-def test_flattening_makes_text_of_what_is_nested(
-    postings: Postings, pipe: Pipe, target: Settings, store: Postgres
-) -> None:
+def test_flattening_makes_text_of_what_is_nested(postings: Postings, postgres: Warehouse) -> None:
     tap = postings.settings | {"flattening_enabled": True, "flattening_max_depth": 1}
-    before = published(postings.sandbox)
+    expected = postgres.expected(postings.published, "job_details")
 
-    done(pipe.run(tap, target))
+    postgres.sync(tap)
     gone = postings.unpublish()
-    done(pipe.run(tap, target))
+    postgres.sync(tap)
 
-    found = store.rows("job_details")
-    for row in found:
-        for name in ("knockout_questions", "additional_fields"):
-            assert isinstance(row[name], str)
-            row[name] = exact(row[name])
-    assert found == marked(before, gone, "job_details")
-    names = [*DETAIL.values(), "is_published", "additional_fields"]
-    types = JSON_TYPES | {"knockout_questions": "string", "additional_fields": "string"}
-    assert store.types("job_details") == METADATA | {
-        name: MELTANOLABS_TYPES[types[name]] for name in names
-    }
-
-
-def test_batch_files_hold_every_row_and_are_loaded(
-    postings: Postings, pipe: Pipe, target: Settings, store: Postgres, tmp_path: Path
-) -> None:
-    """They have no versions: no row is removed, and the flag tells what is unpublished."""
-    files = tmp_path / "files"
-    files.mkdir()
-    batch = {
-        "encoding": {"format": "jsonl", "compression": "gzip"},
-        "storage": {"root": files.as_uri()},
-        "batch_size": 4,
-    }
-    before = published(postings.sandbox)
-
-    def written(table: str) -> list[Row]:
-        """The rows of a table's files, which are left behind."""
-        found: list[Row] = []
-        for file in files.glob(f"tap-public-jobs--{table}-*"):
-            with gzip.open(file, "rt", encoding="utf-8") as lines:
-                found += [exact(line) for line in lines]
-            file.unlink()
-        return sorted(found, key=lambda row: str(row["id"]))
-
-    done(pipe.run(postings.settings | {"batch_config": batch}, target))
-    for table in COLUMNS:
-        expected = in_order(rows(before, table))
-        assert written(table) == expected
-        assert store.rows(table) == [row | {"deleted": False} for row in expected]
-    gone = postings.unpublish()
-    postings.sandbox.edit(before[1]["publicId"], minSalary=0.1)
-    done(pipe.run(postings.settings | {"batch_config": batch | {"batch_size": 100}}, target))
-
-    now = published(postings.sandbox)
-    for table in COLUMNS:
-        assert written(table) == in_order(rows(now, table))
-        flagged = rows([gone], table)[gone["id"]] | {"is_published": False}
-        expected = in_order(rows(now, table) | {gone["id"]: flagged})
-        assert store.rows(table) == [row | {"deleted": False} for row in expected]
+    assert postgres.store.rows("job_details") == marked(expected, gone)
+    nested = {"knockout_questions": "text", "additional_fields": "text"}
+    assert postgres.store.types("job_details") == (
+        postgres.target.column_types("job_details") | nested
+    )
 
 
 def test_selected_columns_arrive_whole_though_they_are_all_text(
-    project: Project, postings: Postings, tmp_path: Path
+    postings: Postings, tmp_path: Path
 ) -> None:
-    """With DuckDB 1.1 or later, target-duckdb takes the first row of such a table for a header.
-
-    Without is_published, nothing tells that a job is no longer published.
-    """
+    """With DuckDB 1.1 or later, target-duckdb takes the first row of such a table for a header."""
     selected = ["id", "public_id", "job_title"]
-    warehouse = Warehouse(tmp_path)
-    before = published(postings.sandbox)
-    expected = [{name: row[name] for name in selected} for row in in_order(rows(before, "jobs"))]
-    for _ in range(2):
-        run = project.sync(
-            postings.sandbox,
-            postings.settings["base_url"],
-            warehouse,
-            TAP_PUBLIC_JOBS__SELECT=json.dumps([f"jobs.{name}" for name in selected]),
-        )
+    catalog = catalog_of(postings.settings)
+    for stream in catalog["streams"]:
+        for entry in stream["metadata"]:
+            # The breadcrumb of a column is its path; that of the stream is empty.
+            is_wanted = not entry["breadcrumb"] or entry["breadcrumb"][-1] in selected
+            entry["metadata"]["selected"] = is_wanted and stream["stream"] == "jobs"
+    duckdb = Warehouse.of(DUCKDB, tmp_path, "")
+    duckdb.pipe.tap.catalog = catalog
+    rows = duckdb.expected(postings.published, "jobs")
+    expected = [{name: row[name] for name in selected} for row in rows]
 
-        assert done(run)
-        assert warehouse.rows("jobs") == expected
-        assert warehouse.types("jobs") == dict.fromkeys(selected, "VARCHAR")
-        postings.unpublish()
-    assert {request.path for request in postings.sandbox.requests} == {"/api/public/v1/jobs"}
+    duckdb.sync(postings.settings)
+    assert duckdb.store.rows("jobs") == expected
+    gone = postings.unpublish()
+    duckdb.sync(postings.settings)
+
+    assert duckdb.store.rows("jobs") == expected
+    assert duckdb.store.types("jobs") == dict.fromkeys(selected, "VARCHAR")
+    assert postings.requested() == [LIST, LIST, f"{LIST}/{gone['publicId']}"]
+
+
+def test_changed_runs_cost_what_has_changed(postings: Postings, postgres: Warehouse) -> None:
+    """Details of unpublished jobs stay; only the times of publication distinguish them."""
+    tap = postings.settings | {"detail_refresh": "changed"}
+    tables = Tables(postgres.target)
+
+    def check(*activated: str) -> None:
+        rows = {table: postgres.store.rows(table) for table in COLUMNS}
+        at = listed_at(rows["job_publications"])
+        assert rows == tables.sync(postings.published, at, activated)
+        for table in FIELDS:
+            now = postgres.expected(postings.published, table)
+            assert postgres.store.published(table) == now
+
+    postgres.sync(tap)
+    check(*FIELDS)
+    assert len(postings.requested()) == 1 + 6
+
+    gone, edited = (job["publicId"] for job in postings.published[:2])
+    postings.sandbox.unpublish(gone)
+    postings.sandbox.edit(edited, jobTitle="Edited")
+    postgres.sync(tap)
+    check("jobs")
+    assert sorted(postings.requested()) == sorted([LIST, f"{LIST}/{gone}", f"{LIST}/{edited}"])
+
+    postgres.sync(tap)
+    check("jobs")
+    assert postings.requested() == [LIST]
+
+
+def test_without_versions_a_target_that_does_not_know_them_has_every_row(
+    postings: Postings, tmp_path: Path
+) -> None:
+    """target-singer-jsonl fails on ACTIVATE_VERSION; it keeps the messages of a run in files."""
+    command = [installed("target-singer-jsonl==0.1.0") / "target-singer-jsonl"]
+    pipe = Pipe(Tap(tmp_path), command)
+    target = {"local": {"folder": str(tmp_path / "files")}, "add_record_metadata": False}
+    refused = pipe.run(postings.settings, target)
+    assert refused.status != 0
+    assert "Unknown message type ACTIVATE_VERSION" in refused.output
+
+    pipe.run(postings.settings | {"emit_activate_version_messages": False}, target).succeeded()
+
+    for table in FIELDS:
+        (file,) = (tmp_path / "files" / table).iterdir()
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            schema, *records = map(exact, lines)
+        assert schema["type"] == "SCHEMA"
+        assert {record["type"] for record in records} == {"RECORD"}
+        found = cleaned([record["record"] for record in records])
+        assert found == in_order([job_row(job, table) for job in postings.published])

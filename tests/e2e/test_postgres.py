@@ -1,15 +1,19 @@
-"""Meltano into a real PostgreSQL: what a killed run leaves, and the next one mends."""
+"""Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one mends."""
 
 from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
-from e2e.targets import psycopg_url
+import pytest
+from e2e.pipeline import variables
+from e2e.stores import in_order
+from e2e.targets import Tables, meltanolabs
+from e2e.truth import COLUMNS, FIELDS, job_row, listed_at, published
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -17,28 +21,15 @@ from public_jobs_sandbox.state import Sandbox
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from e2e.pipeline import Project
+    from e2e.pipeline import Project, Run
+    from e2e.stores import Row, Store
 
 JOBS = 300
+CHECKPOINT_EVERY = 100
+LIST = "/api/public/v1/jobs"
+TARGET = meltanolabs("hard", "public_jobs")
 
-
-def titles(database: str, table: str) -> list[tuple[str, str]]:
-    """The key and the title of each row."""
-    query = f"select id, job_title from public_jobs.{table} order by id"  # noqa: S608
-    with psycopg.connect(database) as connection:
-        return connection.execute(query).fetchall()
-
-
-def published(sandbox: Sandbox) -> list[tuple[str, str]]:
-    jobs = (posting.job for posting in sandbox.organisation.published())
-    return sorted((job["id"], job["jobTitle"]) for job in jobs)
-
-
-def details(sandbox: Sandbox) -> list[str]:
-    """The details asked for since the last look."""
-    asked = [request.path for request in sandbox.requests if not request.query]
-    sandbox.requests.clear()
-    return asked
+Rows = dict[str, list["Row"]]
 
 
 def kill_tap(folder: Path) -> None:
@@ -52,97 +43,102 @@ def kill_tap(folder: Path) -> None:
             os.kill(int(process.name), signal.SIGKILL)
 
 
+@dataclass
 class Pipeline:
-    """The same sandbox into the same tables, run after run."""
+    """One sandbox into the same tables, run after run."""
 
-    def __init__(self, project: Project, database: str, folder: Path) -> None:
-        self.sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False, latency=0.01))
-        self._project = project
-        self._variables = {
-            "TAP_PUBLIC_JOBS_API_KEY": self.sandbox.key,
-            "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": "100000",
-            "TARGET_POSTGRES_SQLALCHEMY_URL": psycopg_url(database),
-            "MELTANO_DATABASE_URI": f"sqlite:///{folder / 'meltano.db'}",
-        }
+    project: Project
+    sandbox: Sandbox
+    store: Store
+    variables: dict[str, str]
 
-    @contextmanager
-    def served(self) -> Iterator[None]:
-        with serving(self.sandbox) as base_url:
-            self._variables["TAP_PUBLIC_JOBS_BASE_URL"] = base_url
-            yield
+    def sync(self) -> Run:
+        self.sandbox.requests.clear()
+        return self.project.meltano("target-postgres", **self.variables)
 
-    def sync(self, **variables: str) -> int:
-        run = self._project.meltano(
-            "tap-public-jobs", "target-postgres", **self._variables, **variables
-        )
-        return run.status
-
-    def sync_and_kill(self, after: int) -> int:
-        """Kill the tap when it asks for the detail after so many others."""
-        pages = JOBS // 100 + 1
-        number = len(self.sandbox.requests) + pages + after + 1
-        self.sandbox.at_request(number, lambda: kill_tap(self._project.folder))
+    def sync_and_kill(self, number: int) -> Run:
+        """Kill the tap when it makes the request with this number."""
+        self.sandbox.at_request(number, lambda: kill_tap(self.project.folder))
         return self.sync()
 
+    def details(self) -> Counter[str]:
+        """The publicIds of the details that the last run has asked for."""
+        paths = [request.path for request in self.sandbox.requests if not request.query]
+        return Counter(path.removeprefix(f"{LIST}/") for path in paths)
 
-def test_a_killed_run_deletes_nothing_and_the_next_goes_on(
-    project: Project, database: str, tmp_path: Path
-) -> None:
-    """With hard deletes, and Meltano's own state."""
-    pipeline = Pipeline(project, database, tmp_path)
-    sandbox = pipeline.sandbox
-    with pipeline.served():
-        assert pipeline.sync() == 0
-        assert titles(database, "job_details") == published(sandbox)
-        before = published(sandbox)
-        assert len(details(sandbox)) == JOBS
+    def rows(self) -> Rows:
+        return {table: self.store.rows(table) for table in COLUMNS}
 
-        for key, _ in before[:5]:
-            (job,) = (p.job for p in sandbox.organisation.published() if p.job["id"] == key)
-            sandbox.unpublish(job["publicId"])
-        edited = sandbox.organisation.published()[10].job["publicId"]
-        sandbox.edit(edited, jobTitle="Edited")
-        assert pipeline.sync_and_kill(after=JOBS * 6 // 10) != 0
-        # `jobs` was complete before the kill; of the details none is gone.
-        assert titles(database, "jobs") == published(sandbox)
-        assert [key for key, _ in titles(database, "job_details")] == [key for key, _ in before]
-        first_part = details(sandbox)
+    def published_now(self) -> Rows:
+        return {table: self.store.published(table) for table in FIELDS}
 
-        assert pipeline.sync() == 0
-        assert titles(database, "job_details") == published(sandbox)
-        second_part = details(sandbox)
-        # Killed after 180 details, with state after 100.
-        assert len(set(first_part) & set(second_part)) <= 100
-        assert set(first_part) | set(second_part) == {
-            f"/api/public/v1/jobs/{posting.job['publicId']}"
-            for posting in sandbox.organisation.published()
+    def truth(self) -> Rows:
+        jobs = published(self.sandbox)
+        return {
+            table: in_order([TARGET.row(job_row(job, table)) for job in jobs]) for table in FIELDS
         }
-        assert len(second_part) < JOBS - 90
-
-        assert pipeline.sync() == 0
-        assert len(details(sandbox)) == JOBS - 5  # a run of its own, which owes nothing to the last
-        assert titles(database, "job_details") == published(sandbox)
 
 
-def test_changed_runs_cost_what_has_changed(
-    project: Project, database: str, tmp_path: Path
-) -> None:
-    """With Meltano's own state; details of unpublished jobs stay, and `jobs` tells them apart."""
-    pipeline = Pipeline(project, database, tmp_path)
-    sandbox = pipeline.sandbox
-    with pipeline.served():
-        assert pipeline.sync(TAP_PUBLIC_JOBS_DETAIL_REFRESH="changed") == 0
-        details(sandbox)
-        gone, edited = (posting.job["publicId"] for posting in sandbox.organisation.published()[:2])
-        sandbox.unpublish(gone)
-        sandbox.edit(edited, jobTitle="Edited")
+@pytest.fixture
+def pipeline(project: Project, database: str, tmp_path: Path) -> Iterator[Pipeline]:
+    sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False, latency=0.01))
+    with serving(sandbox) as base_url:
+        tap = {"api_key": sandbox.key, "base_url": base_url, "rate_limit_requests": 100_000}
+        yield Pipeline(
+            project,
+            sandbox,
+            TARGET.store(tmp_path, database),
+            {
+                **variables("tap-public-jobs", tap),
+                **variables("target-postgres", TARGET.settings(tmp_path, database)),
+                "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
+            },
+        )
 
-        assert pipeline.sync(TAP_PUBLIC_JOBS_DETAIL_REFRESH="changed") == 0
 
-        assert details(sandbox) == [f"/api/public/v1/jobs/{edited}"]
-        assert pipeline.sync(TAP_PUBLIC_JOBS_DETAIL_REFRESH="changed") == 0
-        assert details(sandbox) == []
-    assert titles(database, "jobs") == published(sandbox)
-    kept = set(titles(database, "job_details")) - set(published(sandbox))
-    assert [key for key, _ in kept] == [sandbox.organisation.postings[gone].job["id"]]
-    assert set(titles(database, "job_details")) >= set(published(sandbox))
+def test_a_killed_run_loses_nothing_and_the_next_resumes_it(pipeline: Pipeline) -> None:
+    """The row of a job that was unpublished between the two may stay until the run after them."""
+    sandbox, tables = pipeline.sandbox, Tables(TARGET)
+
+    def expected(rows: Rows, *activated: str) -> Rows:
+        at = listed_at(rows["job_publications"])
+        return dict(tables.sync(published(sandbox), at, activated))
+
+    pipeline.sync().succeeded()
+    rows = pipeline.rows()
+    assert rows == expected(rows, *FIELDS)
+    assert len(rows["job_details"]) == JOBS
+    for table in COLUMNS:
+        assert pipeline.store.types(table) == TARGET.column_types(table)
+
+    gone = [job["publicId"] for job in published(sandbox)[:5]]
+    for public_id in gone:
+        sandbox.unpublish(public_id)
+    first, *_, last = published(sandbox)
+    sandbox.edit(published(sandbox)[5]["publicId"], jobTitle="Edited")
+    # Three pages, the details of the five jobs that are gone, and six tenths of all others.
+    assert pipeline.sync_and_kill(3 + 5 + JOBS * 6 // 10).status != 0
+    rows, requested = pipeline.rows(), pipeline.details()
+    assert rows == expected(rows, "jobs")
+    assert pipeline.published_now() == pipeline.truth()
+    assert JOBS // 2 < len(requested) < JOBS * 3 // 4
+    assert requested[first["publicId"]] == 1
+    assert requested[last["publicId"]] == 0
+
+    for job in (first, last):
+        sandbox.unpublish(job["publicId"])
+    pipeline.sync().succeeded()
+    rows, again = pipeline.rows(), pipeline.details()
+    truth = expected(rows, *FIELDS)
+    assert {**rows, "job_details": []} == {**truth, "job_details": []}
+    assert pipeline.published_now() == pipeline.truth()
+    leftover = [row["id"] for row in rows["job_details"] if row not in truth["job_details"]]
+    assert set(leftover) <= {first["id"]}
+    repeated = (requested & again) - Counter([first["publicId"]])
+    assert repeated.total() <= CHECKPOINT_EVERY
+    assert {*requested, *again} >= {job["publicId"] for job in published(sandbox)}
+
+    pipeline.sync().succeeded()
+    rows = pipeline.rows()
+    assert rows == expected(rows, *FIELDS)
+    assert pipeline.details() == Counter(job["publicId"] for job in published(sandbox))

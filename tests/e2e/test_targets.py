@@ -1,7 +1,9 @@
-"""Three runs into each target: every row, every value and every type is what the API has."""
+"""Four runs into each target: every row, every value and every type is what the API has."""
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -9,152 +11,227 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pytest
-from e2e.targets import TARGETS
-from e2e.truth import COLUMNS, JSON_TYPES, awkward_jobs, in_order, published, rows
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.postings import make_jobs
+from e2e.pipeline import Tap, read
+from e2e.scenario import PAGE_SIZE, RUNS, change, make_sandbox, settings
+from e2e.stores import in_order
+from e2e.targets import TARGETS, Tables
+from e2e.truth import COLUMNS, FIELDS, job_row, listed_at, published
 from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
-    from e2e.pipeline import Project, Row, Run
+    from pathlib import Path
+
+    from e2e.pipeline import Settings
+    from e2e.stores import Row
     from e2e.targets import Target
     from public_jobs_sandbox.postings import Job
     from public_jobs_sandbox.state import SeenRequest
 
 LIST = "/api/public/v1/jobs"
-PAGE_SIZE = 5
 
 
 @dataclass
-class Synced:
-    """A finished run: what the API had, what it was asked, and what the target holds."""
+class Recording:
+    """A finished run of the tap: what it wrote and logged, and what the API had and saw."""
 
-    run: Run
+    file: Path
+    log: str
     published: list[Job]
     requests: list[SeenRequest]
-    rows: dict[str, list[Row]]
-    types: dict[str, dict[str, str]]
+    started_at: float
+
+    @property
+    def messages(self) -> list[Settings]:
+        return read(self.file)
+
+    def of(self, kind: str) -> list[Settings]:
+        return [message for message in self.messages if message["type"] == kind]
+
+    @property
+    def listed_at(self) -> dt.datetime:
+        records = self.of("RECORD")
+        return listed_at([m["record"] for m in records if m["stream"] == "job_publications"])
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    """What the tap wrote in each run, for every target to load."""
+    tap = Tap(tmp_path_factory.mktemp("tap"))
+    sandbox = make_sandbox()
+    found = {}
+    with serving(sandbox) as base_url:
+        for name in RUNS:
+            change(sandbox, name)
+            before, started_at = len(sandbox.requests), sandbox.clock()
+            file = tap.folder / f"{name}.jsonl"
+            run = tap.record(settings(sandbox, base_url), file).succeeded()
+            found[name] = Recording(
+                file, run.output, published(sandbox), sandbox.requests[before:], started_at
+            )
+    return found
+
+
+@pytest.fixture(params=RUNS)
+def recording(request: pytest.FixtureRequest, recordings: dict[str, Recording]) -> Recording:
+    return recordings[request.param]
+
+
+class TestTap:
+    """What the tap writes is the same for every target."""
+
+    pytestmark = pytest.mark.xdist_group("recordings")
+
+    def test_each_stream_has_one_schema(self, recording: Recording) -> None:
+        streams = [message["stream"] for message in recording.of("SCHEMA")]
+        assert streams == ["jobs", "job_publications", "job_details"]
+
+    def test_each_record_has_every_column(self, recording: Recording) -> None:
+        assert {
+            (message["stream"], tuple(sorted(message["record"])))
+            for message in recording.of("RECORD")
+        } <= {(table, tuple(sorted(columns))) for table, columns in COLUMNS.items()}
+
+    def test_each_version_is_activated_after_its_last_record(self, recording: Recording) -> None:
+        messages = [m for m in recording.messages if m["type"] != "STATE"]
+        last = {message["stream"]: message["type"] for message in messages}
+        versions = {
+            stream: {m["version"] for m in messages if m["stream"] == stream and "version" in m}
+            for stream in FIELDS
+        }
+
+        assert {stream for stream, kind in last.items() if kind == "ACTIVATE_VERSION"} == {*FIELDS}
+        assert Counter(m["stream"] for m in recording.of("ACTIVATE_VERSION")) == Counter([*FIELDS])
+        assert {len(found) for found in versions.values()} == {1}
+
+    def test_a_listing_has_the_time_at_which_it_began(self, recording: Recording) -> None:
+        began = recording.listed_at.replace(tzinfo=dt.UTC).timestamp()
+        assert math.floor(recording.started_at * 1000) <= round(began * 1000)
+        assert began <= recording.requests[0].time
+
+    def test_pages_and_details_are_requested_once(self, recordings: dict[str, Recording]) -> None:
+        """And each job that is not listed any more, whose 404 confirms that it is unpublished.
+
+        A full last page is followed by one more request, as no single number is trusted.
+        """
+        before: list[Job] = []
+        for run in recordings.values():
+            pages = math.ceil((len(run.published) + 1) / PAGE_SIZE)
+            gone = {job["publicId"] for job in before} - {job["publicId"] for job in run.published}
+            expected = [("", str(page), 200) for page in range(1, pages + 1)]
+            expected += [(f"/{job['publicId']}", "", 200) for job in run.published]
+            expected += [(f"/{public_id}", "", 404) for public_id in gone]
+            asked = [
+                (unquote(request.path.removeprefix(LIST)), request.query.get("page", ""))
+                for request in run.requests
+            ]
+            statuses = [request.status for request in run.requests]
+            assert Counter(expected) == Counter(
+                (*what, status) for what, status in zip(asked, statuses, strict=True)
+            )
+            before = run.published
+
+    def test_the_runs_are_of_all_that_can_happen(self, recordings: dict[str, Recording]) -> None:
+        titles = {
+            name: {job["id"]: job["jobTitle"] for job in run.published}
+            for name, run in recordings.items()
+        }
+        backfill, edits, returned, empty = (titles[name] for name in RUNS)
+
+        assert (len(backfill), len(empty)) == (15, 0)
+        assert "Retitled" in {*edits.values()} - {*backfill.values()}
+        assert (len(backfill.keys() - edits.keys()), len(edits.keys() - backfill.keys())) == (2, 2)
+        assert [returned[key] for key in returned.keys() - edits.keys()] == ["Back again"]
+        assert returned.keys() - edits.keys() < backfill.keys()
+
+    def test_the_log_shows_what_it_did(self, recordings: dict[str, Recording]) -> None:
+        log = recordings["a backfill"].log
+        assert "Fetching 15 of 15 details (15 new) at up to 100 requests per second" in log
+        assert (
+            "Synced 15 jobs, 15 job_publications, 15 job_details; "
+            "19 requests (0 rejections, 0 retries)" in log
+        )
 
 
 @dataclass
-class Runs:
+class Loaded:
+    """What a target holds after a run, and what it should hold."""
+
+    rows: dict[str, list[Row]]
+    expected: dict[str, list[Row]]
+    published: dict[str, list[Row]]
+    expected_published: dict[str, list[Row]]
+    types: dict[str, dict[str, str]]
+    state: str
+
+
+@dataclass
+class Loads:
     """The runs into one target."""
 
     target: Target
-    all: list[Synced]
-
-    def expected(self, table: str, number: int) -> list[Row]:
-        """The rows after a run, given those of the runs before it."""
-        held: dict[str, Row] = {}
-        for run in self.all[:number]:
-            now = rows(run.published, table)
-            stored = {key: self.target.stored_row(row) for key, row in now.items()}
-            held = self.target.after(held, stored)
-        return in_order(held)
+    after: dict[str, Loaded]
 
 
-def change(sandbox: Sandbox, number: int) -> None:
-    """What happens to the jobs before a run: all that can, and at last one comes back."""
-    ids = list(sandbox.organisation.postings)
-    if number == 1:
-        sandbox.edit(ids[0], jobTitle="Retitled", minSalary=1.25, location=None)
-        sandbox.edit(ids[2], requiredSkills=["new", "skills"], knockoutQuestions=[])
-        sandbox.unpublish(ids[1])
-        sandbox.unpublish("0-a/b")
-        for job in make_jobs(2, seed=3):
-            sandbox.publish(job)
-    if number == 2:
-        sandbox.edit(ids[1], jobTitle="Back again")
-        sandbox.publish(ids[1])
-        sandbox.unpublish("1-c d")
-
-
-@pytest.fixture(scope="module", params=TARGETS, ids=lambda target: target.name)
-def runs(
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
+        for target in TARGETS
+    ],
+)
+def loads(
     request: pytest.FixtureRequest,
-    project: Project,
+    recordings: dict[str, Recording],
     database: str,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Runs:
+) -> Loads:
     target: Target = request.param
     folder = tmp_path_factory.mktemp("target")
-    store = target.store(folder, database)
-    sandbox = Sandbox.demo(jobs=5, options=Options(limit_requests=100, limit_period=1))
-    for job in awkward_jobs():
-        sandbox.publish(job)
-    runs = Runs(target, [])
-    with serving(sandbox) as base_url:
-        tap = {
-            "api_key": sandbox.key,
-            "base_url": base_url,
-            "page_size": PAGE_SIZE,
-            "rate_limit_requests": 100,
-            "rate_limit_period_seconds": 1,
-        }
-        for number in range(3):
-            change(sandbox, number)
-            before = len(sandbox.requests)
-            run = target.run(project, folder, database, tap)
-            assert run.status == 0, run.output
-            runs.all.append(
-                Synced(
-                    run,
-                    published(sandbox),
-                    sandbox.requests[before:],
-                    {table: store.rows(table) for table in COLUMNS},
-                    {table: store.types(table) for table in COLUMNS},
-                )
-            )
-    return runs
+    store, tables = target.store(folder, database), Tables(target)
+    after = {}
+    for name, run in recordings.items():
+        output = target.load(run.file, folder, database).output
+        after[name] = Loaded(
+            {table: store.rows(table) for table in COLUMNS},
+            dict(tables.sync(run.published, run.listed_at)),
+            {table: store.published(table) for table in FIELDS},
+            {
+                table: in_order([target.row(job_row(job, table)) for job in run.published])
+                for table in FIELDS
+            },
+            {table: store.types(table) for table in COLUMNS},
+            output.splitlines()[-1],
+        )
+    return Loads(target, after)
+
+
+@pytest.mark.parametrize("run", RUNS)
+class TestTargets:
+    @pytest.mark.parametrize("table", COLUMNS)
+    def test_every_value_of_every_row_is_right(self, loads: Loads, run: str, table: str) -> None:
+        """Fields that the API page does not name are in additional_fields."""
+        after = loads.after[run]
+        assert after.rows[table] == after.expected[table]
+
+    @pytest.mark.parametrize("table", FIELDS)
+    def test_what_is_published_now_is_what_the_api_has(
+        self, loads: Loads, run: str, table: str
+    ) -> None:
+        """By one rule, whatever the target keeps of earlier runs."""
+        after = loads.after[run]
+        assert after.published[table] == after.expected_published[table]
+
+    def test_the_state_passes_unchanged(
+        self, loads: Loads, recordings: dict[str, Recording], run: str
+    ) -> None:
+        states = [message["value"] for message in recordings[run].of("STATE")]
+        assert json.loads(loads.after[run].state) == states[-1]
 
 
 @pytest.mark.parametrize("table", COLUMNS)
-def test_every_value_of_every_job_arrives(runs: Runs, table: str) -> None:
-    """Fields that the API page does not name are in additional_fields."""
-    first = runs.all[0]
-    assert len(first.published) == 15
-    assert first.rows[table] == runs.expected(table, 1)
-
-
-@pytest.mark.parametrize("table", COLUMNS)
-def test_columns_have_types_that_sql_can_reckon_with(runs: Runs, table: str) -> None:
-    """And what a later run tells of unpublished jobs does not change them."""
-    names = [*COLUMNS[table].values(), "is_published", "additional_fields"]
-    expected = {name: runs.target.types[JSON_TYPES[name]] for name in names} | runs.target.metadata
-    assert [run.types[table] for run in runs.all] == [expected] * 3
-
-
-@pytest.mark.parametrize("table", COLUMNS)
-def test_a_second_run_updates_adds_and_tells_what_is_unpublished(runs: Runs, table: str) -> None:
-    first, second = runs.all[:2]
-    assert len(second.published) == len(first.published) - 2 + 2
-    assert second.rows[table] == runs.expected(table, 2)
-
-
-@pytest.mark.parametrize("table", COLUMNS)
-def test_a_job_that_is_published_again_has_its_row_again(runs: Runs, table: str) -> None:
-    third = runs.all[2]
-    assert "Back again" in [job["jobTitle"] for job in third.published]
-    assert third.rows[table] == runs.expected(table, 3)
-
-
-def test_each_run_asks_for_each_page_and_each_detail_once(runs: Runs) -> None:
-    """A full last page is followed by one more request, as no single number is trusted."""
-    for run in runs.all:
-        pages = math.ceil((len(run.published) + 1) / PAGE_SIZE)
-        expected: list[tuple[str, str | None]] = [("", str(page)) for page in range(1, pages + 1)]
-        expected += [(f"/{job['publicId']}", None) for job in run.published]
-        asked = [
-            (unquote(request.path.removeprefix(LIST)), request.query.get("page"))
-            for request in run.requests
-        ]
-        assert Counter(asked) == Counter(expected)
-        assert {request.status for request in run.requests} == {200}
-
-
-def test_the_log_shows_what_the_tap_did(runs: Runs) -> None:
-    """Through Meltano, too."""
-    output = runs.all[0].run.output
-    assert "Fetching 15 details at up to 100 requests per second" in output
-    assert "Synced 15 jobs, 15 job_details with 19 requests (0 rejections" in output
+def test_columns_have_types_that_sql_can_compute_with(loads: Loads, table: str) -> None:
+    """And no run changes them. A file of lines has no type where all values are null."""
+    expected = loads.target.column_types(table)
+    *earlier, last = (loaded.types[table] for loaded in loads.after.values())
+    assert last == expected
+    assert all(types.items() <= expected.items() for types in earlier)

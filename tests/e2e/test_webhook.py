@@ -1,11 +1,16 @@
-"""From the portal to PostgreSQL: webhook, receiver, change log, `meltano run`."""
+"""From the portal to PostgreSQL: webhook, receiver, change log, a run of the tap."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psycopg
-from e2e.targets import psycopg_url
+import pytest
+from e2e.pipeline import Pipe, Tap, variables
+from e2e.targets import Tables, meltanolabs
+from e2e.truth import COLUMNS, listed_at, published
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
@@ -17,77 +22,139 @@ from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from e2e.pipeline import Project
-    from public_jobs_sandbox.postings import Job
+    from e2e.pipeline import Project, Run, Settings
+    from e2e.stores import Store
+    from e2e.targets import Target
 
-Rows = dict[str, tuple[str, str, bool]]
-DETAIL = "/api/public/v1/jobs/"
-
-
-def rows(database: str) -> Rows:
-    """Title, overview and flag of each detail, by its key."""
-    query = "select id, job_title, role_overview, is_published from webhooks.job_details"
-    with psycopg.connect(database) as connection:
-        return {key: (*row,) for key, *row in connection.execute(query).fetchall()}
+JOBS = 30
+LIST = "/api/public/v1/jobs"
 
 
-def row(job: Job, *, published: bool = True) -> tuple[str, str, bool]:
-    return job["jobTitle"], job["roleOverview"], published
+@dataclass
+class Portal:
+    """A sandbox that sends webhooks, and the tap's settings to follow them."""
+
+    sandbox: Sandbox
+    settings: Settings
+
+    def edit(self) -> str:
+        """Edit a job twice; returns the path of its detail."""
+        job = published(self.sandbox)[3]
+        self.sandbox.edit(job["publicId"], roleOverview="Everything.")
+        self.sandbox.edit(job["publicId"], jobTitle="Chief of Everything")
+        self.sandbox.webhooks.flush()
+        return f"{LIST}/{job['publicId']}"
+
+    def publish_and_unpublish(self) -> tuple[str, str]:
+        """Publish one job and unpublish another; returns the paths of their details."""
+        (new,), gone = make_jobs(1, seed=99), published(self.sandbox)[4]
+        self.sandbox.publish(new)
+        self.sandbox.unpublish(gone["publicId"])
+        self.sandbox.webhooks.flush()
+        return f"{LIST}/{new['publicId']}", f"{LIST}/{gone['publicId']}"
 
 
-def test_what_changes_in_the_portal_is_in_the_warehouse_after_one_run(
-    project: Project, database: str, tmp_path: Path
-) -> None:
-    """An edit costs one request; an unpublished job keeps its row, also where rows are deleted."""
+@pytest.fixture
+def portal(tmp_path: Path) -> Iterator[Portal]:
     log = f"sqlite:///{tmp_path / 'changes.db'}"
     with receiving(make_app(ChangeLog(log), TOKEN)) as (host, port):
         options = Options(limited=False, webhook_url=f"http://{host}:{port}/hooks/{TOKEN}")
-        sandbox = Sandbox.demo(jobs=30, options=options)
+        sandbox = Sandbox.demo(jobs=JOBS, options=options)
         sandbox.webhooks.flush()
         ChangeLog(log).append([])
-
-        def sync() -> tuple[list[str], Rows]:
-            before = len(sandbox.requests)
-            run = project.meltano(
-                "tap-public-jobs",
-                "target-postgres",
-                TAP_PUBLIC_JOBS_API_KEY=sandbox.key,
-                TAP_PUBLIC_JOBS_BASE_URL=base_url,
-                TAP_PUBLIC_JOBS_DETAIL_REFRESH="notified",
-                TAP_PUBLIC_JOBS_CHANGES_URL=log,
-                TAP_PUBLIC_JOBS__SELECT='["job_details.*"]',
-                TARGET_POSTGRES_SQLALCHEMY_URL=psycopg_url(database),
-                TARGET_POSTGRES_DEFAULT_TARGET_SCHEMA="webhooks",
-                MELTANO_DATABASE_URI=f"sqlite:///{tmp_path / 'meltano.db'}",
-            )
-            assert run.status == 0, run.output
-            assert TOKEN not in run.output
-            return [request.path for request in sandbox.requests[before:]], rows(database)
-
         with serving(sandbox) as base_url:
-            jobs = [posting.job for posting in sandbox.organisation.published()]
-            expected = {job["id"]: row(job) for job in jobs}
-            asked, found = sync()
-            assert len(asked) == 1 + 30
-            assert found == expected
-
-            edited, gone = jobs[3], jobs[4]
-            sandbox.edit(edited["publicId"], roleOverview="Everything.")
-            sandbox.edit(edited["publicId"], jobTitle="Chief of Everything")
-            sandbox.webhooks.flush()
-            expected[edited["id"]] = ("Chief of Everything", "Everything.", True)
-            assert sync() == ([DETAIL + edited["publicId"]], expected)
-
-            (new,) = make_jobs(1, seed=99)
-            sandbox.publish(new)
-            sandbox.unpublish(gone["publicId"])
-            sandbox.webhooks.flush()
-            expected |= {new["id"]: row(new), gone["id"]: row(gone, published=False)}
-            asked, found = sync()
-            assert sorted(asked) == sorted(DETAIL + job["publicId"] for job in (new, gone))
-            assert found == expected
-
-            assert sync() == ([], expected)
+            settings = {
+                "api_key": sandbox.key,
+                "base_url": base_url,
+                "column_naming": "snake_case",
+                "detail_refresh": "notified",
+                "changes_url": log,
+            }
+            yield Portal(sandbox, settings)
     assert [delivery.arrived for delivery in sandbox.webhooks.deliveries] == [True] * 4
+
+
+@dataclass
+class Warehouse:
+    """What the tables have to hold, compared after each run.
+
+    Details of unpublished jobs keep their rows, also where a target deletes: a run that fetches
+    only what changed cannot say that the others are complete.
+    """
+
+    portal: Portal
+    target: Target
+    store: Store
+    run: Callable[[], Run]
+    streams: tuple[str, ...] = tuple(COLUMNS)
+    tables: Tables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tables = Tables(self.target)
+
+    def sync(self) -> list[tuple[str, int | None]]:
+        """Run the tap, and compare every row; returns paths and answers of its requests."""
+        sandbox = self.portal.sandbox
+        before = len(sandbox.requests)
+        run = self.run().succeeded()
+        assert TOKEN not in run.output
+        asked = [(request.path, request.status) for request in sandbox.requests[before:]]
+        rows = {table: self.store.rows(table) for table in self.streams}
+        if asked:
+            at = listed_at(rows["job_publications"])
+            self.tables.sync(published(sandbox), at, activated={"jobs"})
+        assert rows == {table: self.tables.rows[table] for table in self.streams}
+        return sorted(asked)
+
+
+def test_each_change_in_the_portal_costs_the_list_and_one_request(
+    portal: Portal, database: str, tmp_path: Path
+) -> None:
+    target = meltanolabs("hard", "piped")
+    pipe = Pipe(Tap(tmp_path), target.command)
+    settings = target.settings(tmp_path, database)
+    warehouse = Warehouse(
+        portal,
+        target,
+        target.store(tmp_path, database),
+        lambda: pipe.run(portal.settings, settings),
+    )
+    page = (LIST, 200)
+    assert len(warehouse.sync()) == 1 + JOBS
+
+    edited = portal.edit()
+    assert warehouse.sync() == [page, (edited, 200)]
+
+    new, gone = portal.publish_and_unpublish()
+    assert warehouse.sync() == [page, *sorted([(new, 200), (gone, 404)])]
+
+    assert warehouse.sync() == []
+
+
+def test_meltano_brings_what_changes_in_the_portal_into_the_selected_tables(
+    project: Project, portal: Portal, database: str, tmp_path: Path
+) -> None:
+    target = meltanolabs("hard", "meltano")
+    streams = ("job_publications", "job_details")
+    settings = {
+        **variables("tap-public-jobs", portal.settings),
+        **variables("target-postgres", target.settings(tmp_path, database)),
+        "TAP_PUBLIC_JOBS__SELECT": json.dumps([f"{stream}.*" for stream in streams]),
+        "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
+    }
+    warehouse = Warehouse(
+        portal,
+        target,
+        target.store(tmp_path, database),
+        lambda: project.meltano("target-postgres", **settings),
+        streams,
+    )
+    assert len(warehouse.sync()) == 1 + JOBS
+
+    edited, (new, gone) = portal.edit(), portal.publish_and_unpublish()
+    assert warehouse.sync() == sorted([(LIST, 200), (edited, 200), (new, 200), (gone, 404)])
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        warehouse.store.rows("jobs")

@@ -1,14 +1,17 @@
-"""What the tables have to hold, told by the sandbox and without the tap's own code."""
+"""What the tables have to hold, from what the sandbox published and without the tap's own code."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from e2e.pipeline import Row, exact
-from public_jobs_sandbox.postings import make_jobs
+from e2e.stores import exact, utc
 
 if TYPE_CHECKING:
+    import datetime as dt
+
+    from e2e.stores import Row
     from public_jobs_sandbox.postings import Job
     from public_jobs_sandbox.state import Sandbox
 
@@ -34,53 +37,32 @@ DETAIL = SUMMARY | {
     "educationLevel": "education_level",
     "knockoutQuestions": "knockout_questions",
 }
-COLUMNS = {"jobs": SUMMARY, "job_details": DETAIL}
-JSON_TYPES = dict.fromkeys(DETAIL.values(), "string") | {
+FIELDS = {"jobs": SUMMARY, "job_details": DETAIL}
+
+_OTHER_TYPES = {
     "min_salary": "number",
     "max_salary": "number",
     "years_experience": "number",
     "knockout_questions": "array",
-    "is_published": "boolean",
     "additional_fields": "object",
 }
-
-AWKWARD = [
-    'Head of "R&D", EMEA; (m/w/d)',
-    "two\nlines\r\nand\ta tab",
-    "Łódź 東京 🚀 naïve",
-    "back\\slash \\N \\n 'quoted' ''",
-    "007",
-    "1e5",
-    "true",
-    " leading and trailing ",
-    "$MELTANO_PROJECT_ROOT ${HOME} {{ jinja }} %s",
-    "x" * 70_000,
-]
-NUMBERS = [0, -1, 0.1, 1e-07, 12345678901.23, 2**53, 1e22, 99999.99, 0.30000000000000004, 3]
-PUBLIC_IDS = [
-    f"{number}-{text}" for number, text in enumerate(["a/b", "c d", "e?f#g", "ü%2F", ".."])
-]
-
-
-def awkward_jobs() -> list[Job]:
-    """Jobs whose values test quoting, nulls, encodings, types and the precision of numbers."""
-    jobs = make_jobs(len(AWKWARD), seed=2)
-    for job, text, number in zip(jobs, AWKWARD, NUMBERS, strict=True):
-        job |= {
-            "jobTitle": text,
-            "roleOverview": text,
-            "minSalary": number,
-            "yearsExperience": number,
-            "keyResponsibilities": {"nested": [text, number, None, "", {"deep": True}]},
-            "knockoutQuestions": [{"id": "q", "question": text, "required": False, "points": 1.5}],
-        }
-    for job, public_id in zip(jobs, PUBLIC_IDS, strict=False):
-        job["publicId"] = public_id
-    jobs[0] |= {"department": "", "location": None, "knockoutQuestions": []}
-    del jobs[1]["maxSalary"], jobs[1]["educationLevel"]
-    jobs[2] |= {"knockoutQuestions": None}
-    jobs[3] |= {"maxSalary": "negotiable"}
-    return jobs
+COLUMNS = {
+    table: {
+        column: _OTHER_TYPES.get(column, "string")
+        for column in (*fields.values(), "additional_fields")
+    }
+    for table, fields in FIELDS.items()
+} | {
+    "job_publications": {
+        "id": "string",
+        "public_id": "string",
+        "opened_after": "date-time",
+        "first_seen_at": "date-time",
+        "last_seen_at": "date-time",
+        "unpublished_at": "date-time",
+    }
+}
+"""The JSON type of each column of each table."""
 
 
 def published(sandbox: Sandbox) -> list[Job]:
@@ -88,25 +70,53 @@ def published(sandbox: Sandbox) -> list[Job]:
     return [posting.job for posting in sandbox.organisation.published()]
 
 
-def row(job: Job, table: str) -> Row:
+def listed_at(publications: list[Row]) -> dt.datetime:
+    """When the list was last read, from rows or records of `job_publications`."""
+    times = [utc(row[name]) for row in publications for name in ("last_seen_at", "unpublished_at")]
+    return max(time for time in times if time)
+
+
+def job_row(job: Job, table: str) -> Row:
     """The row of a published job, its values as the API has them.
 
     What has no column, or does not fit its own, is in `additional_fields`.
     """
-    columns = COLUMNS[table]
     values = exact(json.dumps(job))
     others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in DETAIL}
-    found = {column: values.get(field) for field, column in columns.items()}
-    if isinstance(found["max_salary"], str):
-        others["maxSalary"] = found["max_salary"]
-        found["max_salary"] = None
-    return found | {"is_published": True, "additional_fields": others or None}
+    found = {column: values.get(name) for name, column in FIELDS[table].items()}
+    for name, column in FIELDS[table].items():
+        if COLUMNS[table][column] == "number" and isinstance(found[column], str):
+            others[name], found[column] = found[column], None
+    return found | {"additional_fields": others or None}
 
 
-def rows(jobs: list[Job], table: str) -> dict[str, Row]:
-    """The rows of published jobs by their key."""
-    return {job["id"]: row(job, table) for job in jobs}
+@dataclass
+class Publications:
+    """Since when and until when each job is published, by the complete listings so far."""
 
+    listed_at: dt.datetime | None = None
+    rows: dict[str, Row] = field(default_factory=dict)
 
-def in_order(rows: dict[str, Row]) -> list[Row]:
-    return [rows[key] for key in sorted(rows)]
+    def list(self, jobs: list[Job], at: dt.datetime) -> list[Row]:
+        """Note a listing; returns the records that its run has to write."""
+        ids = {job["id"] for job in jobs}
+        gone = [
+            row
+            for key, row in self.rows.items()
+            if key not in ids and row["unpublished_at"] is None
+        ]
+        for row in gone:
+            self.rows[row["id"]] = row | {"unpublished_at": at}
+        for job in jobs:
+            before = self.rows.get(job["id"])
+            period: dict[str, Any] = {"opened_after": self.listed_at, "first_seen_at": at}
+            if before and before["unpublished_at"] is None:
+                period = {name: before[name] for name in period}
+            self.rows[job["id"]] = period | {
+                "id": job["id"],
+                "public_id": job["publicId"],
+                "last_seen_at": at,
+                "unpublished_at": None,
+            }
+        self.listed_at = at
+        return [self.rows[key] for key in ids | {row["id"] for row in gone}]

@@ -1,0 +1,95 @@
+"""Jobs with awkward values, and what happens to them between the runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from e2e.pipeline import Settings
+    from public_jobs_sandbox.postings import Job
+
+RUNS = ("a backfill", "edits", "a return", "an empty list")
+PAGE_SIZE = 5
+
+AWKWARD = [
+    'Head of "R&D", EMEA; (m/w/d)',
+    "two\nlines\r\nand\ta tab",
+    "Łódź 東京 🚀 naïve",
+    "back\\slash \\N \\n 'quoted' ''",
+    "007",
+    "1e5",
+    "true",
+    " leading and trailing ",
+    "$MELTANO_PROJECT_ROOT ${HOME} {{ jinja }} %s",
+    "x" * 70_000,
+]
+NUMBERS = [0, -1, 0.1, 1e-07, 12345678901.23, 2**53, 1e22, 99999.99, 0.30000000000000004, 3]
+PUBLIC_IDS = [
+    f"{number}-{text}" for number, text in enumerate(["a/b", "c d", "e?f#g", "ü%2F", ".."])
+]
+
+
+def awkward_jobs() -> list[Job]:
+    """Jobs whose values test quoting, nulls, encodings, types and the precision of numbers."""
+    jobs = make_jobs(len(AWKWARD), seed=2)
+    for job, text, number in zip(jobs, AWKWARD, NUMBERS, strict=True):
+        job |= {
+            "jobTitle": text,
+            "roleOverview": text,
+            "minSalary": number,
+            "yearsExperience": number,
+            "keyResponsibilities": {"nested": [text, number, None, "", {"deep": True}]},
+            "knockoutQuestions": [{"id": "q", "question": text, "required": False, "points": 1.5}],
+        }
+    for job, public_id in zip(jobs, PUBLIC_IDS, strict=False):
+        job["publicId"] = public_id
+    jobs[0] |= {"department": "", "location": None, "knockoutQuestions": []}
+    del jobs[1]["maxSalary"], jobs[1]["educationLevel"]
+    jobs[2] |= {"knockoutQuestions": None}
+    jobs[3] |= {"maxSalary": "negotiable"}
+    return jobs
+
+
+def make_sandbox() -> Sandbox:
+    """An API with 15 jobs, whose clock is the one on the wall."""
+    options = Options(limit_requests=100, limit_period=1)
+    sandbox = Sandbox.demo(jobs=5, options=options, clock=time.time)
+    for job in awkward_jobs():
+        sandbox.publish(job)
+    return sandbox
+
+
+def settings(sandbox: Sandbox, base_url: str) -> Settings:
+    """Settings of the tap that reach it."""
+    return {
+        "api_key": sandbox.key,
+        "base_url": base_url,
+        "page_size": PAGE_SIZE,
+        "rate_limit_requests": 100,
+        "rate_limit_period_seconds": 1,
+        "column_naming": "snake_case",
+    }
+
+
+def change(sandbox: Sandbox, run: str) -> None:
+    """Let happen what comes before a run: all that can."""
+    ids = list(sandbox.organisation.postings)
+    if run == "edits":
+        sandbox.edit(ids[0], jobTitle="Retitled", minSalary=1.25, location=None)
+        sandbox.edit(ids[2], requiredSkills=["new", "skills"], knockoutQuestions=[])
+        sandbox.unpublish(ids[1])
+        sandbox.unpublish("0-a/b")
+        for job in make_jobs(2, seed=3):
+            sandbox.publish(job)
+    if run == "a return":
+        sandbox.edit(ids[1], jobTitle="Back again")
+        sandbox.publish(ids[1])
+        sandbox.unpublish("1-c d")
+    if run == "an empty list":
+        for posting in sandbox.organisation.published():
+            sandbox.unpublish(posting.job["publicId"])

@@ -1,0 +1,242 @@
+"""Where targets write, read back: every row, value and type."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sqlite3
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+import duckdb
+import psycopg
+from psycopg.types.json import set_json_loads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Row = dict[str, Any]
+
+JSON_COLUMNS = {"additional_fields", "knockout_questions"}
+TIMES = {"opened_after", "first_seen_at", "last_seen_at", "unpublished_at"}
+
+METADATA = (
+    "_sdc_extracted_at",
+    "_sdc_received_at",
+    "_sdc_batched_at",
+    "_sdc_deleted_at",
+    "_sdc_sequence",
+    "_sdc_table_version",
+    "_sdc_sync_started_at",
+)
+
+PUBLISHED_NOW = """
+    select {table}.* from {rows} join {publications} using (id)
+    where unpublished_at is null
+      and last_seen_at = (select max(last_seen_at) from {publications})
+"""
+"""The rule of the design, which holds on every target that has one row per key."""
+
+
+def exact(json_text: str | bytes) -> Any:
+    """Read JSON without turning decimals into floats."""
+    return json.loads(json_text, parse_float=Decimal)
+
+
+def utc(time: str | dt.datetime | None) -> dt.datetime | None:
+    """A moment in UTC, without a zone, as most warehouses keep it."""
+    moment = dt.datetime.fromisoformat(time) if isinstance(time, str) else time
+    return moment.astimezone(dt.UTC).replace(tzinfo=None) if moment and moment.tzinfo else moment
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """Sort by key; rows with the same key stay in the order in which they were written."""
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def cleaned(found: list[Row]) -> list[Row]:
+    """Parse JSON and times; of the target's metadata, keep whether a row is marked as deleted."""
+    for row in found:
+        if "_sdc_deleted_at" in row:
+            row["deleted"] = row["_sdc_deleted_at"] is not None
+        for name in row.keys() & set(METADATA):
+            del row[name]
+        for name in row.keys() & JSON_COLUMNS:
+            if isinstance(row[name], str):
+                row[name] = exact(row[name])
+        for name in row.keys() & TIMES:
+            row[name] = utc(row[name])
+    return in_order(found)
+
+
+class Store(Protocol):
+    """Where a target has written."""
+
+    def rows(self, table: str) -> list[Row]:
+        """Every row in the order of its key."""
+
+    def published(self, table: str) -> list[Row]:
+        """The rows of `jobs` or `job_details` whose job is published now."""
+
+    def types(self, table: str) -> dict[str, str]:
+        """The type of each column."""
+
+
+class Database(ABC):
+    """A store that understands SQL."""
+
+    def rows(self, table: str) -> list[Row]:
+        return cleaned(self._fetch(f"select * from {self._source(table)}"))  # noqa: S608
+
+    def published(self, table: str) -> list[Row]:
+        publications = self._latest("job_publications")
+        rows = self._latest(table)
+        query = PUBLISHED_NOW.format(table=table, rows=rows, publications=publications)
+        return cleaned(self._fetch(query))
+
+    @abstractmethod
+    def types(self, table: str) -> dict[str, str]:
+        """The type of each column."""
+
+    @abstractmethod
+    def _fetch(self, sql: str) -> list[Row]:
+        """Run a query."""
+
+    @abstractmethod
+    def _source(self, table: str) -> str:
+        """The name of a table in SQL."""
+
+    def _latest(self, table: str) -> str:
+        """A table, or a subquery, with one row per key."""
+        return self._source(table)
+
+
+class DuckDB(Database):
+    """A DuckDB file.
+
+    Args:
+        folder: Where it is, and where Meltano's state may be that belongs to it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "warehouse.duckdb"
+        self.state = folder / "meltano.db"
+
+    def types(self, table: str) -> dict[str, str]:
+        found = self._fetch(f"describe {self._source(table)}")
+        return {row["column_name"]: row["column_type"] for row in found}
+
+    def _source(self, table: str) -> str:
+        return f"public_jobs.{table}"
+
+    def _fetch(self, sql: str) -> list[Row]:
+        with duckdb.connect(str(self.file), read_only=True) as connection:
+            result = connection.execute(sql)
+            names = [column[0] for column in result.description or ()]
+            return [dict(zip(names, values, strict=True)) for values in result.fetchall()]
+
+
+@dataclass
+class Postgres(Database):
+    """A schema of a PostgreSQL database."""
+
+    database: str
+    schema: str
+
+    def types(self, table: str) -> dict[str, str]:
+        query = """
+            select attname, format_type(atttypid, atttypmod) from pg_attribute
+            where attrelid = %s::regclass and attnum > 0 and not attisdropped
+        """
+        with psycopg.connect(self.database) as connection:
+            return dict(connection.execute(query, [self._source(table)]).fetchall())
+
+    def _source(self, table: str) -> str:
+        return f'"{self.schema}".{table}'
+
+    def _fetch(self, sql: str) -> list[Row]:
+        with psycopg.connect(self.database, row_factory=psycopg.rows.dict_row) as connection:
+            set_json_loads(exact, connection)
+            return connection.execute(sql.encode()).fetchall()
+
+
+@dataclass
+class SQLite(Database):
+    """A SQLite file, to which each run may have appended."""
+
+    file: Path
+    is_appended: bool
+
+    def types(self, table: str) -> dict[str, str]:
+        return {row["name"]: row["type"] for row in self._fetch(f"pragma table_info({table})")}
+
+    def _source(self, table: str) -> str:
+        return table
+
+    def _latest(self, table: str) -> str:
+        if not self.is_appended:
+            return table
+        # A closed period has the same last_seen_at as the open one that was written before it.
+        time = "_sdc_sequence"
+        if table == "job_publications":
+            time = "coalesce(unpublished_at, last_seen_at)"
+        return f"""(
+            select * from (
+                select *, row_number() over (partition by id order by {time} desc) as age
+                from {table}
+            ) where age = 1
+        ) as {table}"""  # noqa: S608
+
+    def _fetch(self, sql: str) -> list[Row]:
+        with closing(sqlite3.connect(self.file)) as connection:
+            connection.row_factory = sqlite3.Row
+            found = [dict(row) for row in connection.execute(sql)]
+        for row in found:
+            row.pop("age", None)
+        return found
+
+
+@dataclass
+class Lines:
+    """Files of JSON lines, one a stream, to which each run appends."""
+
+    folder: Path
+
+    def rows(self, table: str) -> list[Row]:
+        return cleaned(self._lines(table))
+
+    def published(self, table: str) -> list[Row]:
+        """The same rule, on the last line of each key."""
+        publications = {row["id"]: row for row in self.rows("job_publications")}.values()
+        latest = max(row["last_seen_at"] for row in publications)
+        ids = {
+            row["id"]
+            for row in publications
+            if row["unpublished_at"] is None and row["last_seen_at"] == latest
+        }
+        last = {row["id"]: row for row in self.rows(table)}
+        return [row for key, row in last.items() if key in ids]
+
+    def types(self, table: str) -> dict[str, str]:
+        names = {
+            str: "string",
+            int: "number",
+            Decimal: "number",
+            bool: "boolean",
+            list: "array",
+            dict: "object",
+        }
+        seen: dict[str, set[str]] = defaultdict(set)
+        for line in self._lines(table):
+            for column, value in line.items():
+                if value is not None:
+                    seen[column].add(names[type(value)])
+        return {column: " or ".join(sorted(types)) for column, types in seen.items()}
+
+    def _lines(self, table: str) -> list[Row]:
+        text = (self.folder / f"{table}.jsonl").read_text("utf-8")
+        return [exact(line) for line in text.splitlines()]

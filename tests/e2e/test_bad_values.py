@@ -1,0 +1,83 @@
+"""Values that no warehouse can store do not stop the pipeline: every job arrives."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e.pipeline import Pipe, Tap
+from e2e.targets import DUCKDB, Tables, Target, meltanolabs
+from e2e.truth import COLUMNS, listed_at, published
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.organisations import Posting
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from public_jobs_sandbox.postings import Job
+
+INTEGER, DECIMAL = "9" * 5000, "0." + "1" * 5000
+
+
+class RawPosting(Posting):
+    """A job in whose JSON the longest numbers are numbers, which Python refuses to write."""
+
+    def summary_json(self) -> bytes:
+        return as_numbers(super().summary_json())
+
+    def detail_json(self, options: Options) -> bytes:
+        return as_numbers(super().detail_json(options))
+
+
+def as_numbers(json_text: bytes) -> bytes:
+    return re.sub(rb'"(%b|-?%b)"' % (INTEGER.encode(), DECIMAL.encode()), rb"\1", json_text)
+
+
+BAD: list[Job] = [
+    {"jobTitle": "NUL \0 here", "roleOverview": "\0", "department": "good 😀 pair"},
+    {"jobTitle": "high half \ud83d", "location": "\ude00 low half", "roleOverview": "\ude00\ud83d"},
+    {"minSalary": INTEGER, "maxSalary": f"-{DECIMAL}", "yearsExperience": INTEGER},
+    {"keyResponsibilities": {"a\0b": ["x\0", "\ud800", INTEGER, {"k\udfff": DECIMAL}]}},
+    {"knockoutQuestions": [{"id": "q\0", "question": "\ud83d?", "required": False, "n": INTEGER}]},
+    {"new\0field": "v\0", "half \udc00": INTEGER, "benefitsDescription": None, "😀": "\udc00"},
+]
+
+
+def storable(value: Any) -> Any:
+    """The value that takes its place."""
+    if isinstance(value, str):
+        return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return list(map(storable, value)) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("target", [DUCKDB, meltanolabs("hard", "bad")], ids=lambda it: it.name)
+def test_bad_values_are_replaced_and_all_others_arrive(
+    target: Target, database: str, tmp_path: Path
+) -> None:
+    """In this run, and in the next, which has the state of this one."""
+    sandbox = Sandbox.demo(jobs=len(BAD) + 2, options=Options(limited=False))
+    jobs = published(sandbox)
+    for job, bad in zip(jobs, BAD, strict=False):
+        sandbox.organisation.postings[job["publicId"]] = RawPosting(job | bad)
+    expected = [storable(job) for job in published(sandbox)]
+    pipe, store, tables = (
+        Pipe(Tap(tmp_path), target.command),
+        target.store(tmp_path, database),
+        Tables(target),
+    )
+    with serving(sandbox) as base_url:
+        tap = {"api_key": sandbox.key, "base_url": base_url, "column_naming": "snake_case"}
+        for _ in range(2):
+            run = pipe.run(tap, target.settings(tmp_path, database)).succeeded()
+
+            rows = {table: store.rows(table) for table in COLUMNS}
+            assert rows == tables.sync(expected, listed_at(rows["job_publications"]))
+            for job in jobs[: len(BAD)]:
+                assert re.search(
+                    rf"{job['publicId']}.*holds what no warehouse can store", run.output
+                )
