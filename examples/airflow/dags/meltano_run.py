@@ -48,6 +48,7 @@ class MeltanoRun(BaseOperator):
         project: The folder of meltano.yml, with its plugins installed.
         detail_refresh: The tap's setting. Under `notified`, Meltano starts only if the
             organisation's change log has news.
+        kwargs: What every operator takes; `outlets` must hold `LOADED`.
     """
 
     template_fields = ("detail_refresh",)
@@ -60,7 +61,7 @@ class MeltanoRun(BaseOperator):
         detail_refresh: str,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(outlets=[LOADED], **kwargs)
+        super().__init__(**kwargs)
         self.organisation = organisation
         self.project = project
         self.detail_refresh = detail_refresh

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from airflow.sdk import DAG, Param, task
-from meltano_run import MeltanoRun
+from meltano_run import LOADED, MeltanoRun
 from public_jobs_alert import NAMES_TASK, SYNC_TASK, alert_run, alert_task
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
             project=PROJECT,
             detail_refresh="{{ params.detail_refresh }}",
             map_index_template="{{ task.organisation }}",
+            outlets=[LOADED],
             # Every key has its own limit, so organisations do not slow each other down. What they
             # share is the memory of the workers (see README.md) and the warehouse's connections.
             # If other DAGs share them too, give this task a pool in place of this line.
