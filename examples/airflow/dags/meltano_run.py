@@ -117,6 +117,7 @@ class MeltanoRun(BaseOperator):
         """Compare the organisation's change log with its state.
 
         Raises:
+            AirflowException: The change log cannot be read.
             AirflowSkipException: There is nothing to load.
         """
         if "TAP_PUBLIC_JOBS_CHANGES_URL" not in environment:
@@ -127,6 +128,9 @@ class MeltanoRun(BaseOperator):
             Path(file.name).write_bytes(state.stdout)
             command = ["public-jobs-webhook", "news", "--state", file.name]
             news = self._call(command, environment, accepted=(0, NO_NEWS))
+        if news.stderr.startswith(b"Error:"):  # errors of the command share the status of no news
+            message = f"The change log of {self.organisation} cannot be read: see the error above."
+            raise AirflowException(message)
         if news.returncode == NO_NEWS:
             message = f"No news of {self.organisation}."
             raise AirflowSkipException(message)

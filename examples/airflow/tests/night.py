@@ -9,6 +9,7 @@ import re
 import secrets
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -45,7 +46,10 @@ NEWS_COMMAND = """\
 import json, os, pathlib, sys
 command, option, state = sys.argv[1:]
 assert (command, option) == ("news", "--state"), sys.argv
-log = pathlib.Path(os.environ["TAP_PUBLIC_JOBS_CHANGES_URL"].removeprefix("sqlite:///"))
+scheme, _, path = os.environ["TAP_PUBLIC_JOBS_CHANGES_URL"].partition("///")
+if scheme != "sqlite:":
+    sys.exit("Error: changes_url is not one")
+log = pathlib.Path(path)
 (log.parent / f"{log.stem}.state").write_text(json.dumps(json.load(open(state))))
 sys.exit(0 if log.exists() else 1)
 """
@@ -79,6 +83,7 @@ class Night:
             ]
             for number, name in enumerate(ORGANISATIONS)
         }
+        self.alerts = self.alerts.copy()
 
     def details(self, organisation: str) -> list[SeenRequest]:
         """Every request for a detail, of all tries."""
@@ -276,6 +281,11 @@ def service(command: list[str], variables: dict[str, str], ready: str) -> Iterat
         server.wait()
         reader.join()
         server.stdout.close()
+
+
+def ask_airflow(night: Night, query: str) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(night.home / "airflow.db")) as connection:
+        return connection.execute(query).fetchall()
 
 
 def notify(log: Path, public_id: str) -> str:
