@@ -57,11 +57,7 @@ def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run([*uv_command(), "tool", "install", "meltano[postgres]~=4.4"], os.environ | tools)
     run(
         [str(folder / "bin" / "meltano"), "install", "tap-public-jobs", "target-postgres"],
-        os.environ
-        | {
-            "MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1),
-            "TAP_PUBLIC_JOBS__PIP_URL": "-e .[webhook]",
-        },
+        os.environ | {"MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1)},
         cwd=folder,
     )
     command = folder / "bin" / "public-jobs-webhook"
