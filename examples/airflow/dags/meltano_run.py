@@ -30,7 +30,6 @@ TIME_TO_DRAIN = timedelta(minutes=5)
 """After a timeout: how long the target may take to load what it already has."""
 NO_NEWS = 1
 """Exit status of `public-jobs-webhook news` when the change log has nothing new."""
-
 REFUSED = b"pipeline is already running"
 """What Meltano says when another run has the lock of the organisation's state."""
 
@@ -117,7 +116,7 @@ class MeltanoRun(BaseOperator):
         """Compare the organisation's change log with its state.
 
         Raises:
-            AirflowException: The change log cannot be read.
+            AirflowException: They cannot be compared.
             AirflowSkipException: There is nothing to load.
         """
         if "TAP_PUBLIC_JOBS_CHANGES_URL" not in environment:
@@ -128,10 +127,10 @@ class MeltanoRun(BaseOperator):
             Path(file.name).write_bytes(state.stdout)
             command = ["public-jobs-webhook", "news", "--state", file.name]
             news = self._call(command, environment, accepted=(0, NO_NEWS))
-        if news.stderr.startswith(b"Error:"):  # errors of the command share the status of no news
-            message = f"The change log of {self.organisation} cannot be read: see the error above."
-            raise AirflowException(message)
         if news.returncode == NO_NEWS:
+            if news.stderr:  # Python ends a program that crashes with the same status
+                message = f"The check for news of {self.organisation} failed: see the log above."
+                raise AirflowException(message)
             message = f"No news of {self.organisation}."
             raise AirflowSkipException(message)
 

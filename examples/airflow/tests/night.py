@@ -48,7 +48,7 @@ command, option, state = sys.argv[1:]
 assert (command, option) == ("news", "--state"), sys.argv
 scheme, _, path = os.environ["TAP_PUBLIC_JOBS_CHANGES_URL"].partition("///")
 if scheme != "sqlite:":
-    sys.exit("Error: changes_url is not one")
+    sys.exit(f"crashed on {scheme}")  # with status 1, as Python itself
 log = pathlib.Path(path)
 (log.parent / f"{log.stem}.state").write_text(json.dumps(json.load(open(state))))
 sys.exit(0 if log.exists() else 1)

@@ -56,7 +56,7 @@ def test_after_a_webhook_the_organisation_it_named_is_loaded_and_no_other(
 ) -> None:
     """Without news, without a change log or beside another run, it is skipped.
 
-    A change log that cannot be read is not one without news.
+    A check that crashes has the status of no news, and fails all the same.
     """
     with_news, without_news = UNTOUCHED
     job = published(night, with_news)[7]
