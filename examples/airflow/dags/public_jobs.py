@@ -36,9 +36,6 @@ ORGANISATIONS = Path(
 OTHER_CONNECTIONS = {"warehouse", "meltano", "alert"}
 
 
-# A task, so that the names of a run are read once. Airflow reads this file again before each try:
-# with names read here, an edit in the middle of a run would give tasks the names of others.
-@task(task_id=NAMES_TASK)
 def organisations(params: Mapping[str, Any] | None = None) -> list[str]:
     """Return the names of the organisations that this run is to load.
 
@@ -105,6 +102,9 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
             ),
         },
     ) as dag:
+        # A task, so that the names of a run are read once. Airflow runs this file again before each
+        # try: with names read here, an edit during a run would give tasks the names of others.
+        names = task(task_id=NAMES_TASK)(organisations)()
         MeltanoRun.partial(
             task_id=SYNC_TASK,
             project=PROJECT,
@@ -122,7 +122,7 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
             max_retry_delay=timedelta(hours=1),
             # The tap ends by itself when the API does not answer. A warehouse may hang for ever.
             execution_timeout=execution_timeout,
-        ).expand(organisation=organisations())
+        ).expand(organisation=names)
     return dag
 
 

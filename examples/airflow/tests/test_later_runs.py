@@ -117,7 +117,7 @@ def test_a_dead_worker_and_a_run_that_is_too_long_raise_alerts(night: Night) -> 
         run([sys.executable, script, "public_jobs", number], variables)
         processor = [sys.executable, "-m", "airflow", "dag-processor"]
         with service(processor, variables, ready="") as lines:
-            of_task, of_run = [alerts.get(timeout=60)[1] for _ in range(2)]
+            of_task, of_run = [alerts.get(timeout=300)[1] for _ in range(2)]
 
     assert of_task.startswith(f"Public jobs of {UNTOUCHED[0]}: failed after 1 tries. http")
     run_id = "manual__[^ ]+"
