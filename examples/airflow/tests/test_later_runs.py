@@ -166,7 +166,7 @@ meltano_run.MeltanoRun(
     detail_refresh="changed",
     execution_timeout=datetime.timedelta(hours={hours}),
 )._clean()
-status = meltano.wait() if {hours} < 0 else meltano.poll()
+status = meltano.wait(timeout=60) if {hours} < 0 else meltano.poll()
 meltano.kill()
 print(status, [file.name for file in folder.glob("*")])
 """
