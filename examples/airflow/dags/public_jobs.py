@@ -1,13 +1,15 @@
-"""Every organisation of organisations.yaml into one PostgreSQL, once a night.
+"""Loads every organisation of organisations.yaml into one PostgreSQL.
 
-Once for all workers: `meltano install` in the project, with MELTANO_DATABASE_URI set, because it
-makes the tables there and runs in parallel cannot; PUBLIC_JOBS_PROJECT in their environment; and
-the connections, in a secrets backend or in Airflow:
+- `public_jobs` runs once a night.
+- `public_jobs_news` runs every 15 minutes and loads the organisations that webhooks named.
 
-    public_jobs_<organisation>   host: the API's address, password: the key
-    public_jobs_warehouse        PostgreSQL, a schema an organisation
-    public_jobs_meltano          PostgreSQL, where Meltano keeps state; may be the same
-    public_jobs_alert            optional, password: address of a webhook that takes {"text": …}
+README.md says how to set them up. The connections:
+
+- `public_jobs_<organisation>`: host is the API's address, password is the key. With webhooks, extra
+  is `{"changes_url": "…"}`, the organisation's change log.
+- `public_jobs_warehouse`: PostgreSQL, with a schema for each organisation.
+- `public_jobs_meltano`: PostgreSQL, where Meltano keeps state; may be the same.
+- `public_jobs_alert`: optional; password is the address of a webhook that takes `{"text": "…"}`.
 """
 
 from __future__ import annotations
@@ -17,74 +19,127 @@ import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import yaml
-from airflow.sdk import DAG, BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
-from meltano_run import MeltanoRun
+from airflow.sdk import DAG, Param, task
+from meltano_run import LOADED, MeltanoRun
+from public_jobs_alert import NAMES_TASK, SYNC_TASK, alert_run, alert_task
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from collections.abc import Mapping
 
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(
     os.environ.get("PUBLIC_JOBS_ORGANISATIONS", Path(__file__).with_name("organisations.yaml"))
 )
+OTHER_CONNECTIONS = {"warehouse", "meltano", "alert"}
 
 
-def organisations() -> list[str]:
-    """Read the names of all organisations.
+def organisations(params: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of the organisations that this run is to load.
 
     Raises:
-        ValueError: A name is no name of a schema, or it is there twice.
+        ValueError: A name cannot be used, is listed twice, or is asked for and not listed.
     """
     names: list[str] = yaml.safe_load(ORGANISATIONS.read_text(encoding="utf-8")) or []
-    wrong = [name for name in names if not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", str(name))]
+    wrong = [
+        name
+        for name in names
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", str(name)) or name in OTHER_CONNECTIONS
+    ]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if wrong or twice:
-        message = f"{ORGANISATIONS}: not a name: {wrong}; there twice: {twice}"
+        message = f"{ORGANISATIONS}: cannot be used as names: {wrong}; listed twice: {twice}"
         raise ValueError(message)
-    return names
+    chosen = (params or {}).get("organisations") or names
+    if unknown := sorted(set(chosen) - set(names)):
+        message = f"The parameter organisations names {unknown}: not in {ORGANISATIONS}"
+        raise ValueError(message)
+    return [name for name in names if name in chosen]
 
 
-def alert(context: Context) -> None:
-    """Tell the webhook, if there is one, that the last try of an organisation has failed."""
-    task = context["ti"]
-    organisation = cast("MeltanoRun", context["task"]).organisation
-    text = f"Public jobs of {organisation}: failed after {task.try_number} tries. {task.log_url}"
-    try:
-        webhook = BaseHook.get_connection("public_jobs_alert").password or ""
-    except AirflowNotFoundException:
-        return
-    httpx.post(webhook, json={"text": text}, timeout=30).raise_for_status()
+def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
+    dag_id: str,
+    *,
+    schedule: str,
+    detail_refresh: str,
+    retries: int,
+    execution_timeout: timedelta,
+    dagrun_timeout: timedelta,
+) -> DAG:
+    """Return a DAG with one task for each organisation.
+
+    Args:
+        dag_id: Its name.
+        schedule: When it runs, as cron writes it.
+        detail_refresh: Which details it fetches again, unless a run's parameter says otherwise.
+        retries: How often an organisation is tried again.
+        execution_timeout: How long one try of one organisation may take.
+        dagrun_timeout: How long a run may take: more than all tries of one organisation, so that
+            one whose warehouse hangs fails alone, and less than keeps the next run waiting.
+    """
+    with DAG(
+        dag_id,
+        doc_md=__doc__,
+        schedule=schedule,
+        start_date=datetime(2025, 1, 1, tzinfo=UTC),
+        # A run loads what is published now. One for a day in the past would do the same work again.
+        catchup=False,
+        # Two runs would have two clients for every key, and a key has one limit.
+        max_active_runs=1,
+        dagrun_timeout=dagrun_timeout,
+        on_failure_callback=alert_run,
+        default_args={"on_failure_callback": alert_task},
+        params={
+            "organisations": Param(
+                [], type="array", items={"type": "string"}, description="Only these; empty: all."
+            ),
+            "detail_refresh": Param(
+                detail_refresh,
+                enum=["changed", "all", "notified"],
+                description="The tap's setting: which details to fetch again.",
+            ),
+        },
+    ) as dag:
+        # A task, so that the names of a run are read once. Airflow runs this file again before each
+        # try: with names read here, an edit during a run would give tasks the names of others.
+        names = task(task_id=NAMES_TASK)(organisations)()
+        MeltanoRun.partial(
+            task_id=SYNC_TASK,
+            project=PROJECT,
+            detail_refresh="{{ params.detail_refresh }}",
+            map_index_template="{{ task.organisation }}",
+            outlets=[LOADED],
+            # Every key has its own limit, so organisations do not slow each other down. What they
+            # share is the memory of the workers (see README.md) and the warehouse's connections.
+            # If other DAGs share them too, give this task a pool in place of this line.
+            max_active_tis_per_dag=16,
+            # A retry resumes where the last try stopped, if it begins within 24 hours. The first
+            # wait is Airflow's [core] default_task_retry_delay (5 minutes), and it doubles.
+            retries=retries,
+            retry_exponential_backoff=2.0,
+            max_retry_delay=timedelta(hours=1),
+            # The tap ends by itself when the API does not answer. A warehouse may hang for ever.
+            execution_timeout=execution_timeout,
+        ).expand(organisation=names)
+    return dag
 
 
-with DAG(
+NIGHTLY = make_dag(
     "public_jobs",
     schedule="0 4 * * *",
-    start_date=datetime(2025, 1, 1, tzinfo=UTC),
-    # A run loads what is published now. One for a day in the past would do the same work again.
-    catchup=False,
-    # Two runs would have two clients for every key, and a key has one limit.
-    max_active_runs=1,
-):
-    MeltanoRun.partial(
-        task_id="sync",
-        project=PROJECT,
-        map_index_template="{{ task.organisation }}",
-        # Every key has a limit of its own, so organisations do not slow each other down. What they
-        # share is the memory of the workers (see README.md) and the connections of the warehouse.
-        # If other DAGs share them too, give this task a pool in place of this line.
-        max_active_tis_per_dag=16,
-        # A retry goes on where the last try stopped, if it begins within 24 hours: after 5, 10, 20
-        # and 40 minutes. The first wait is Airflow's [core] default_task_retry_delay.
-        retries=4,
-        retry_exponential_backoff=2.0,
-        max_retry_delay=timedelta(hours=1),
-        # 6 hours are some 21,000 jobs at 60 requests a minute; a longer backfill goes on in a
-        # retry. The tap ends by itself when the API does not answer, a warehouse may never.
-        execution_timeout=timedelta(hours=6),
-        on_failure_callback=alert,
-    ).expand(organisation=organisations())
+    detail_refresh="changed",
+    retries=4,
+    # Some 10,000 jobs at 60 requests a minute. A longer backfill resumes in a retry.
+    execution_timeout=timedelta(hours=3),
+    dagrun_timeout=timedelta(hours=23),
+)
+NEWS = make_dag(
+    "public_jobs_news",
+    schedule="*/15 * * * *",
+    detail_refresh="notified",
+    retries=1,
+    execution_timeout=timedelta(minutes=30),
+    dagrun_timeout=timedelta(hours=3),
+)

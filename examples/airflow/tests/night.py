@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,56 +18,102 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import psutil
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from public_jobs_sandbox.state import Sandbox, SeenRequest
+
+Alert = tuple[str, str]
+"""The path of a webhook and the text sent to it."""
 
 REPOSITORY = Path(__file__).parents[3]
 DAGS = Path(__file__).parents[1] / "dags"
 
 JOBS = 150
-UNTOUCHED, STOPPED, REVOKED = ("halden_robotics", "lumen_books"), "osprey_health", "tern_logistics"
-ORGANISATIONS = [UNTOUCHED[0], STOPPED, UNTOUCHED[1], REVOKED]
+UNTOUCHED, STOPPED = ("halden_robotics", "lumen_books"), "osprey_health"
+REVOKED, KILLED = "tern_logistics", "alder_energy"
+LOADED = [*UNTOUCHED, STOPPED]
+ORGANISATIONS = [UNTOUCHED[0], STOPPED, UNTOUCHED[1], REVOKED, KILLED]
 WEBHOOK_SECRET = "T0/B0/webhook-secret"  # noqa: S105  # opens nothing
+
+# Compares no state: there is news if the change log is there.
+NEWS_COMMAND = """\
+#!/usr/bin/env python3
+import json, os, pathlib, sys
+command, option, state = sys.argv[1:]
+assert (command, option) == ("news", "--state"), sys.argv
+scheme, _, path = os.environ["TAP_PUBLIC_JOBS_CHANGES_URL"].partition("///")
+if scheme != "sqlite:":
+    sys.exit(f"crashed on {scheme}")  # with status 1, as Python itself
+log = pathlib.Path(path)
+(log.parent / f"{log.stem}.state").write_text(json.dumps(json.load(open(state))))
+sys.exit(0 if log.exists() else 1)
+"""
 
 
 @dataclass
 class Night:
-    """What came of one run of the DAG."""
+    """What came of the runs of the DAGs."""
 
     sandbox: Sandbox
     database: str
     home: Path
     project: Path
+    variables: dict[str, str] = field(default_factory=dict)
     output: str = ""
-    alerts: list[Any] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+    requests: list[SeenRequest] = field(default_factory=list)
+    logs: dict[str, list[str]] = field(default_factory=dict)
     command_lines: list[str] = field(default_factory=list)
     environments: dict[str, dict[str, str]] = field(default_factory=dict)
+    file_modes: dict[str, int] = field(default_factory=dict)
+    killed: list[int] = field(default_factory=list)
+
+    def keep(self) -> None:
+        """Keep what the night left, because later runs add to it."""
+        self.requests = list(self.sandbox.requests)
+        self.logs = {
+            name: [
+                file.read_text(encoding="utf-8")
+                for file in sorted(self.home.glob(f"logs/**/map_index={number}/attempt=*.log"))
+            ]
+            for number, name in enumerate(ORGANISATIONS)
+        }
+        self.alerts = self.alerts.copy()
 
     def details(self, organisation: str) -> list[SeenRequest]:
         """Every request for a detail, of all tries."""
         return [
             request
-            for request in self.sandbox.requests
+            for request in self.requests or self.sandbox.requests
             if request.organisation == organisation and not request.query
         ]
 
-    def log(self, organisation: str, attempt: int) -> str:
-        """What Airflow shows as the log of one try."""
-        folder = f"map_index={ORGANISATIONS.index(organisation)}"
-        (file,) = self.home.glob(f"logs/**/{folder}/attempt={attempt}.log")
-        return file.read_text(encoding="utf-8")
+    def run_folder(self, organisation: str) -> Path:
+        """Where Meltano keeps what it needs for a run, the key among it."""
+        return self.project / ".meltano" / "run" / "elt" / f"public_jobs_{organisation}"
 
-    def attempts(self) -> dict[str, int]:
-        """How often each organisation was tried."""
-        return {
-            name: len(list(self.home.glob(f"logs/**/map_index={number}/attempt=*.log")))
-            for number, name in enumerate(ORGANISATIONS)
-        }
+    def run_dag(
+        self,
+        dag_id: str,
+        parameters: dict[str, Any] | None = None,
+        variables: dict[str, str] | None = None,
+    ) -> str:
+        """Run a DAG as Airflow's scheduler does, and return what was printed."""
+        airflow = [sys.executable, "-m", "airflow", "dags", "test", "--use-executor"]
+        done = subprocess.run(
+            [*airflow, "--conf", json.dumps(parameters or {}), dag_id],
+            env=self.variables | (variables or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout
 
     def stop_task(self) -> None:
         """Send a task what Airflow sends when a user stops it or a worker is shut down."""
@@ -74,10 +122,22 @@ class Night:
             if process:
                 self.environments[name] = process.environ()
         self.command_lines = [_command_line(process) for process in psutil.process_iter()]
+        self.file_modes = {
+            file.name: file.stat().st_mode & 0o777
+            for file in self.run_folder(STOPPED).rglob("*")
+            if file.is_file()
+        }
         stopped = running[STOPPED]
         task = stopped and stopped.parent()
         assert task
         task.send_signal(signal.SIGTERM)
+
+    def kill_meltano(self) -> None:
+        """Do what a kernel does that has no memory left."""
+        process = _meltano(KILLED)
+        assert process
+        self.killed.append(process.pid)
+        process.kill()
 
 
 def _command_line(process: psutil.Process) -> str:
@@ -96,14 +156,14 @@ def _meltano(organisation: str) -> psutil.Process | None:
 
 
 @contextlib.contextmanager
-def webhook(alerts: list[Any]) -> Iterator[str]:
+def webhook(take: Callable[[Alert], object], status: int = 200) -> Iterator[str]:
     """Take alerts, at an address that is a secret."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            alerts.append((self.path, json.loads(body)))
-            self.send_response(200)
+            take((self.path, json.loads(body)["text"]))
+            self.send_response(status)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -113,19 +173,44 @@ def webhook(alerts: list[Any]) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/{WEBHOOK_SECRET}"
+        # In capitals, so that no two ways to write it are the same text: what hides secrets in logs
+        # compares texts.
+        yield f"HTTP://127.0.0.1:{server.server_port}/{WEBHOOK_SECRET}"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-def run(command: list[str], variables: dict[str, str], cwd: Path | None = None) -> None:
-    """Run a command that has to end well."""
+def run(command: list[str], variables: dict[str, str], cwd: Path | None = None) -> str:
+    """Run a command that has to end well, and return its output."""
     done = subprocess.run(
         command, cwd=cwd, env=variables, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run_code(code: str, folder: Path) -> list[str]:
+    """Run lines of Python in an Airflow of their own, beside the DAGs; return what they print."""
+    variables = {"AIRFLOW_HOME": str(folder), "PYTHONPATH": str(DAGS)}
+    return run([sys.executable, "-c", code], os.environ | variables).splitlines()
+
+
+def connection(host: str, password: str, **extra: str) -> str:
+    """Return the value of one of Airflow's variables for connections."""
+    values = {"conn_type": "http", "host": host, "password": password, "extra": extra}
+    return json.dumps(values)
+
+
+def organisation_connections(night: Night, base_url: str) -> dict[str, str]:
+    """Return the variables with the keys of all organisations."""
+    return {
+        f"AIRFLOW_CONN_PUBLIC_JOBS_{name.upper()}": connection(
+            base_url, night.sandbox.organisations[name].key
+        )
+        for name in ORGANISATIONS
+    }
 
 
 def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
@@ -135,27 +220,18 @@ def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
         port = free.getsockname()[1]
     names = night.home / "organisations.yaml"
     names.write_text("".join(f"- {name}\n" for name in ORGANISATIONS), encoding="utf-8")
-    keys = {name: night.sandbox.organisations[name].key for name in ORGANISATIONS}
-    connections = {
-        **{
-            f"AIRFLOW_CONN_PUBLIC_JOBS_{name.upper()}": json.dumps(
-                {"conn_type": "http", "host": base_url, "password": key}
-            )
-            for name, key in keys.items()
-        },
-        "AIRFLOW_CONN_PUBLIC_JOBS_WAREHOUSE": night.database,
-        "AIRFLOW_CONN_PUBLIC_JOBS_MELTANO": night.database,
-        "AIRFLOW_CONN_PUBLIC_JOBS_ALERT": json.dumps({"conn_type": "http", "password": webhook}),
-    }
-    private = ("AIRFLOW", "TAP_", "TARGET_", "MELTANO_")
+    private = ("AIRFLOW", "TAP_", "TARGET_", "MELTANO_", "PUBLIC_JOBS_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     return {
         **inherited,
-        **connections,
+        **organisation_connections(night, base_url),
+        "AIRFLOW_CONN_PUBLIC_JOBS_WAREHOUSE": night.database,
+        "AIRFLOW_CONN_PUBLIC_JOBS_MELTANO": night.database,
+        "AIRFLOW_CONN_PUBLIC_JOBS_ALERT": connection("", webhook),
         "AIRFLOW_HOME": str(night.home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
-        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__PARALLELISM": str(len(ORGANISATIONS)),
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__API__HOST": "127.0.0.1",
@@ -176,28 +252,49 @@ def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
 @contextlib.contextmanager
 def api_server(variables: dict[str, str]) -> Iterator[None]:
     """Serve the API that tasks speak with, once it says that it is ready."""
+    command = [sys.executable, "-m", "airflow", "api-server", "--apps", "execution"]
+    with service(command, variables, "startup complete"):
+        yield
+
+
+@contextlib.contextmanager
+def service(command: list[str], variables: dict[str, str], ready: str) -> Iterator[list[str]]:
+    """Run a service; once it says that it is ready, yield the lines that it has printed so far."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "airflow", "api-server", "--apps", "execution"],
-        env=variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert server.stdout
     said: list[str] = []
     for line in server.stdout:
         said.append(line)
-        if "startup complete" in line:
+        if ready in line:
             break
     else:
         pytest.fail("".join(said))
     # Somebody has to read on, else it stops when the pipe is full.
-    reader = threading.Thread(target=server.stdout.read)
+    reader = threading.Thread(target=said.extend, args=[server.stdout])
     reader.start()
     try:
-        yield
+        yield said
     finally:
         server.terminate()
         server.wait()
         reader.join()
         server.stdout.close()
+
+
+def ask_airflow(night: Night, query: str) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(night.home / "airflow.db")) as connection:
+        return connection.execute(query).fetchall()
+
+
+def notify(log: Path, public_id: str) -> str:
+    """Send a webhook to a receiver, and return the URL of its change log."""
+    token, url = secrets.token_hex(32), f"sqlite:///{log}"
+    command = [str(Path(sys.executable).with_name("public-jobs-webhook")), "serve", "--port", "0"]
+    variables = {"PUBLIC_JOBS_WEBHOOK_TOKEN": token, "PUBLIC_JOBS_WEBHOOK_CHANGES_URL": url}
+    with service(command, os.environ | variables, "http://127.0.0.1:") as said:
+        port = re.findall(r"http://127\.0\.0\.1:(\d+)", said[-1])[0]
+        address = f"http://127.0.0.1:{port}/hooks/{token}"
+        httpx.post(address, json={"publicId": public_id}, trust_env=False).raise_for_status()
+    return url

