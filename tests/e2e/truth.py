@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import exact, utc
+from queries.warehouse import FIELDS as ALL_FIELDS
+from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -15,53 +17,15 @@ if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
     from public_jobs_sandbox.state import Sandbox
 
-# Section "Resources and their fields" of the API page, and the columns that meltano.yml asks for.
-SUMMARY = {
-    "id": "id",
-    "publicId": "public_id",
-    "jobTitle": "job_title",
-    "location": "location",
-    "department": "department",
-    "type": "type",
-    "seniorityLevel": "seniority_level",
-    "minSalary": "min_salary",
-    "maxSalary": "max_salary",
-    "currency": "currency",
-    "jobUrl": "job_url",
-    "applyUrl": "apply_url",
-}
-DETAIL = SUMMARY | {
-    "roleOverview": "role_overview",
-    "yearsExperience": "years_experience",
-    "primaryLanguage": "primary_language",
-    "educationLevel": "education_level",
-    "knockoutQuestions": "knockout_questions",
-}
-FIELDS = {"jobs": SUMMARY, "job_details": DETAIL}
-
-_OTHER_TYPES = {
-    "min_salary": "number",
-    "max_salary": "number",
-    "years_experience": "number",
-    "knockout_questions": "array",
-    "additional_fields": "object",
-}
-COLUMNS = {
+FIELDS = {
     table: {
-        column: _OTHER_TYPES.get(column, "string")
-        for column in (*fields.values(), "additional_fields")
+        name: column for name, column in ALL_FIELDS[table].items() if name != "additionalFields"
     }
-    for table, fields in FIELDS.items()
-} | {
-    "job_publications": {
-        "id": "string",
-        "public_id": "string",
-        "opened_after": "date-time",
-        "first_seen_at": "date-time",
-        "last_seen_at": "date-time",
-        "unpublished_at": "date-time",
-    }
+    for table in ("jobs", "job_details")
 }
+"""The column of each field of the API, by table; `meltano.yml` asks for snake case."""
+
+COLUMNS = TABLES
 """The JSON type of each column of each table."""
 
 
@@ -82,7 +46,7 @@ def job_row(job: Job, table: str) -> Row:
     What has no column, or does not fit its own, is in `additional_fields`.
     """
     values = exact(json.dumps(job))
-    others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in DETAIL}
+    others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in FIELDS[table]}
     found = {column: values.get(name) for name, column in FIELDS[table].items()}
     for name, column in FIELDS[table].items():
         if COLUMNS[table][column] == "number" and isinstance(found[column], str):

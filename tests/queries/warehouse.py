@@ -39,7 +39,7 @@ def _kind(schema: Schema) -> str:
     return str(schema.get("format", kind))
 
 
-COLUMNS = {
+FIELDS = {
     stream: {field: _snake_case(field) for field in _properties(stream)}
     for stream in ("jobs", "job_details", "job_publications")
 }
@@ -47,7 +47,7 @@ COLUMNS = {
 
 TABLES = {
     table: {column: _kind(_properties(table)[field]) for field, column in columns.items()}
-    for table, columns in COLUMNS.items()
+    for table, columns in FIELDS.items()
 }
 """The type of each column, by table."""
 
