@@ -13,7 +13,16 @@ class PublicJobsError(Exception):
 
 
 class AccessError(PublicJobsError):
-    """The API refuses this key (API page, "Errors": 401 and 403)."""
+    """The API refuses this key (API page, "Errors": 401 and 403).
+
+    Args:
+        message: What is wrong with the key, and the remedy.
+        status: The HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NotTheApiError(PublicJobsError):

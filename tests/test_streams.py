@@ -584,7 +584,7 @@ def test_a_refused_detail_is_not_blamed_on_the_key(sandbox: Sandbox, config: Con
     victim = published(sandbox)[4]["publicId"]
     sandbox.fail_next("http_403", None, victim)
 
-    with captured() as output, pytest.raises(PublicJobsError, match="although the list is not"):
+    with captured() as output, pytest.raises(PublicJobsError, match="although the key can read the list"):
         TapPublicJobs(config=config).sync_all()
 
     assert set(keys(output.records("job_details"))) == set(keys(published(sandbox))) - {victim}

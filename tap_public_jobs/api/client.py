@@ -135,8 +135,10 @@ class PublicJobsClient:
             response = self._fetch(url, lambda document: _is_detail(document, job))
         except AccessError as error:
             self._refuse_if_key_is_refused()
-            msg = f"{_path(url)}: refused, although the list is not: {error}"
-            raise RequestRefusedError(msg, HTTPStatus.FORBIDDEN) from error
+            msg = (
+                f"{_path(url)}: the response is {error.status}, although the key can read the list"
+            )
+            raise RequestRefusedError(msg, error.status) from error
         key = response.document.get("id")
         if isinstance(key, str) and key != job.id:
             msg = f"the publicId {job.public_id!r} belongs to another job now"
@@ -215,9 +217,9 @@ class PublicJobsClient:
         if status == HTTPStatus.OK:
             return
         if status == HTTPStatus.UNAUTHORIZED:
-            raise AccessError(REMEDY_KEY)
+            raise AccessError(REMEDY_KEY, status)
         if status == HTTPStatus.FORBIDDEN:
-            raise AccessError(REMEDY_PLAN)
+            raise AccessError(REMEDY_PLAN, status)
         msg = f"{_path(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
         if status == HTTPStatus.NOT_FOUND:
             raise NotFoundError(msg)

@@ -306,7 +306,7 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
 
     with raw_server(answer) as server:
         api = connect(server.url)
-        with pytest.raises(RequestRefusedError, match=f"{API}/jobs/job-1: refused"):
+        with pytest.raises(RequestRefusedError, match=f"{API}/jobs/job-1: the response is 40[13]"):
             api.detail(JOB)
 
     assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"]

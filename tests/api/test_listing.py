@@ -620,7 +620,7 @@ def test_a_job_that_is_not_listed_and_whose_detail_fails_is_not_known_to_be_gone
 
 def test_a_key_that_is_revoked_while_gone_jobs_are_asked_for_ends_the_run() -> None:
     world = World([1])
-    world.broken["job-2"] = AccessError("revoked")
+    world.broken["job-2"] = AccessError("revoked", 401)
 
     with pytest.raises(AccessError):
         ListReader(world, known=known(1, 2)).read()
