@@ -1,4 +1,4 @@
-"""Jobs with awkward values, and what happens to them between the runs."""
+"""Jobs with awkward values, and how they change between the runs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def settings(sandbox: Sandbox, base_url: str) -> Settings:
 
 
 def change(sandbox: Sandbox, run: str) -> None:
-    """Let happen what comes before a run: all that can."""
+    """Change the jobs before a run, in every way that there is."""
     ids = list(sandbox.organisation.postings)
     if run == "edits":
         sandbox.edit(ids[0], jobTitle="Retitled", minSalary=1.25, location=None)

@@ -38,12 +38,12 @@ def as_double(value: Value) -> Value:
 
 
 def as_double_or_null(value: Value) -> Value:
-    """The same; of empty text nothing is kept."""
+    """The same; empty text becomes null."""
     return None if value == "" else as_double(value)
 
 
 def with_escapes(value: Value) -> Value:
-    """The same; line breaks and tabs in a column of text become the escapes that JSON has."""
+    """The same; line breaks and tabs in a column of text become the escapes of JSON."""
     if isinstance(value, str):
         value = value.replace("\n", r"\n").replace("\r", r"\r").replace("\t", r"\t")
     return as_double_or_null(value)
@@ -62,7 +62,7 @@ class Target:
         types: The type of the column of each JSON type.
         metadata: Columns that it adds, and their types.
         stored: What it makes of a value.
-        load_method: What becomes of the rows that are there already.
+        load_method: What a run does with the rows that are there already.
         removal: How it obeys ACTIVATE_VERSION.
     """
 
@@ -119,10 +119,10 @@ class Tables:
     def sync(
         self, jobs: list[Job], at: dt.datetime, activated: Collection[str] = tuple(FIELDS)
     ) -> dict[str, list[Row]]:
-        """Note a run that has found these jobs published.
+        """Note a complete run, and return the rows after it.
 
         Args:
-            jobs: The jobs.
+            jobs: The published jobs.
             at: When the list was read.
             activated: The streams that had an ACTIVATE_VERSION.
         """

@@ -47,7 +47,7 @@ BAD: list[Job] = [
 
 
 def storable(value: Any) -> Any:
-    """The value that takes its place."""
+    """The value that replaces it."""
     if isinstance(value, str):
         return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):

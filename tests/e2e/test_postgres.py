@@ -1,4 +1,4 @@
-"""Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one mends."""
+"""Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one repairs."""
 
 from __future__ import annotations
 

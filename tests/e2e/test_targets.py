@@ -130,7 +130,7 @@ class TestTap:
             )
             before = run.published
 
-    def test_the_runs_are_of_all_that_can_happen(self, recordings: dict[str, Recording]) -> None:
+    def test_the_runs_show_every_kind_of_change(self, recordings: dict[str, Recording]) -> None:
         titles = {
             name: {job["id"]: job["jobTitle"] for job in run.published}
             for name, run in recordings.items()
