@@ -64,9 +64,9 @@ class Report:
     def pacing(self, pause: float, interval: float) -> None:
         """Log that the API rejected a request, and how the run goes on."""
         logger.warning(
-            "The API rejected a request for the rate limit. Pausing for %s, then sending one "
-            "request every %.1f seconds.%s",
-            in_words(pause),
+            "The API rejected a request for the rate limit. Pausing for %.1f seconds, then sending "
+            "at most one request every %.3g seconds.%s",
+            pause,
             interval,
             f" {self._progress.slow_down(interval)}" if self._progress else "",
         )
@@ -113,7 +113,7 @@ class Report:
         if self._plan and self._outcomes:
             parts.append(
                 f"details: {self._outcomes.written:,} fetched, "
-                f"{self._plan.published - len(self._plan.reasons):,} unchanged, "
+                f"{self._plan.unchanged:,} unchanged, "
                 f"{len(self._outcomes.failed):,} failed, "
                 f"{len(self._outcomes.unpublished):,} unpublished during the run"
             )

@@ -13,7 +13,7 @@ from tap_public_jobs.api.models import job_ref
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.sync.plan import DAY, begin_run, plan_details
-from tap_public_jobs.sync.state import LogPosition, SyncState, hash_key
+from tap_public_jobs.sync.state import MOST_CLOSED, LogPosition, SyncState, hash_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,6 +50,7 @@ class Run:
         environment: What it works with.
         state: What earlier runs know; this run adds to it.
         listing: The published jobs; None if the run has nothing to do.
+        is_resumed: Whether an earlier run has fetched a part of the details.
         is_sample: Whether the SDK only tests the connection: a sample is never complete, and leaves
             the state alone.
     """
@@ -60,11 +61,13 @@ class Run:
         state: SyncState,
         listing: Listing | None,
         *,
+        is_resumed: bool = False,
         is_sample: bool = False,
     ) -> None:
         self.config, self.api, self.report, self.clock = environment
         self.state = state
         self.listing = listing
+        self.is_resumed = is_resumed
         self.is_sample = is_sample
         self._workers: int = self.config["max_concurrent_requests"]
         self._fan_out: FanOut[Any, Any] | None = None
@@ -144,17 +147,18 @@ def start_run(environment: Environment, state: SyncState, forms: Mapping[str, st
     state.key_hash = key_hash
     state.note_listing(listing, began_at)
     if "job_publications" not in forms:
-        state.closed.clear()  # nobody writes their records
+        state.keep_closed(MOST_CLOSED)  # until the stream is selected again
     if state.note_forms(forms):
         logger.info("The selected columns changed; fetching all details again.")
     if changes:
         state.owe_details(set(changes.public_ids))
         state.log = LogPosition(changes.log, changes.position)
-    if begin_run(state, _refresh(config, forms), clock()):
-        logger.info("Resuming the run that was interrupted.")
+    is_resumed = begin_run(state, _refresh(config, forms), clock())
+    if is_resumed:
+        logger.info("Resuming the last run: only what it did not fetch is fetched.")
     else:
         state.next_version("job_details", clock())
-    return Run(environment._replace(config=config), state, listing)
+    return Run(environment._replace(config=config), state, listing, is_resumed=is_resumed)
 
 
 def _refresh(config: Mapping[str, Any], forms: Mapping[str, str]) -> Refresh:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from singer_sdk import Tap
     from singer_sdk.helpers.types import Context
+    from singer_sdk.singerlib import Catalog
     from singer_sdk.singerlib.messages import RecordMessage
 
     from tap_public_jobs.api.models import Detail, JobRef
@@ -121,16 +122,43 @@ class PublicJobsStream(Stream):
 
     @cached_property
     def columns(self) -> Columns:
-        """The columns that the effective schema declares."""
-        return Columns(
-            self.effective_schema["properties"], self._warn, self.config["column_naming"]
-        )
+        """The columns that the effective schema declares.
+
+        Raises:
+            PublicJobsError: It is a user's own, and no schema of this stream.
+        """
+        naming = self.config["column_naming"]
+        try:
+            columns = Columns(self.effective_schema["properties"], self.logger.warning, naming)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            msg = (
+                f"The catalog's schema of {self.name} cannot be used: {type(error).__name__}: "
+                f"{' '.join(str(error).split())[:200]}. Discover the catalog again."
+            )
+            raise PublicJobsError(msg) from error
+        if not columns.accepts("id", "text"):
+            msg = (
+                f"The catalog's schema of {self.name} has no column id of the type string, the key."
+            )
+            raise PublicJobsError(msg)
+        return columns
+
+    @override
+    def apply_catalog(self, catalog: Catalog) -> None:
+        super().apply_catalog(catalog)
+        # Each run is a full table: no field of the API could be a replication key.
+        self.replication_key = None
+        self.forced_replication_method = None
 
     @property
     def form(self) -> str:
-        """A hash of what records are made of: the selected columns, and what the SDK maps."""
-        properties = self.effective_schema["properties"]
-        selected = [name for name in properties if self.mask.get(("properties", name), True)]
+        """A hash of what records are made of: the selected columns, and what the SDK maps.
+
+        Raises:
+            PublicJobsError: The catalog is not one of this stream.
+        """
+        columns = self.columns.names
+        selected = [name for name in columns if self.mask.get(("properties", name), True)]
         names = ("stream_maps", "flattening_enabled", "flattening_max_depth")
         return hash_of([sorted(selected), *(self.config.get(name) for name in names)])
 
@@ -150,9 +178,6 @@ class PublicJobsStream(Stream):
             if not isinstance(stream_map, RemoveRecordTransform):
                 message = ActivateVersionMessage(stream=stream_map.stream_alias, version=version)
                 self._tap.write_message(message)
-
-    def _warn(self, what: str) -> None:
-        self.log("%s.", what, level=logging.WARNING)
 
 
 class Jobs(PublicJobsStream):
@@ -268,6 +293,6 @@ class JobDetails(PublicJobsStream):
                 if self._outcomes.written % checkpoint_every == 0 and not run.is_sample:
                     self.checkpoint()
             elif isinstance(error, NotFoundError):
-                self._outcomes.note_not_found(job)
+                self._outcomes.note_not_found(job, str(error))
             elif self._outcomes.note_failure(job, str(error)):
                 run.api.page(1)  # ends the run if the list cannot be read either

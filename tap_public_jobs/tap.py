@@ -77,7 +77,10 @@ class TapPublicJobs(Tap):
         except (AttributeError, KeyError, TypeError) as error:
             if not kwargs.get("catalog") and not kwargs.get("state"):
                 raise
-            msg = f"The catalog or the state is damaged: {type(error).__name__}: {error}"
+            msg = (
+                f"The catalog or the state is damaged: {type(error).__name__}: {error}. Discover "
+                "the catalog again, and remove the state to start over."
+            )
             raise PublicJobsError(msg) from error
         # The SDK handles TERM and INT. `nohup` has HUP ignored, and that stays so.
         if threading.current_thread() is threading.main_thread() and (
@@ -136,9 +139,9 @@ class TapPublicJobs(Tap):
         if self._run is None:
             environment = Environment(self.config, self.client, self.report, self.clock)
             streams = self.streams.values()
+            forms = {stream.name: stream.form for stream in streams if stream.selected}
             most = next(iter(streams)).ABORT_AT_RECORD_COUNT
             if most is None:
-                forms = {stream.name: stream.form for stream in streams if stream.selected}
                 self._run = start_run(environment, self._read_state(), forms)
             else:
                 self._run = sample_run(environment, jobs=most)
@@ -160,7 +163,9 @@ class TapPublicJobs(Tap):
         try:
             super().sync_all()
             missing = self._problems()
-            if self._run and not missing:
+            # What failed is all that the next run fetches, but only once: else one broken detail
+            # would keep all others from being refreshed.
+            if self._run and (self._run.is_resumed or not missing):
                 self._run.state.run = None
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")

@@ -168,7 +168,7 @@ class TestReport:
         progress = report.fetching(plan_of(4), outcomes)
 
         outcomes.note_written()
-        outcomes.note_not_found(job("1"))
+        outcomes.note_not_found(job("1"), "it answered 404")
         outcomes.note_failure(job("2"), "timeout")
 
         assert progress.line() == "Details: 3 of 4 (75 %), less than a minute left."
@@ -183,8 +183,8 @@ class TestReport:
         left = "Details: 0 of 1,800 (0 %), about 1 hour left."
         rejected = "The API rejected a request for the rate limit. Pausing for "
         assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [
-            f"{rejected}about 2 minutes, then sending one request every 1.0 seconds.",
-            f"{rejected}less than a minute, then sending one request every 2.0 seconds. {left}",
+            f"{rejected}61.0 seconds, then sending at most one request every 1 seconds.",
+            f"{rejected}30.0 seconds, then sending at most one request every 2 seconds. {left}",
         ]
 
     @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ class TestSummary:
             outcomes.note_written()
         outcomes.note_failure(job("2"), "timeout")
         for number in ("3", "4"):
-            outcomes.note_not_found(job(number))
+            outcomes.note_not_found(job(number), "it answered 404")
         outcomes.settle(listing(job("3")))
         report.records.update({"jobs": 3000, "job_publications": 3001, "job_details": 2})
         report.new_fields.update(

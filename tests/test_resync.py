@@ -330,3 +330,22 @@ def test_a_run_without_details_is_not_resumed_with_them(sandbox: Sandbox, config
 
     versions = [run.of("ACTIVATE_VERSION", "job_details")[0]["version"] for run in (first, third)]
     assert versions[0] < versions[1]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_detail_that_fails_for_good_does_not_keep_the_others_from_being_refreshed(
+    sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run after a failure fetches what failed; the one after that fetches everything."""
+    broken = names(sandbox)[7]
+    sandbox.fail_next("http_400", times=None, path=broken)
+    state = stopped_by(config, broken).state
+    asked = []
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            fetched(sandbox)
+            state = stopped_by(config, broken, state).state
+            asked.append(fetched(sandbox))
+
+    assert asked == [[broken], sorted(names(sandbox)), [broken]]
+    assert "details: 0 fetched, 0 unchanged, 1 failed" in caplog.text

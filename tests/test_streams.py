@@ -26,7 +26,7 @@ from tap_public_jobs.sync import plan
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 Config = dict[str, Any]
@@ -584,7 +584,10 @@ def test_a_refused_detail_is_not_blamed_on_the_key(sandbox: Sandbox, config: Con
     victim = published(sandbox)[4]["publicId"]
     sandbox.fail_next("http_403", None, victim)
 
-    with captured() as output, pytest.raises(PublicJobsError, match="although the key can read the list"):
+    with (
+        captured() as output,
+        pytest.raises(PublicJobsError, match="although the key can read the list"),
+    ):
         TapPublicJobs(config=config).sync_all()
 
     assert set(keys(output.records("job_details"))) == set(keys(published(sandbox))) - {victim}
@@ -671,3 +674,68 @@ def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config:
 
     with captured(), pytest.raises(PublicJobsError, match=f"the detail of '{public_id}'"):
         TapPublicJobs(config=config).run_connection_test()
+
+
+@pytest.mark.parametrize("depth", [120, 500])
+def test_what_is_nested_too_deeply_becomes_text(
+    sandbox: Sandbox, config: Config, depth: int
+) -> None:
+    """In a column of its own level, and every other job arrives as it is."""
+    public_id = published(sandbox)[2]["publicId"]
+    nested: Any = "core"
+    for _ in range(depth):
+        nested = [nested]
+    sandbox.edit(public_id, nested=nested)
+
+    output = sync(config)
+
+    (row,) = [it for it in output.records("job_details") if it["publicId"] == public_id]
+    value = row["additionalFields"]["nested"]
+    while isinstance(value, list):
+        (value,) = value
+    assert value.startswith("[[")
+    assert '"core"' in value
+    assert len(output.records("job_details")) == 25
+
+
+def _without_id(schema: dict[str, Any]) -> None:
+    del schema["properties"]["id"]
+
+
+def _with_number_for_id(schema: dict[str, Any]) -> None:
+    schema["properties"]["id"] = {"type": "integer"}
+
+
+def _without_properties(schema: dict[str, Any]) -> None:
+    schema.clear()
+
+
+def _with_unknown_type(schema: dict[str, Any]) -> None:
+    schema["properties"]["jobTitle"] = {"type": "banana"}
+
+
+@pytest.mark.parametrize(
+    "damage", [_without_id, _with_number_for_id, _without_properties, _with_unknown_type]
+)
+@pytest.mark.parametrize("stream", [0, 1, 2])
+def test_a_catalog_that_no_record_fits_is_refused_before_any_is_written(
+    sandbox: Sandbox, config: Config, damage: Callable[[dict[str, Any]], None], stream: int
+) -> None:
+    catalog = catalog_of(config)
+    damage(catalog["streams"][stream]["schema"])
+
+    with captured() as output, pytest.raises(PublicJobsError, match="The catalog"):
+        TapPublicJobs(config=config, catalog=catalog).sync_all()
+
+    assert output.of("RECORD") == []
+    assert sandbox.requests == []
+
+
+def test_a_replication_key_in_the_catalog_has_no_effect(config: Config) -> None:
+    catalog = catalog_of(config)
+    for stream in catalog["streams"]:
+        stream |= {"replication_method": "INCREMENTAL", "replication_key": "jobTitle"}
+
+    output = sync(config, catalog=catalog)
+
+    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs", "job_details"]

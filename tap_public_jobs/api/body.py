@@ -68,6 +68,7 @@ def json_object(body: bytes) -> dict[str, Any] | None:
             body.decode(json.detect_encoding(body), errors="replace"),
             parse_float=_decimal,
             parse_int=_integer,
+            strict=False,  # a raw control character costs one value too
             parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
         )
     except (ValueError, RecursionError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import backoff
 import requests
@@ -15,6 +16,7 @@ import requests
 from tap_public_jobs.api.body import BodyError, json_object, read_body
 from tap_public_jobs.api.faults import lasting_fault, root_cause
 from tap_public_jobs.api.models import Detail, JobRef, Page
+from tap_public_jobs.api.urls import host_of, path_of, path_segment
 from tap_public_jobs.errors import (
     AccessError,
     NetworkError,
@@ -48,6 +50,14 @@ REMEDY_PLAN = (
     "The key is valid, but the plan of its organisation does not include the public API (403). "
     "Ask the organisation to add it, or set api_key to the key of another organisation."
 )
+
+
+_WRONG_PROXY = (
+    requests.exceptions.InvalidProxyURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+)
+"""What requests raises for the address of a proxy; `base_url` has been checked before."""
 
 
 class FaultError(Exception):
@@ -130,14 +140,13 @@ class PublicJobsClient:
             RetriesExhaustedError: All tries failed.
             PublicJobsError: The run cannot go on.
         """
-        url = f"{self._url}/jobs/{_path_segment(job.public_id)}"
+        url = f"{self._url}/jobs/{path_segment(job.public_id)}"
         try:
             response = self._fetch(url, lambda document: _is_detail(document, job))
         except AccessError as error:
             self._refuse_if_key_is_refused()
-            msg = (
-                f"{_path(url)}: the response is {error.status}, although the key can read the list"
-            )
+            path, status = path_of(url), error.status
+            msg = f"{path}: the response is {status}, although the key can read the list"
             raise RequestRefusedError(msg, error.status) from error
         key = response.document.get("id")
         if isinstance(key, str) and key != job.id:
@@ -174,7 +183,7 @@ class PublicJobsClient:
             del body, document  # else the traceback of an exception would keep them in memory
             if is_web_page and not self._has_answered:
                 raise NotTheApiError(url, "the response is a web page")
-            msg = f"{_path(url)}: the response is not the JSON that was asked for"
+            msg = f"{path_of(url)}: the response is not the JSON that was asked for"
             raise FaultError(msg)
 
         retrying = backoff.on_exception(
@@ -203,7 +212,7 @@ class PublicJobsClient:
                 self._check_status(response, url)
                 return read_body(response)
         except BodyError as error:
-            msg = f"{_path(url)}: {error}"
+            msg = f"{path_of(url)}: {error}"
             raise FaultError(msg) from error
         except requests.RequestException as error:
             raise self._fault(error, url) from error
@@ -220,7 +229,7 @@ class PublicJobsClient:
             raise AccessError(REMEDY_KEY, status)
         if status == HTTPStatus.FORBIDDEN:
             raise AccessError(REMEDY_PLAN, status)
-        msg = f"{_path(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
+        msg = f"{path_of(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
         if status == HTTPStatus.NOT_FOUND:
             raise NotFoundError(msg)
         if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
@@ -230,12 +239,15 @@ class PublicJobsClient:
     def _fault(self, error: requests.RequestException, url: str) -> Exception:
         cause = root_cause(error)
         what = f"{type(cause).__name__}: {self._quote(cause)}"
+        if isinstance(error, _WRONG_PROXY):
+            msg = f"A proxy cannot be used ({what}). Check HTTPS_PROXY and ALL_PROXY."
+            return NetworkError(msg)
         if isinstance(error, requests.exceptions.ProxyError):
-            msg = f"The proxy for {_host(url)} cannot be used ({what}). Check HTTPS_PROXY."
+            msg = f"The proxy for {host_of(url)} cannot be used ({what}). Check HTTPS_PROXY."
             return FaultError(msg) if self._has_answered else NetworkError(msg)
-        if not self._has_answered and (lasting := lasting_fault(cause, _host(url))):
+        if not self._has_answered and (lasting := lasting_fault(cause, host_of(url))):
             return NotTheApiError(url, lasting)
-        return FaultError(f"{_host(url)}{_path(url)}: {what}")
+        return FaultError(f"{host_of(url)}{path_of(url)}: {what}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
         self._on_retry()
@@ -265,26 +277,9 @@ def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
 
 def _count(envelope: dict[str, Json], name: str) -> int | None:
     value = envelope.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _path_segment(public_id: str) -> str:
-    """Encode a string as one segment of a path (RFC 3986, section 3.3).
-
-    A segment of dots alone would be read as this folder or the one above.
-    """
-    encoded = quote(public_id, safe="")
-    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
-
-
-def _path(url: str) -> str:
-    return urlsplit(url)._replace(scheme="", netloc="").geturl()
-
-
-def _host(url: str) -> str:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return f"{parts.hostname}:{port}"
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or value < 0:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def _jitter(wait: float) -> float:

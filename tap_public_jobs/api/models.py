@@ -53,19 +53,19 @@ def hash_of(value: Json) -> str:
 def job_ref(summary: Json) -> JobRef | None:
     """Read the key of a summary; None if the job cannot be keyed.
 
-    Both identifiers must be text that is not empty.
-    A URL cannot carry half a surrogate pair, and no database can store one, or a NUL, in a key.
+    Both identifiers must be text that is not empty, and that every URL and database can carry:
+    without half a surrogate pair, and without NUL.
     """
     if not isinstance(summary, dict):
         return None
     job_id, public_id = summary.get("id"), summary.get("publicId")
-    if not _is_text(job_id) or not _is_text(public_id) or "\0" in job_id:
+    if not _is_text(job_id) or not _is_text(public_id):
         return None
     return JobRef(job_id, public_id, hash_of(summary))
 
 
 def _is_text(value: Json) -> TypeGuard[str]:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         return False
     try:
         value.encode()

@@ -42,7 +42,11 @@ class Columns:
         naming: How the columns are named after the API's fields. A column with a field's own name
             is for that field under any naming.
 
+    Raises:
+        ValueError: The properties are not those of a stream's schema.
+
     Attributes:
+        names: Of the columns.
         undeclared: The fields without a column that were seen.
     """
 
@@ -53,6 +57,7 @@ class Columns:
         naming: Naming = "source",
     ) -> None:
         naming = _naming_of(properties, naming)
+        self.names = [*properties]
         self._others = column_of(OTHERS, naming)
         self._fits = {
             column: _test(schema)
@@ -68,6 +73,10 @@ class Columns:
         self._on_warning = on_warning
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
+
+    def accepts(self, column: str, value: Json) -> bool:
+        """Whether there is a column of this name, and a value fits it."""
+        return column in self._fits and self._fits[column](value)
 
     def row(self, document: Mapping[str, Json], **known: Json) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
@@ -116,7 +125,7 @@ class Columns:
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
             self._warned.add(field)
-            self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}")
+            self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}.")
 
 
 def _naming_of(properties: Collection[str], setting: Naming) -> Naming:
@@ -137,9 +146,17 @@ def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
     if schema.keys() <= {"type", "title", "description"}:
         declared = schema.get("type", [*_TYPES])
         names = [declared] if isinstance(declared, str) else declared
+        if unknown := {*names} - _TYPES.keys():
+            msg = f"{', '.join(sorted(unknown))} is no type of JSON"
+            raise ValueError(msg)
         types = frozenset(kind for name in names for kind in _TYPES[name])
         return lambda value: type(value) in types
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
+    if problem := next(
+        DEFAULT_JSONSCHEMA_VALIDATOR(validator.META_SCHEMA).iter_errors(schema), None
+    ):
+        msg = f"{problem.message}"
+        raise ValueError(msg)
 
     def fits(value: Json) -> bool:
         try:

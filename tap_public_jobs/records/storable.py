@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -20,31 +21,40 @@ MOST_DIGITS = 4300
 LARGEST_EXPONENT = 308
 """Of a number in scientific notation; a column of type double holds no larger one."""
 
+DEEPEST = 100
+"""Levels of arrays and objects. Every target reads JSON by recursion."""
+
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def storable(value: Json) -> Json:
+def storable(value: Json, depth: int = 0) -> Json:
     """Replace what a warehouse cannot store, at any depth.
 
     PostgreSQL refuses NUL, and every UTF-8 encoder refuses half a surrogate pair: they become
     U+FFFD, in keys too.
-    Numbers that no column can hold become text.
+    Numbers that no column can hold become text, and so does what is nested too deeply.
+
+    Args:
+        value: A JSON value.
+        depth: How deeply it is nested.
 
     Returns:
         The value itself if there is nothing to replace.
     """
     if isinstance(value, str):
         return _UNSTORABLE.sub(REPLACEMENT, value)
+    if isinstance(value, dict | list) and depth == DEEPEST:
+        return json.dumps(value, default=str)
     if isinstance(value, dict):
-        return dict(storable_items(value))
+        return dict(storable_items(value, depth + 1))
     if isinstance(value, list):
-        return [storable(item) for item in value]
+        return [storable(item, depth + 1) for item in value]
     if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
         return str(value)
     return value
 
 
-def storable_items(document: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+def storable_items(document: Mapping[str, Json], depth: int = 0) -> Iterator[tuple[str, Json]]:
     """Yield the keys and values of an object, storable, and no key twice."""
     seen: set[str] = set()
     for key, value in document.items():
@@ -52,7 +62,7 @@ def storable_items(document: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
         while name in seen:
             name += REPLACEMENT
         seen.add(name)
-        yield name, storable(value)
+        yield name, storable(value, depth)
 
 
 def _is_number_for_columns(number: Decimal) -> bool:

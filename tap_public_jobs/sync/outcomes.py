@@ -17,7 +17,7 @@ class Outcomes:
 
     def __init__(self) -> None:
         self.written = 0
-        self.not_found: list[JobRef] = []
+        self.not_found: dict[JobRef, str] = {}
         self.unpublished: list[JobRef] = []
         self.failed: dict[JobRef, str] = {}
         self._failures_in_a_row = 0
@@ -32,9 +32,9 @@ class Outcomes:
         self.written += 1
         self._failures_in_a_row = 0
 
-    def note_not_found(self, job: JobRef) -> None:
-        """Note that a detail answered 404; `settle` decides what that means."""
-        self.not_found.append(job)
+    def note_not_found(self, job: JobRef, reason: str) -> None:
+        """Note that a detail is not there; `settle` decides what that means."""
+        self.not_found[job] = reason
 
     def note_failure(self, job: JobRef, reason: str) -> bool:
         """Note that a detail failed; returns whether the API may be down."""
@@ -49,17 +49,17 @@ class Outcomes:
             The jobs that are listed under another publicId, to be fetched by that.
         """
         renamed: list[JobRef] = []
-        for job in self.not_found:
+        for job, reason in self.not_found.items():
             listed = listing.jobs.get(job.id)
             if listed is None and listing.is_complete:
                 self.unpublished.append(job)
             elif listed is None:
-                self.failed[job] = "it answered 404, and the list is not complete"
+                self.failed[job] = f"{reason}, and the list is not complete"
             elif listed.public_id != job.public_id:
                 renamed.append(listed)
             else:
-                self.failed[job] = "it answered 404, although the job is listed"
-        self.not_found = []
+                self.failed[job] = f"{reason}, although the job is listed"
+        self.not_found = {}
         return renamed
 
     @property

@@ -35,6 +35,13 @@ class Plan(NamedTuple):
     """Why, by job, in the order of the list."""
     published: int
     """How many jobs are published."""
+    fetched_before: int = 0
+    """How many details the run had fetched before it was interrupted."""
+
+    @property
+    def unchanged(self) -> int:
+        """How many details need not be fetched."""
+        return self.published - len(self.reasons) - self.fetched_before
 
     @property
     def checkpoint_every(self) -> int:
@@ -92,7 +99,10 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
         for job in listed
         if (reason := _reason(job, state.jobs[job.id], run, now, max_age))
     }
-    return Plan(reasons, len(listed))
+    fetched_before = sum(
+        job not in reasons and state.jobs[job.id].fetched_at >= run.started_at for job in listed
+    )
+    return Plan(reasons, len(listed), fetched_before)
 
 
 def _reason(job: JobRef, entry: Entry, run: Run, now: float, max_age: float) -> Reason | None:

@@ -6,9 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.sync.checks import (
+    ENTRY,
+    PERIOD,
+    checked,
+    milliseconds_or_none,
+    number,
+    seconds,
+    text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from tap_public_jobs.api.listing import Listing
     from tap_public_jobs.api.models import JobRef
@@ -20,8 +29,11 @@ Refresh = Literal["all", "changed", "none"]
 FORMAT = 2
 """Version of the form of the state. `bookmarks` reads format 1 too."""
 
-LATEST = 100_000_000_000
-"""Seconds since the epoch. Anything later is a mistake of units."""
+MOST_CLOSED = 1_000
+"""Closed jobs to remember while nobody selects `job_publications`."""
+
+LONGEST_FIELD = 100
+"""Characters of a field's name that is worth remembering."""
 
 MOST_FIELDS = 200
 """Names of undeclared fields to remember per stream, should a server invent new ones each time."""
@@ -119,17 +131,17 @@ class SyncState:
             raise ValueError(msg)
         run, log = state["run"], state["log"]
         return cls(
-            jobs={_text(key): Entry(*_checked(values, _ENTRY)) for key, *values in state["jobs"]},
+            jobs={text(key): Entry(*checked(values, ENTRY)) for key, *values in state["jobs"]},
             closed={
-                _text(key): Period(*_checked(values, _PERIOD)) for key, *values in state["closed"]
+                text(key): Period(*checked(values, PERIOD)) for key, *values in state["closed"]
             },
-            listed_at=_milliseconds_or_none(state["listedAt"]),
-            key_hash=_text(state["key"]),
-            forms={name: _text(value) for name, value in state["forms"].items()},
-            fields={name: [*map(_text, names)] for name, names in state["fields"].items()},
-            versions={name: _seconds(value) for name, value in state["versions"].items()},
-            run=Run(_seconds(run[0]), _text(run[1])) if run else None,
-            log=LogPosition(_text(log[0]), _number(log[1], (1 << 63) - 1)) if log else None,
+            listed_at=milliseconds_or_none(state["listedAt"]),
+            key_hash=text(state["key"]),
+            forms={name: text(value) for name, value in state["forms"].items()},
+            fields={name: [*map(text, names)] for name, names in state["fields"].items()},
+            versions={name: seconds(value) for name, value in state["versions"].items()},
+            run=Run(seconds(run[0]), text(run[1])) if run else None,
+            log=LogPosition(text(log[0]), number(log[1], (1 << 63) - 1)) if log else None,
         )
 
     def write(self) -> dict[str, Json]:
@@ -195,6 +207,10 @@ class SyncState:
         }
         return current | self.closed
 
+    def keep_closed(self, most: int) -> None:
+        """Forget all but the last closed jobs."""
+        self.closed = dict(list(self.closed.items())[-most:])
+
     def note_forms(self, forms: Mapping[str, str]) -> bool:
         """Note what the records of the selected streams are made of.
 
@@ -255,7 +271,8 @@ class SyncState:
     def note_fields(self, stream: str, names: Collection[str]) -> list[str]:
         """Note which undeclared fields a stream has; returns those that no earlier run saw."""
         seen = self.fields.get(stream, [])
-        new = sorted(set(names) - set(seen))[: max(0, MOST_FIELDS - len(seen))]
+        short = {name for name in names if len(name) <= LONGEST_FIELD}
+        new = sorted(short - {*seen})[: max(0, MOST_FIELDS - len(seen))]
         if new:
             self.fields[stream] = [*seen, *new]
         return new
@@ -264,37 +281,3 @@ class SyncState:
 def hash_key(api_key: str) -> str:
     """Hash an API key, so that a state can recognise it and not reveal it."""
     return hash_of(["api_key", api_key])
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        msg = f"{value!r:.50} is not text"
-        raise TypeError(msg)
-    return value
-
-
-def _seconds(value: Json) -> int:
-    return _number(value, LATEST)
-
-
-def _milliseconds(value: Json) -> int:
-    return _number(value, LATEST * 1000)
-
-
-def _milliseconds_or_none(value: Json) -> int | None:
-    return None if value is None else _milliseconds(value)
-
-
-def _number(value: Json, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        msg = f"{value!r:.50} is not a number from 0 to {most}"
-        raise ValueError(msg)
-    return value
-
-
-_ENTRY = (_text, _milliseconds, _milliseconds_or_none, _text, _seconds)
-_PERIOD = (_text, _milliseconds_or_none, _milliseconds, _milliseconds, _milliseconds_or_none)
-
-
-def _checked(values: list[Json], checks: Sequence[Callable[[Json], Json]]) -> list[Json]:
-    return [check(value) for check, value in zip(checks, values, strict=True)]

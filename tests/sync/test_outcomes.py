@@ -54,19 +54,19 @@ def test_what_a_404_means_is_decided_by_the_list(
     renamed: list[JobRef],
 ) -> None:
     outcomes = Outcomes()
-    outcomes.note_not_found(job("x"))
+    outcomes.note_not_found(job("x"), "it answered 404")
 
     assert outcomes.settle(reread) == renamed
 
     assert (outcomes.unpublished, outcomes.failed) == (unpublished, failed)
-    assert outcomes.not_found == []
+    assert outcomes.not_found == {}
 
 
 def test_a_renamed_job_that_is_not_found_either_is_a_problem() -> None:
     outcomes = Outcomes()
-    outcomes.note_not_found(job("x"))
+    outcomes.note_not_found(job("x"), "it answered 404")
     for it in outcomes.settle(listing(RENAMED)):
-        outcomes.note_not_found(it)
+        outcomes.note_not_found(it, "it answered 404")
 
     assert outcomes.settle(listing(RENAMED)) == []
 
@@ -77,7 +77,7 @@ def test_a_renamed_job_that_is_not_found_either_is_a_problem() -> None:
 
 def test_an_unpublished_job_is_no_problem() -> None:
     outcomes = Outcomes()
-    outcomes.note_not_found(job("x"))
+    outcomes.note_not_found(job("x"), "it answered 404")
     outcomes.settle(listing())
 
     assert outcomes.problems == []
@@ -117,7 +117,7 @@ def test_every_outcome_counts_as_done() -> None:
     outcomes = Outcomes()
     outcomes.note_written()
     outcomes.note_failure(job("a"), "timeout")
-    outcomes.note_not_found(job("b"))
+    outcomes.note_not_found(job("b"), "it answered 404")
     before = outcomes.done
 
     outcomes.settle(listing())

@@ -10,8 +10,8 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, listing, state_with
 
 from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.sync.checks import LATEST
 from tap_public_jobs.sync.state import (
-    LATEST,
     MOST_FIELDS,
     DamagedStateError,
     Entry,

@@ -293,21 +293,26 @@ def test_columns_in_snake_case(config: Config) -> None:
     assert {frozenset(row) for row in output.records("job_publications")} == {frozenset(names)}
 
 
-def test_deselected_it_costs_nothing_and_leaves_nothing_behind(
-    sandbox: Sandbox, config: Config
+def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_again(
+    sandbox: Sandbox, config: Config, clock: Clock
 ) -> None:
     catalog = catalog_of(config)
     for stream in catalog["streams"]:
         if stream["stream"] == "job_publications":
             (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
             entry["metadata"]["selected"] = False
-    first = sync(config, catalog=catalog)
-    sandbox.unpublish(sandbox.organisation.published()[0].job["publicId"])
+    first = sync(config)
+    gone = sandbox.organisation.published()[0].job
+    sandbox.unpublish(gone["publicId"])
+    clock.now += HOUR
 
     second = sync(config, catalog=catalog, state=first.state)
+    clock.now += HOUR
+    third = sync(config, state=second.state)
 
     assert second.of("RECORD", "job_publications") == []
-    assert second.state["bookmarks"]["jobs"]["sync"]["closed"] == []
+    assert periods(third)[gone["id"]] == (None, at(0), at(0), at(1))
+    assert third.state["bookmarks"]["jobs"]["sync"]["closed"] == []
 
 
 def test_the_clock_may_be_put_back(sandbox: Sandbox, config: Config, clock: Clock) -> None:
