@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from abc import abstractmethod
 from functools import cached_property
