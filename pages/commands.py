@@ -1,8 +1,8 @@
 """The command `python -m pages.commands`: run what the README and docs/start.md say.
 
-Every fenced `bash` block runs in order, in an empty home folder, with the sandbox for the API and a
-PostgreSQL of its own. Blocks that begin with the comment `.env` or `meltano.yml` are written to that
-file, as a reader would. It needs the network, a quarter of an hour and 2 GB.
+Every fenced `bash` block runs in order, in an empty home folder, with the sandbox as the API and a
+PostgreSQL of its own. A block that begins with the comment `.env` or `meltano.yml` is written to
+that file, as a reader would. It needs the network, some minutes and 2 GB.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 REPOSITORY = Path(__file__).parents[1]
-ADDRESS = "https://git.example.com/public-jobs/tap-public-jobs"
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 JOBS = 40
 """Few enough for the requests of each run to go out at once."""
 
@@ -67,18 +68,19 @@ def main(page: Path, *, all_tests: bool) -> None:
         server = get_server(Path(folder, "pg"), cleanup_mode="stop")
         home = Path(folder, "home")
         home.mkdir()
-        _copy_repository(home / "origin")
+        clone = home / "origin" / "tap-public-jobs"
+        _copy_repository(clone)
         database = server.get_uri().replace("postgresql:", "postgresql+psycopg:")
         given = {
             "your-key": sandbox.key,
             "https://jobs.example.com": base_url,
             "postgresql+psycopg://user:password@host/database": database,
-            ADDRESS: str(home / "origin"),
+            PROJECT["urls"]["Repository"]: str(clone),
         }
         if not all_tests:
             given["uv run pytest"] = "uv run pytest --collect-only --quiet"
         # The README's commands begin in a clone.
-        start = home / "origin" if page.name == "README.md" else home
+        start = clone if page.name == "README.md" else home
         try:
             status = _run(commands, given, home, start)
         finally:
@@ -102,7 +104,7 @@ def _copy_repository(destination: Path) -> None:
 def _run(commands: list[str], given: dict[str, str], home: Path, start: Path) -> int:
     """Run the commands in one shell, so that each sees what the one before it has set."""
     script = "\n".join(
-        f"echo; echo '=== {number} of {len(commands)}'; set -x\n{command}\n{{ set +x; }} 2>/dev/null"
+        f"echo '=== {number} of {len(commands)}'; set -x\n{command}\n{{ set +x; }} 2>/dev/null"
         for number, command in enumerate(commands, start=1)
     )
     for shown, real in given.items():
@@ -110,13 +112,14 @@ def _run(commands: list[str], given: dict[str, str], home: Path, start: Path) ->
     # `pip install uv` installs into an environment of its own, whatever the computer has.
     subprocess.run([sys.executable, "-m", "venv", home / "python"], check=True)  # noqa: S603
     inherited = {name: it for name, it in os.environ.items() if not name.startswith(MINE)}
+    path = [it for it in os.environ["PATH"].split(":") if not it.startswith(sys.prefix)]
     started = time.monotonic()
     finished = subprocess.run(  # noqa: S603
         ["/bin/bash", "-euo", "pipefail", "-c", script],
         cwd=start,
         env=inherited
         | {name: os.environ[name] for name in ("UV_CACHE_DIR",) if name in os.environ}
-        | {"HOME": str(home), "PATH": f"{home}/python/bin:{os.environ['PATH']}"}
+        | {"HOME": str(home), "PATH": ":".join([f"{home}/python/bin", *path])}
         | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"},
         check=False,
     )

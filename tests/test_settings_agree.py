@@ -56,7 +56,7 @@ def in_env_example() -> dict[str, tuple[bool, str, str]]:
     return {name.lower(): (not off, value, comment) for comment, off, name, value in found}
 
 
-def plugin_definition() -> dict[str, dict[str, Json]]:
+def plugin_definition() -> dict[str, Json]:
     """What `meltano add --from-ref` puts into a project."""
     path = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
     found: dict[str, Json] = yaml.safe_load(path.read_text("utf-8"))
