@@ -90,7 +90,9 @@ class TestImage:
             assert f"!{name}" in context
 
     def test_it_runs_without_rights(self) -> None:
-        users = re.findall(r"^USER (\w+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.M)
+        users = re.findall(
+            r"^USER (\w+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE
+        )
 
         assert users == ["meltano"]
 
