@@ -22,6 +22,8 @@ WORKDIR /project
 RUN uv tool install --no-cache 'meltano[postgres]~=4.4'
 
 COPY --chown=meltano:meltano pyproject.toml README.md LICENSE meltano.yml ./
+# uv reads the whole workspace; the sandbox itself stays out.
+COPY --chown=meltano:meltano sandbox/pyproject.toml ./sandbox/pyproject.toml
 COPY --chown=meltano:meltano tap_public_jobs ./tap_public_jobs
 COPY --chown=meltano:meltano output/.gitkeep ./output/.gitkeep
 RUN meltano install tap-public-jobs target-postgres target-duckdb target-jsonl
