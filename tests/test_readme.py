@@ -112,7 +112,7 @@ def test_the_loaders_are_those_of_this_project() -> None:
 
 
 def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of each stream, all of the same job; a run at 4 o'clock."""
+    """One of each stream, all of the same job; a run at 4 o'clock. A new column may be left out."""
     shown = dict(
         zip(
             re.findall(r"^\*\*`(\w+)`\*\*:", PAGES["sql"], re.MULTILINE),
@@ -134,9 +134,9 @@ def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert sorted(shown) == sorted(streams)
     for stream, record in shown.items():
-        records = output.records(stream)
-        assert record in records
-        assert list(record) == list(records[0])
+        real = output.rows(stream)[record["id"]]
+        assert record.items() <= real.items()
+        assert list(record) == [name for name in real if name in record]
 
 
 def test_the_length_of_a_backfill_is_what_the_limit_makes_it() -> None:
