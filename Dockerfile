@@ -17,7 +17,7 @@ ENV PATH=/home/meltano/.local/bin:$PATH \
     UV_PYTHON_DOWNLOADS=never \
     MELTANO_SEND_ANONYMOUS_USAGE_STATS=false
 
-USER meltano
+USER 1000:1000
 WORKDIR /project
 RUN uv tool install --no-cache 'meltano[postgres]~=4.4'
 

@@ -91,10 +91,10 @@ class TestImage:
 
     def test_it_runs_without_rights(self) -> None:
         users = re.findall(
-            r"^USER (\w+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE
+            r"^USER (\S+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE
         )
 
-        assert users == ["meltano"]
+        assert users == ["1000:1000"]
 
     def test_it_installs_plugins_of_this_project(self) -> None:
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
