@@ -200,7 +200,8 @@ class TestPluginDefinition:
         """The schema of Meltano's Hub refuses `config`, `env` and `python`."""
         definition = plugin_definition()
 
-        assert {"name", "namespace", "variant", "label", "docs", "repo"} <= definition.keys()
+        required = {"name", "namespace", "variant", "label", "quality"}
+        assert required | {"docs", "repo"} <= definition.keys()
         assert not {"config", "env", "python"} & definition.keys()
 
 
