@@ -4,11 +4,13 @@
 set -eu
 umask 077
 
+# shellcheck disable=SC2329  # the trap calls it
 stop() {
-    # The tap's command line begins with its own Python, whose folder only the tap has.
-    for process in /proc/[0-9]*; do
-        if tr '\0' ' ' < "$process/cmdline" 2> /dev/null | grep -q '/tap-public-jobs/.*/tap-public-jobs '; then
-            kill -TERM "${process#/proc/}" && return
+    stopped=yes
+    children=$(cat "/proc/$meltano/task/"*/children)
+    for process in $children; do
+        if tr '\0' ' ' < "/proc/$process/cmdline" | grep -q '/tap-public-jobs '; then
+            kill -TERM "$process" && return
         fi
     done
     kill -TERM "$meltano"
@@ -16,11 +18,13 @@ stop() {
 
 meltano "$@" &
 meltano=$!
+stopped=no
 trap stop TERM INT
 
-# `wait` returns early when a signal comes.
-while true; do
-    status=0
+status=0
+wait "$meltano" || status=$?
+while [ "$stopped" = yes ]; do # the signal ended `wait`, and not Meltano
+    stopped=no status=0
     wait "$meltano" || status=$?
-    kill -0 "$meltano" 2> /dev/null || exit "$status"
 done
+exit "$status"

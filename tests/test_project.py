@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import tomllib
 from importlib.metadata import metadata
@@ -107,3 +109,57 @@ class TestImage:
 
         assert set(installed.split()) <= plugins
         assert set(command[1:]) <= set(installed.split())
+
+
+MELTANO = """#!/bin/sh
+# Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
+{tap} --config x &
+tap=$!
+echo "target" &
+trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
+wait $tap || {{ echo "tap ended with $?"; exit 1; }}
+"""
+TAP = """#!/bin/sh
+trap 'echo "tap stopped"; exit 143' TERM
+echo ready
+while true; do read -r _ < {pipe}; done
+"""
+
+
+class TestEntrypoint:
+    """The first process of a container gets the signal of `docker stop`."""
+
+    def started(self, folder: Path, tap: str) -> subprocess.Popen[str]:
+        (folder / "bin").mkdir()
+        os.mkfifo(folder / "pipe")
+        for name, text in ((tap, TAP), ("meltano", MELTANO)):
+            file = folder / "bin" / name
+            file.write_text(text.format(tap=folder / "bin" / tap, pipe=folder / "pipe"))
+            file.chmod(0o755)
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
+        process = subprocess.Popen(
+            [REPOSITORY / "docker-entrypoint.sh", "run", "tap", "target"],
+            env=os.environ | {"PATH": path},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout
+        assert "ready" in {process.stdout.readline().strip() for _ in range(2)}
+        process.send_signal(signal.SIGTERM)
+        return process
+
+    def test_the_tap_is_stopped_and_meltano_ends_by_itself(self, tmp_path: Path) -> None:
+        process = self.started(tmp_path, "tap-public-jobs")
+
+        output, _ = process.communicate()
+
+        assert output.splitlines() == ["tap stopped", "tap ended with 143"]
+        assert process.returncode == 1
+
+    def test_without_a_tap_meltano_is_stopped(self, tmp_path: Path) -> None:
+        process = self.started(tmp_path, "another")
+
+        output, _ = process.communicate()
+
+        assert "meltano stopped" in output.splitlines()
+        assert process.returncode == 3
