@@ -1,1 +1,1 @@
-"""The charts of README and docs, drawn from the demo's warehouse; `python -m charts`."""
+"""The README's charts, drawn from the demo's warehouse; `python -m charts`."""

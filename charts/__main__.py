@@ -1,4 +1,4 @@
-"""The command `python -m charts`: draw the charts of README and docs again."""
+"""The command `python -m charts`: draw the README's charts again."""
 
 from __future__ import annotations
 
