@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from benchmarks.clients import Client
 
-DESTINATION = Path(__file__).parents[1] / "README.md"
+DESTINATION = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 """The file whose tables `--write` replaces."""
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {

@@ -1,6 +1,6 @@
 -- Which fields does the API send that have no column of their own, and what is in them?
 -- Values that did not fit their column are here too. A field that is declared in meltano.yml
--- becomes a column, see the README. On DuckDB this needs 1.3 or later.
+-- becomes a column, see docs/sql.md. On DuckDB this needs 1.3 or later.
 with published as (
     select id
     from public_jobs.job_publications

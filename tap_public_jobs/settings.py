@@ -42,43 +42,44 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType(allowed_values=["Authorization", "x-api-key"]),
         default="Authorization",
         title="Authentication header",
-        description="The header that carries the key.",
+        description="The header that carries the key: Authorization or x-api-key.",
     ),
     th.Property(
         "page_size",
         th.IntegerType(minimum=1, maximum=100),
         default=100,
         title="Page size",
-        description="Jobs per list request.",
+        description="Jobs per list request, 1 to 100.",
     ),
     th.Property(
         "rate_limit_requests",
         th.IntegerType(minimum=1),
         default=60,
         title="Rate limit: requests",
-        description="Requests that the key may make per period. Lower it if the key is shared.",
+        description="Requests that the key may make per period, 1 or more. Lower it if the key is "
+        "shared.",
     ),
     th.Property(
         "rate_limit_period_seconds",
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=60,
         title="Rate limit: period",
-        description="Length of the rate limit's period, in seconds.",
+        description="Length of the rate limit's period, in seconds: above 0, at most 86,400.",
     ),
     th.Property(
         "max_concurrent_requests",
         th.IntegerType(minimum=1, maximum=64),
         default=16,
         title="Concurrent requests",
-        description="Requests in flight at once.",
+        description="Requests in flight at once, 1 to 64.",
     ),
     th.Property(
         "request_timeout_seconds",
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=30,
         title="Request timeout",
-        description="Seconds to wait for a connection, and for each part of a response. A whole "
-        "response may take ten times as long.",
+        description="Seconds to wait for a connection, and for each part of a response: above 0, "
+        "at most 86,400. A whole response may take ten times as long.",
     ),
     th.Property(
         "detail_refresh",
@@ -96,7 +97,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         default=7,
         title="Greatest age of a detail",
         description="Days after which a detail is fetched again under detail_refresh: changed. "
-        "0 fetches all.",
+        "0 fetches all; at most 36,500.",
     ),
     th.Property(
         "changes_url",
@@ -112,8 +113,9 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType(allowed_values=["source", "snake_case"]),
         default="source",
         title="Column naming",
-        description="How columns are named: like the fields of the API (jobTitle), or as SQL "
-        "prefers (job_title). What is nested in a column keeps the names of the API.",
+        description="How columns are named: source, like the fields of the API (jobTitle), or "
+        "snake_case, as SQL prefers (job_title). What is nested in a column keeps the names of "
+        "the API.",
     ),
     th.Property(
         "emit_activate_version_messages",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -26,7 +27,7 @@ from tap_public_jobs.run import Environment, sample_run, start_run
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.bookmarks import read_bookmarks, write_bookmarks
 from tap_public_jobs.sync.state import DamagedStateError, SyncState
-from tap_public_jobs.validation import problems
+from tap_public_jobs.validation import problems, unused_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from tap_public_jobs.streams import PublicJobsStream
 
 logger = logging.getLogger(__name__)
+
+PREFIX = "TAP_PUBLIC_JOBS_"
+"""What the names of the environment variables begin with."""
 
 ORDER = (Jobs, JobPublications, JobDetails)
 """The order in which streams are synced: what is ready at once comes before the long fan-out."""
@@ -67,11 +71,11 @@ class TapPublicJobs(Tap):
         **kwargs: Any,  # noqa: ANN401  # as the SDK has them
     ) -> None:
         self._run: Run | None = None
+        is_from_meltano = "MELTANO_EXTRACTOR_NAME" in os.environ or bool(kwargs.get("catalog"))
+        self._lacks_state = is_from_meltano and not kwargs.get("state")
         if parse_env_config:
             self.append_builtin_config(self.config_jsonschema)
-            config = (config or {}) | settings.from_environment(
-                self.config_jsonschema, "TAP_PUBLIC_JOBS_"
-            )
+            config = (config or {}) | settings.from_environment(self.config_jsonschema, PREFIX)
         try:
             super().__init__(config=config, **kwargs)
         except (AttributeError, KeyError, TypeError) as error:
@@ -190,6 +194,11 @@ class TapPublicJobs(Tap):
         return found + [problem for stream in self.streams.values() for problem in stream.problems]
 
     def _read_state(self) -> SyncState:
+        if self._lacks_state:
+            logger.info(
+                "No state came in. If this is not the first run, add `state` to the plugin's "
+                "`capabilities` in meltano.yml, or pass --state."
+            )
         try:
             return read_bookmarks(self.state.get("bookmarks", {}))
         except DamagedStateError as error:
@@ -228,6 +237,8 @@ class TapPublicJobs(Tap):
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # The SDK's messages quote the value, which may be the key, and not what is allowed.
         self.append_builtin_config(self.config_jsonschema)
+        for warning in unused_variables(self._config, self.config_jsonschema, os.environ, PREFIX):
+            self.logger.warning("%s", warning)
         self._config = settings.with_defaults(self._config)
         errors = problems(self._config, self.config_jsonschema)
         if errors and raise_errors:

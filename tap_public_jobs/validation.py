@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 Json = Any
 
 _REMEDIES = {
-    "api_key": "create a key in the portal under Settings → Integrations → API keys",
+    "api_key": "create a key in the portal under Settings → Integrations → API keys; if it is set, "
+    "make sure that meltano.yml lists api_key under settings, and that .env is beside meltano.yml",
     "base_url": "the address of the API, such as https://jobs.example.com",
 }
 
@@ -60,6 +61,44 @@ def problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> list[str
             "public-jobs-webhook fills"
         )
     return list(found.values())
+
+
+def unused_variables(
+    config: Mapping[str, Json],
+    schema: Mapping[str, Json],
+    environment: Mapping[str, str],
+    prefix: str,
+) -> Iterator[str]:
+    """Find variables of the tap that have no effect on this run.
+
+    Meltano passes only the settings that it knows, and says nothing about the others.
+
+    Args:
+        config: The settings as they reached the tap, without defaults.
+        schema: JSON schema of all settings, the SDK's own included.
+        environment: The environment variables.
+        prefix: What the names of the tap's variables begin with.
+
+    Yields:
+        A sentence for each: the variable, why it has no effect, and the remedy.
+    """
+    known = schema["properties"]
+    # Meltano makes a variable of each key in a setting of structure, such as STREAM_MAPS_JOBS.
+    nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
+    for variable, text in environment.items():
+        name = variable.removeprefix(prefix).lower()
+        is_own = variable.startswith(prefix) and not name.startswith(("_", "loglevel", *nested))
+        if not is_own or not text or name in config:
+            continue
+        if name in known:
+            yield (
+                f"{variable} has no effect: list {name} under `settings` of the plugin in "
+                "meltano.yml, or run the tap with --config=ENV."
+            )
+        else:
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f"did you mean {prefix}{close[0].upper()}?" if close else "remove it."
+            yield f"{variable} has no effect, because {name} is not a setting: {meant}"
 
 
 def _schema_problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str, str]:

@@ -349,3 +349,31 @@ def test_a_detail_that_fails_for_good_does_not_keep_the_others_from_being_refres
 
     assert asked == [[broken], sorted(names(sandbox)), [broken]]
     assert "details: 0 fetched, 0 unchanged, 1 failed" in caplog.text
+
+
+class TestWithoutState:
+    """Meltano passes no state if the plugin does not declare the capability."""
+
+    HINT = "No state came in. If this is not the first run, add `state` to the plugin's "
+
+    def test_a_run_of_meltano_says_so(
+        self, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setenv("MELTANO_EXTRACTOR_NAME", "tap-public-jobs")
+
+        with caplog.at_level(logging.INFO):
+            state = sync(config).state
+        assert caplog.text.count(self.HINT) == 1
+
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            sync(config, state=state)
+        assert self.HINT not in caplog.text
+
+    def test_a_run_with_a_catalog_says_so(
+        self, config: Config, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.INFO):
+            sync(config, catalog=catalog_of(config))
+
+        assert caplog.text.count(self.HINT) == 1

@@ -233,3 +233,61 @@ def test_environment_variables_win_over_the_file(monkeypatch: pytest.MonkeyPatch
     tap = TapPublicJobs(config=GOOD | {"page_size": 9}, parse_env_config=True)
 
     assert tap.config["page_size"] == 7
+
+
+@pytest.mark.parametrize(
+    ("variable", "warning"),
+    [
+        ("PAGE_SISE", "because page_sise is not a setting: did you mean TAP_PUBLIC_JOBS_PAGE_SIZE"),
+        ("COLOUR", "because colour is not a setting: remove it."),
+        ("PAGE_SIZE", "list page_size under `settings` of the plugin in meltano.yml, or run the "),
+    ],
+)
+def test_a_variable_without_effect_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, warning: str
+) -> None:
+    """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
+    monkeypatch.setenv(f"TAP_PUBLIC_JOBS_{variable}", "50")
+
+    TapPublicJobs(config=GOOD)
+
+    (message,) = caplog.messages
+    assert message.startswith(f"TAP_PUBLIC_JOBS_{variable} has no effect")
+    assert warning in message
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "TAP_PUBLIC_JOBS_BASE_URL",  # it came in
+        "TAP_PUBLIC_JOBS_LOGLEVEL",  # the SDK reads it
+        "TAP_PUBLIC_JOBS__SELECT",  # an extra of Meltano's
+        "TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS",  # what Meltano makes of stream_maps
+        "TAP_GITHUB_PAGE_SISE",
+    ],
+)
+def test_any_other_variable_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "INFO")
+
+    TapPublicJobs(config=GOOD)
+
+    assert "has no effect" not in caplog.text
+
+
+def test_an_empty_variable_is_one_that_was_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")
+
+    TapPublicJobs(config=GOOD)
+
+    assert "has no effect" not in caplog.text
+
+
+def test_a_missing_key_names_the_usual_causes() -> None:
+    (error,) = errors(api_key=None)
+
+    assert "meltano.yml lists api_key under settings" in error
+    assert ".env is beside meltano.yml" in error

@@ -1,15 +1,17 @@
-"""The settings are described in four places that have to agree."""
+"""The settings are described in five places that have to agree."""
 
 from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from pages.settings import PAGE, page
 from tap_public_jobs.settings import CONFIG_JSONSCHEMA
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -54,12 +56,17 @@ def in_env_example() -> dict[str, tuple[bool, str, str]]:
     return {name.lower(): (not off, value, comment) for comment, off, name, value in found}
 
 
-def in_readme() -> dict[str, str]:
-    """The table under `## Settings`: the type and default of each setting."""
-    text = (REPOSITORY / "README.md").read_text("utf-8")
-    _, _, section = text.partition("\n## Settings\n")
-    section, _, _ = section.partition("\n## ")
-    return dict(re.findall(r"^\| *`(\w+)` *\| *([^|]*?) *\|", section, re.MULTILINE))
+def plugin_definition() -> dict[str, Json]:
+    """What `meltano add --from-ref` puts into a project."""
+    path = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
+    found: dict[str, Json] = yaml.safe_load(path.read_text("utf-8"))
+    return found
+
+
+def on_the_page() -> dict[str, tuple[str, str]]:
+    """The tables of docs/settings.md: the variable, and what is allowed, of each setting."""
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.*?) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    return {name: (variable, allowed) for name, variable, allowed in rows}
 
 
 def numbers(text: str) -> set[float]:
@@ -159,23 +166,77 @@ class TestEnvExample:
         assert {name for name in named if not name.startswith(PREFIX)} <= known
 
 
-class TestReadme:
-    def test_lists_every_setting_of_the_tap(self) -> None:
-        assert set(in_readme()) == set(OWN)
+class TestPluginDefinition:
+    @pytest.mark.parametrize("key", ["name", "namespace", "executable", "capabilities"])
+    def test_is_the_extractor_of_this_project(self, key: str) -> None:
+        assert plugin_definition()[key] == extractor()[key]
+
+    def test_has_the_settings_of_this_project(self) -> None:
+        """And the default that this project sets in `config:`."""
+        defaults = extractor()["config"]
+        assert plugin_definition()["settings"] == [
+            setting | ({"value": defaults[name]} if name in defaults else {})
+            for name, setting in in_meltano().items()
+        ]
+
+    def test_agrees_with_about(self) -> None:
+        """`tap-public-jobs --about --format=json`."""
+        about = TapPublicJobs._get_about_info()
+        definition = plugin_definition()
+
+        assert definition["name"] == about.name
+        assert definition["capabilities"] == [it.value for it in about.capabilities]
+        names = [setting["name"] for setting in definition["settings"]]
+        assert names == list(about.settings["properties"])
+
+    def test_groups_the_settings_that_are_required(self) -> None:
+        assert plugin_definition()["settings_group_validation"] == [REQUIRED]
+
+    def test_installs_this_version(self) -> None:
+        minor = ".".join(version("tap-public-jobs").split(".")[:2])
+        assert plugin_definition()["pip_url"] == f"tap-public-jobs~={minor}.0"
+
+    def test_has_what_the_hub_requires_and_nothing_of_a_project(self) -> None:
+        """The schema of Meltano's Hub refuses `config`, `env` and `python`."""
+        definition = plugin_definition()
+
+        required = {"name", "namespace", "variant", "label", "quality"}
+        assert required | {"docs", "repo"} <= definition.keys()
+        assert not {"config", "env", "python"} & definition.keys()
+
+
+class TestDescriptions:
+    """`--about --format=markdown` prints nothing else of what is allowed."""
+
+    @pytest.mark.parametrize("name", OWN)
+    def test_name_the_allowed_values(self, name: str) -> None:
+        words = OWN[name]["description"]
+        assert bounds(name) <= numbers(words)
+        assert all(option in words for option in OWN[name].get("enum", []))
+
+
+class TestSettingsPage:
+    def test_is_current(self) -> None:
+        """If this fails, run `python -m pages.settings`."""
+        assert PAGE.read_text("utf-8") == page()
+
+    def test_lists_every_setting_and_its_variable(self) -> None:
+        assert on_the_page().keys() == ALL.keys()
+        for name, (variable, _) in on_the_page().items():
+            assert variable == f"{PREFIX}{name.upper()}"
 
     @pytest.mark.parametrize("name", WITH_DEFAULT)
     def test_default(self, name: str) -> None:
-        default = as_text(OWN[name]["default"])
-        assert re.search(rf"(?<![\w.-]){re.escape(default)}(?![\w-])", in_readme()[name])
+        assert f"default `{as_text(OWN[name]['default'])}`" in on_the_page()[name][1]
 
     @pytest.mark.parametrize("name", REQUIRED)
     def test_required(self, name: str) -> None:
-        assert "required" in in_readme()[name]
+        assert "required" in on_the_page()[name][1]
 
     @pytest.mark.parametrize("name", WITH_BOUNDS)
     def test_range(self, name: str) -> None:
-        assert bounds(name) <= numbers(in_readme()[name])
+        assert bounds(name) <= numbers(on_the_page()[name][1])
 
     @pytest.mark.parametrize("name", [name for name in OWN if "enum" in OWN[name]])
     def test_options(self, name: str) -> None:
-        assert all(option in in_readme()[name] for option in OWN[name]["enum"])
+        assert all(f"`{option}`" in on_the_page()[name][1] for option in OWN[name]["enum"])

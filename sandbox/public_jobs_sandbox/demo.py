@@ -150,8 +150,10 @@ def _show_sync() -> None:
         f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs, job_details and "
         "job_publications. A second demo updates it.\n\nWith your own key, in this folder:\n\n"
         "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
-        "  uvx --from 'meltano~=4.4' meltano run tap-public-jobs target-duckdb\n\n"
-        "That fills output/warehouse.duckdb, which holds nothing from the demo."
+        "  uv tool install 'meltano~=4.4'\n"
+        "  meltano run tap-public-jobs target-duckdb\n\n"
+        "That fills output/warehouse.duckdb, which holds nothing from the demo. docs/start.md has "
+        "the other warehouses, and your own Meltano project."
     )
 
 

@@ -1,4 +1,4 @@
-"""The README has every setting, answer and limit of the receiver, and none that does not exist."""
+"""The page on webhooks has every setting, answer and limit, and none that does not exist."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from tap_public_jobs.webhook import app, connections
 from tap_public_jobs.webhook.cli import commands
 from tap_public_jobs.webhook.server import Protocol
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-WEBHOOKS = README.partition("\n## Webhooks\n")[2].partition("\n## ")[0]
-SETTINGS = WEBHOOKS.partition("\n### Settings of the receiver\n")[2]
+WEBHOOKS = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
+SETTINGS = WEBHOOKS.partition("\n## Settings of the receiver\n")[2]
 SECRETS = {"PUBLIC_JOBS_WEBHOOK_TOKEN", "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET"}
 
 
@@ -30,7 +29,7 @@ def test_every_setting_is_in_the_table() -> None:
     assert listed == expected
 
 
-def test_every_command_and_option_of_the_section_exists() -> None:
+def test_every_command_and_option_of_the_page_exists() -> None:
     known = {
         option
         for command in commands.commands.values()

@@ -1,0 +1,165 @@
+"""What a release, an image and a page repeat, and must not repeat wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tomllib
+from importlib.metadata import metadata
+from pathlib import Path
+
+import yaml
+
+REPOSITORY = Path(__file__).parents[1]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+ADDRESS: str = PROJECT["urls"]["Repository"]
+
+
+def files() -> list[Path]:
+    """The files of the repository that are text, but for this one."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.check_output(listed, cwd=REPOSITORY, text=True).splitlines()
+    paths = [REPOSITORY / name for name in names if not name.endswith(".svg")]
+    return [path for path in paths if path.is_file() and path != Path(__file__)]
+
+
+def test_every_address_of_the_repository_is_the_one_of_the_package() -> None:
+    host = re.escape(ADDRESS.partition("://")[2].partition("/")[0])
+    owner_and_name = re.compile(rf"{host}/[\w.-]+/[\w-]+")
+    found = {
+        address
+        for path in files()
+        for address in owner_and_name.findall(path.read_text("utf-8", errors="replace"))
+    }
+
+    assert found == {ADDRESS.partition("://")[2]}
+
+
+def test_what_the_package_index_shows_has_no_relative_link() -> None:
+    """It has none of the files beside the README."""
+    text = metadata("tap-public-jobs").json["description"]
+    links = re.findall(r"(?:\]\(|src=\"|srcset=\")([^)\"]+)", str(text))
+
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_the_changelog_has_the_version() -> None:
+    assert f"\n## [{PROJECT['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_package_names_the_pythons_that_are_tested() -> None:
+    named = {
+        name.rpartition(" ")[2]
+        for name in PROJECT["classifiers"]
+        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", name)
+    }
+    tested = {"3.11"}  # the job `all`
+    for workflow in ("test", "release"):
+        path = REPOSITORY / ".github" / "workflows" / f"{workflow}.yml"
+        for job in yaml.safe_load(path.read_text("utf-8"))["jobs"].values():
+            tested |= set(job.get("strategy", {}).get("matrix", {}).get("python", []))
+
+    assert named == tested
+
+
+class TestImage:
+    def test_no_layer_can_hold_a_key(self) -> None:
+        """The build sees only these files, and the Dockerfile sets no variable of the tap."""
+        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
+        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
+
+        assert "*" in context
+        assert ".env" not in " ".join(context)
+        assert "TAP_" not in dockerfile
+        assert "ARG" not in dockerfile
+
+    def test_it_has_every_file_that_it_copies(self) -> None:
+        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
+        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
+        copied = [
+            name.removeprefix("./")
+            for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)
+            for name in [word for word in line.split() if not word.startswith("--")][:-1]
+        ]
+
+        assert copied
+        for name in copied:
+            assert (REPOSITORY / name).exists()
+            assert f"!{name}" in context
+
+    def test_it_runs_without_rights(self) -> None:
+        users = re.findall(
+            r"^USER (\S+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE
+        )
+
+        assert users == ["1000:1000"]
+
+    def test_it_installs_plugins_of_this_project(self) -> None:
+        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
+        project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
+        plugins = {
+            it["name"] for kind in ("extractors", "loaders") for it in project["plugins"][kind]
+        }
+        (installed,) = re.findall(r"meltano install (.*)$", dockerfile, re.MULTILINE)
+        command = json.loads(re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[0])
+
+        assert set(installed.split()) <= plugins
+        assert set(command[1:]) <= set(installed.split())
+
+
+MELTANO = """#!/bin/sh
+# Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
+{tap} --config x &
+tap=$!
+echo "target" &
+trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
+wait $tap || {{ echo "tap ended with $?"; exit 1; }}
+"""
+TAP = """#!/bin/sh
+trap 'echo "tap stopped"; exit 143' TERM
+echo ready
+while true; do read -r _ < {pipe}; done
+"""
+
+
+class TestEntrypoint:
+    """The first process of a container gets the signal of `docker stop`."""
+
+    def started(self, folder: Path, tap: str) -> subprocess.Popen[str]:
+        (folder / "bin").mkdir()
+        os.mkfifo(folder / "pipe")
+        for name, text in ((tap, TAP), ("meltano", MELTANO)):
+            file = folder / "bin" / name
+            file.write_text(text.format(tap=folder / "bin" / tap, pipe=folder / "pipe"))
+            file.chmod(0o755)
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
+        process = subprocess.Popen(
+            [REPOSITORY / "docker-entrypoint.sh", "run", "tap", "target"],
+            env=os.environ | {"PATH": path},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout
+        assert "ready" in {process.stdout.readline().strip() for _ in range(2)}
+        process.send_signal(signal.SIGTERM)
+        return process
+
+    def test_the_tap_is_stopped_and_meltano_ends_by_itself(self, tmp_path: Path) -> None:
+        process = self.started(tmp_path, "tap-public-jobs")
+
+        output, _ = process.communicate()
+
+        assert output.splitlines() == ["tap stopped", "tap ended with 143"]
+        assert process.returncode == 1
+
+    def test_without_a_tap_meltano_is_stopped(self, tmp_path: Path) -> None:
+        process = self.started(tmp_path, "another")
+
+        output, _ = process.communicate()
+
+        assert "meltano stopped" in output.splitlines()
+        assert process.returncode == 3
