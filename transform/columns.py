@@ -82,7 +82,9 @@ def sources() -> str:
         "tables": tables,
     }
     text = yaml.safe_dump({"sources": [source]}, sort_keys=False, allow_unicode=True, width=100)
-    return f"# Written by `uv run python transform/columns.py` from tap_public_jobs/schemas.\n{text}"
+    return (
+        f"# Written by `uv run python transform/columns.py` from tap_public_jobs/schemas.\n{text}"
+    )
 
 
 def dictionary() -> str:
