@@ -1,4 +1,4 @@
-#!/usr/bin/env python
+# ruff: noqa: INP001  # a script in a folder that dbt owns
 """Writes what every column means, from the tap's schemas and the descriptions of the models.
 
 `uv run python transform/columns.py` writes the sources of the dbt project and docs/columns.md.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from tap_public_jobs.records.naming import column_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"
@@ -36,15 +39,22 @@ IN_DUCKDB = {"text": "varchar", "double precision": "double"}
 INTRODUCTION = """\
 # Every column
 
-`uv run python transform/columns.py` writes this page, from the schemas of the tap and the descriptions of the dbt models.
+`uv run python transform/columns.py` writes this page, from the schemas of the tap and \
+the descriptions of the dbt models.
 
 ## Which table to ask
 
-- To ask what is published now, take `analytics.open_jobs`: one row for each published job, with its summary and its detail.
-- To ask what happened, take `analytics.publication_periods`, `job_changes` or `daily_open_jobs`.
-- Without dbt, take `jobs` for the summary and `job_details` for the rest, both joined with `job_publications` by the rule for published jobs.
-- `job_details` repeats the columns of `jobs`. Take them from `jobs`: a run reads the whole list, and under `detail_refresh: changed` a detail may be some days older.
-- `job_details` may lack a job whose detail could not be fetched. `jobs` has every published job after each complete run.
+- To ask what is published now, take `analytics.open_jobs`: \
+one row for each published job, with its summary and its detail.
+- To ask what happened, take `analytics.publication_periods`, `job_changes` or \
+`daily_open_jobs`.
+- Without dbt, take `jobs` for the summary and `job_details` for the rest, \
+both joined with `job_publications` by the rule for published jobs.
+- `job_details` repeats the columns of `jobs`. \
+Take them from `jobs`: a run reads the whole list, \
+and under `detail_refresh: changed` a detail may be some days older.
+- `job_details` may lack a job whose detail could not be fetched. \
+`jobs` has every published job after each complete run.
 
 Names are those of `column_naming: snake_case`, which `meltano.yml` sets.
 """
@@ -77,7 +87,8 @@ def sources() -> str:
         "name": "public_jobs",
         "description": "What tap-public-jobs loads.",
         # Other organisations are in schemas of their own: the macro `raw` unites them.
-        "schema": "{%- set given = var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}"
+        "schema": "{%- set given = "
+        "var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}"
         "{{ (given.split(',') if given is string else given)[0] | trim }}",
         "tables": tables,
     }
@@ -121,7 +132,7 @@ def _raw_table(name: str) -> str:
     return _table({"name": name, **schema}, head, rows)
 
 
-def _table(about: dict[str, Any], head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(about: dict[str, Any], head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [f"### `{about['name']}`", "", about["description"].strip(), ""]
     lines += [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for *names, meaning in rows:

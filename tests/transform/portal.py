@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+    from public_jobs_sandbox.postings import Job
     from transform.warehouses import Warehouse
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
@@ -51,15 +51,18 @@ class Portal:
         config: The tap's settings.
         warehouse: Where the tap's messages go.
         log: The change log that the portal's webhooks fill.
+        monkeypatch: Sets the tap's clock.
         schema: The schema of the organisation.
-        now: The tap's clock.
+        now: The time of the next sync.
         listings: What happened so far.
+        state: What the tap remembers.
     """
 
     sandbox: Sandbox
     config: dict[str, Any]
     warehouse: Warehouse
     log: ChangeLog
+    monkeypatch: pytest.MonkeyPatch
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
     listings: list[Listing] = field(default_factory=list)
@@ -87,6 +90,8 @@ class Portal:
 
     def sync(self, *, killed: bool = False) -> None:
         """Run the tap and load what it writes; of a killed run the first half of the details."""
+        now = self.now.timestamp()
+        self.monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: now))
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
             TapPublicJobs(config=self.config, state=copy.deepcopy(self.state)).sync_all()
@@ -112,10 +117,14 @@ def first_half(messages: str) -> str:
 
 @contextlib.contextmanager
 def opened(
-    warehouse: Warehouse, folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+    warehouse: Warehouse,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str = "all",
+    schema: str = "public_jobs",
 ) -> Iterator[Portal]:
-    """Serve an organisation with twelve jobs, synced under one mode of detail_refresh."""
-    url = f"sqlite:///{folder / 'changes.db'}"
+    """Serve an organisation with twelve jobs, synced under a mode of detail_refresh."""
+    url = f"sqlite:///{folder / schema}.db"
     log = ChangeLog(url)
     log.append([])
     sandbox = Sandbox.demo(jobs=12, options=Options(limited=False))
@@ -129,7 +138,4 @@ def opened(
         }
         if mode != "all":
             config["changes_url"] = url
-        portal = Portal(sandbox, config, warehouse, log)
-        clock = staticmethod(lambda: portal.now.timestamp())
-        monkeypatch.setattr(TapPublicJobs, "clock", clock)
-        yield portal
+        yield Portal(sandbox, config, warehouse, log, monkeypatch, schema)

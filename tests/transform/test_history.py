@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
-from transform.columns import IN_DUCKDB, MARTS
 from transform.expected import History, as_text
 from transform.portal import opened
 from transform.warehouses import DuckDB
 
+from transform.columns import IN_DUCKDB, MARTS
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from transform.portal import Listing, Portal
     from transform.warehouses import Row, Warehouse
 
@@ -70,10 +72,13 @@ def nine_days(portal: Portal) -> None:
     portal.day(6)
     portal.unpublish(7)
     portal.sync()
-
-    # The state is lost, so that nobody closes the other job in job_publications.
-    portal.day(8)
+    portal.day(7)
     portal.publish(7)
+    portal.sync()
+    portal.build(*WITHOUT_TESTS)
+
+    # The state is lost: nobody closes the job in job_publications, and all others start anew.
+    portal.day(8)
     portal.unpublish(8)
     portal.state = None
     portal.sync()

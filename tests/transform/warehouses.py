@@ -55,7 +55,7 @@ def command(kind: str, name: str) -> Path:
     tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", first, *extra]
     script = "import sys; print(sys.prefix)"
     prefix = subprocess.check_output([*tool, "python", "-c", script], text=True)
-    return Path(prefix.strip()) / "bin" / settings["executable"]
+    return Path(prefix.strip(), "bin", settings["executable"])
 
 
 def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -> Json:
@@ -149,7 +149,7 @@ class Postgres:
 
     def rows(self, table: str) -> list[Row]:
         with psycopg.connect(self.address, row_factory=psycopg.rows.dict_row) as connection:
-            return connection.execute(f"select * from {table}".encode()).fetchall()
+            return connection.execute(f"select * from {table}".encode()).fetchall()  # noqa: S608
 
     def types(self, table: str) -> dict[str, str]:
         query = """
