@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import yaml
 from public_jobs_sandbox.postings import make_jobs
 from transform.expected import History, as_text
 from transform.portal import opened
-from transform.warehouses import DuckDB
+from transform.warehouses import TRANSFORM, DuckDB
 
 from transform.columns import IN_DUCKDB, MARTS
 
@@ -31,6 +32,11 @@ TABLES = (
     "undeclared_fields",
 )
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
+EXAMPLES = re.findall(
+    r"^```sql\n(.*?);\n```$",
+    (TRANSFORM / "README.md").read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
@@ -154,6 +160,11 @@ def test_columns_and_types_are_those_that_are_described(finished: Finished, tabl
     if isinstance(finished.warehouse, DuckDB):
         described = {name: IN_DUCKDB.get(kind, kind) for name, kind in described.items()}
     assert finished.warehouse.types(f"analytics.{table}") == described
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_of_the_readme_answers(finished: Finished, number: int) -> None:
+    assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
 
 
 def test_every_data_test_passes(finished: Finished) -> None:
