@@ -39,7 +39,7 @@ EXAMPLES = re.findall(
 )
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
+pytestmark = pytest.mark.e2e
 
 
 def nine_days(portal: Portal) -> None:
@@ -106,10 +106,13 @@ class Finished:
 
 
 SETUPS = [
-    ("DuckDB", "all"),
-    ("PostgreSQL", "all"),
-    ("PostgreSQL", "changed"),
-    ("DuckDB", "notified"),
+    pytest.param(setup, marks=pytest.mark.xdist_group(f"transform {' '.join(setup)}"))
+    for setup in (
+        ("DuckDB", "all"),
+        ("PostgreSQL", "all"),
+        ("PostgreSQL", "changed"),
+        ("DuckDB", "notified"),
+    )
 ]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from transform.warehouses import Warehouse
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
+pytestmark = pytest.mark.e2e
 
 
 def test_history_outlives_the_raw_tables(

@@ -26,7 +26,7 @@ LINES = {
     "PostgreSQL": "tap-public-jobs target-postgres dbt-postgres:build",
 }
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform with Meltano")]
 
 
 @pytest.fixture(scope="module")

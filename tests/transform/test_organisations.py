@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = ["acme", "globex", "initech"]
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("kind", ["DuckDB", "PostgreSQL"])

@@ -17,7 +17,7 @@ placed as (
         coalesce(versions.department, 'not given') as department,
         coalesce(versions.location, 'not given') as location,
         coalesce(versions.in_force_from, periods.opened_by) as in_force_from,
-        versions.in_force_until
+        coalesce(versions.in_force_until, cast('9999-12-31' as timestamp)) as in_force_until
     from periods
     left join {{ ref('int_job_versions') }} as versions using (job_key)
 ),
@@ -48,14 +48,14 @@ events as (
     where
         opened_after is not null
         and opened_by >= in_force_from
-        and (in_force_until is null or opened_by < in_force_until)
+        and opened_by < in_force_until
     union all
     select cast(closed_by as date), organisation, department, location, 0, 0, 1
     from placed
     where
         closed_by is not null
         and closed_after >= in_force_from
-        and (in_force_until is null or closed_after < in_force_until)
+        and closed_after < in_force_until
 )
 
 select

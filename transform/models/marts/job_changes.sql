@@ -100,7 +100,7 @@ periods as (
     select
         job_key,
         opened_by,
-        closed_by,
+        coalesce(closed_by, cast('9999-12-31' as timestamp)) as closed_by,
         lag(closed_after) over (partition by job_key order by period) as last_seen_before
     from {{ ref('publication_periods') }}
 )
@@ -130,9 +130,9 @@ left join periods
     on
         changes.job_key = periods.job_key
         and changes.listed_at >= periods.opened_by
-        and (periods.closed_by is null or changes.listed_at < periods.closed_by)
+        and changes.listed_at < periods.closed_by
 left join {{ ref('int_job_versions') }} as versions
     on
         changes.job_key = versions.job_key
         and changes.listed_at >= versions.in_force_from
-        and (versions.in_force_until is null or changes.listed_at < versions.in_force_until)
+        and changes.listed_at < versions.in_force_until

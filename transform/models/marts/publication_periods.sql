@@ -120,4 +120,4 @@ left join {{ ref('int_job_versions') }} as versions
     on
         opened.job_key = versions.job_key
         and versions.in_force_from <= opened.open_until
-        and (versions.in_force_until is null or versions.in_force_until > opened.open_until)
+        and versions.in_force_until > opened.open_until
