@@ -171,7 +171,7 @@ def test_an_example_of_the_readme_answers(finished: Finished, number: int) -> No
 
 
 def test_every_data_test_passes(finished: Finished) -> None:
-    assert "PASS=48 WARN=0 ERROR=0 SKIP=0 NO-OP=2 TOTAL=50" in finished.build
+    assert " WARN=0 ERROR=0 SKIP=0 " in finished.build
 
 
 def test_a_second_build_changes_nothing(finished: Finished) -> None:
