@@ -38,6 +38,7 @@ EXAMPLES = re.findall(
     re.MULTILINE | re.DOTALL,
 )
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
+HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
 pytestmark = pytest.mark.e2e
 
@@ -48,7 +49,7 @@ def nine_days(portal: Portal) -> None:
     portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
     portal.edit(2, **{'odd "name"/~.': {"nested": [1, None]}})
     portal.sync()
-    portal.build(*WITHOUT_TESTS)
+    portal.build(*HISTORY_ALONE)
 
     portal.day(2)
     portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
@@ -56,7 +57,7 @@ def nine_days(portal: Portal) -> None:
     (new,) = make_jobs(1, seed=99)
     portal.publish(new)
     portal.sync()
-    portal.build(*WITHOUT_TESTS)
+    portal.build(*HISTORY_ALONE)
 
     portal.day(3)
     portal.unpublish(5)
@@ -65,14 +66,14 @@ def nine_days(portal: Portal) -> None:
     portal.sync(killed=True)
     portal.day(3, hour=5)
     portal.sync()
-    portal.build(*WITHOUT_TESTS)
+    portal.build(*HISTORY_ALONE)
 
     portal.day(5)
     portal.edit(5, jobTitle="Back again", requiredSkills=["patience"])
     portal.publish(5)
     portal.edit(2, **{'odd "name"/~.': "text now"})
     portal.sync()
-    portal.build(*WITHOUT_TESTS)
+    portal.build(*HISTORY_ALONE)
 
     # Nobody builds on this day: the job is closed and published again from one build to the next.
     portal.day(6)
@@ -81,14 +82,14 @@ def nine_days(portal: Portal) -> None:
     portal.day(7)
     portal.publish(7)
     portal.sync()
-    portal.build(*WITHOUT_TESTS)
+    portal.build(*HISTORY_ALONE)
 
     # The state is lost: nobody closes the job in job_publications, and all others start anew.
     portal.day(8)
     portal.unpublish(8)
     portal.state = None
     portal.sync()
-    portal.build(*WITHOUT_TESTS)
+    portal.build(*HISTORY_ALONE)
 
     portal.day(9)
     portal.publish(8)

@@ -31,6 +31,9 @@ class Warehouse(Protocol):
     def build(self, *arguments: str) -> str:
         """Run `dbt build`; returns what it prints."""
 
+    def run(self, statement: str) -> None:
+        """Execute SQL."""
+
     def rows(self, table: str) -> list[Row]:
         """Every row of a table, which is named with its schema."""
 
@@ -81,7 +84,9 @@ def run_dbt(name: str, folder: Path, arguments: tuple[str, ...], **variables: st
         env=environment(
             DBT_TARGET_PATH=str(folder / "dbt"),
             DBT_LOG_PATH=str(folder / "dbt"),
-            PGTZ="UTC",
+            # Nothing that dbt writes depends on where it runs.
+            TZ="America/New_York",
+            PGTZ="America/New_York",
             **variables,
         ),
         stdout=subprocess.PIPE,
@@ -109,6 +114,10 @@ class DuckDB:
 
     def build(self, *arguments: str) -> str:
         return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
+
+    def run(self, statement: str) -> None:
+        with duckdb.connect(self.file) as connection:
+            connection.execute(statement)
 
     def rows(self, table: str) -> list[Row]:
         with duckdb.connect(self.file, read_only=True) as connection:
@@ -146,6 +155,10 @@ class Postgres:
         return run_dbt(
             "dbt-postgres", self.folder, arguments, TARGET_POSTGRES_SQLALCHEMY_URL=self.url
         )
+
+    def run(self, statement: str) -> None:
+        with psycopg.connect(self.address) as connection:
+            connection.execute(statement.encode())
 
     def rows(self, table: str) -> list[Row]:
         with psycopg.connect(self.address, row_factory=psycopg.rows.dict_row) as connection:
