@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -69,17 +69,24 @@ def draw(database: Path, folder: Path) -> list[Path]:
     with duckdb.connect(str(database), read_only=True) as connection:
         departments = _departments(connection)
         salaries = _salaries(connection)
+    charts = {
+        "open-roles": lambda theme: _draw_departments(departments, theme),
+        "salaries": lambda theme: _draw_salaries(salaries, theme),
+    }
+    return save(charts, folder)
+
+
+def save(charts: Mapping[str, Callable[[Theme], Figure]], folder: Path) -> list[Path]:
+    """Write each chart in each theme; returns the files."""
     files = []
     # Text stays text, and the same chart has the same ids.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "charts", "font.size": 10}):
         for theme in THEMES:
-            charts = {
-                "open-roles": _draw_departments(departments, theme),
-                "salaries": _draw_salaries(salaries, theme),
-            }
-            for name, figure in charts.items():
+            for name, draw_in in charts.items():
                 file = folder / f"{name}-{theme.name}.svg"
-                figure.savefig(file, transparent=True, metadata={"Creator": None, "Date": None})
+                draw_in(theme).savefig(
+                    file, transparent=True, metadata={"Creator": None, "Date": None}
+                )
                 files.append(file)
     return files
 
@@ -99,7 +106,7 @@ def _salaries(connection: duckdb.DuckDBPyConnection) -> list[Salaries]:
 
 def _draw_departments(departments: Sequence[Department], theme: Theme) -> Figure:
     total = sum(department.open_roles for department in departments)
-    figure, axes = _chart(
+    figure, axes = chart(
         "Open roles by department",
         f"{total:,} roles in the demo's warehouse",
         [department.name for department in departments],
@@ -107,12 +114,12 @@ def _draw_departments(departments: Sequence[Department], theme: Theme) -> Figure
     )
     for row, department in enumerate(departments):
         axes.barh(row, department.open_roles, height=BAR, color=theme.bar)
-        _write(axes, department.open_roles, row, "left", theme)
+        write(axes, (department.open_roles, row), "left", theme)
     return figure
 
 
 def _draw_salaries(salaries: Sequence[Salaries], theme: Theme) -> Figure:
-    figure, axes = _chart(
+    figure, axes = chart(
         f"What roles pay in {CURRENCY}, by seniority",
         "From the lowest to the highest end of the ranges; the line is the median of their middles",
         [f"{level.seniority} (n = {level.roles})" for level in salaries],
@@ -122,14 +129,14 @@ def _draw_salaries(salaries: Sequence[Salaries], theme: Theme) -> Figure:
         width = level.highest - level.lowest
         axes.barh(row, width, left=level.lowest, height=BAR, color=theme.bar)
         axes.vlines(level.median, row - BAR / 2, row + BAR / 2, colors=theme.mark, linewidth=2.5)
-        _write(axes, level.lowest, row, "right", theme)
-        _write(axes, level.highest, row, "left", theme)
+        write(axes, (level.lowest, row), "right", theme)
+        write(axes, (level.highest, row), "left", theme)
     highest = max((level.highest for level in salaries), default=1)
     axes.set_xlim(-0.05 * highest, highest)  # from zero, with room for the lowest value
     return figure
 
 
-def _chart(title: str, subtitle: str, rows: Sequence[str], theme: Theme) -> tuple[Figure, Axes]:
+def chart(title: str, subtitle: str, rows: Sequence[str], theme: Theme) -> tuple[Figure, Axes]:
     """Prepare a chart of horizontal bars, whose values are written beside them."""
     height = HEADER + ROW * len(rows) + FOOTER
     figure = Figure(figsize=(WIDTH, height))
@@ -144,13 +151,17 @@ def _chart(title: str, subtitle: str, rows: Sequence[str], theme: Theme) -> tupl
     return figure, axes
 
 
-def _write(
-    axes: Axes, value: float, row: int, align: Literal["left", "right"], theme: Theme
+def write(
+    axes: Axes,
+    end: tuple[float, int],
+    align: Literal["left", "right"],
+    theme: Theme,
+    form: str = "{:,.0f}",
 ) -> None:
-    """Write a value beside the end of the bar that it is, before it or after it."""
+    """Write a value beside the end of the bar that it is in a row, before it or after it."""
     axes.annotate(
-        f"{value:,.0f}",
-        (value, row),
+        form.format(end[0]),
+        end,
         xytext=(4 if align == "left" else -4, 0),
         textcoords="offset points",
         horizontalalignment=align,

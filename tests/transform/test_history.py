@@ -1,0 +1,189 @@
+"""What analysts read after nine days of syncs, held against what happened in the portal."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from public_jobs_sandbox.postings import make_jobs
+from transform.expected import History, as_text
+from transform.portal import opened
+from transform.warehouses import TRANSFORM, DuckDB
+
+from transform.columns import IN_DUCKDB, MARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from transform.portal import Listing, Portal
+    from transform.warehouses import Row, Warehouse
+
+TABLES = (
+    "open_jobs",
+    "publication_periods",
+    "job_changes",
+    "daily_open_jobs",
+    "salary_ranges",
+    "knockout_questions",
+    "undeclared_fields",
+)
+HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
+EXAMPLES = re.findall(
+    r"^```sql\n(.*?);\n```$",
+    (TRANSFORM / "README.md").read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+WITHOUT_TESTS = ("--exclude-resource-type", "test")
+HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
+
+pytestmark = pytest.mark.e2e
+
+
+def nine_days(portal: Portal) -> None:
+    """All that can happen to a job, and to a run."""
+    portal.edit(0, knockoutQuestions=[], salaryPeriod="year")
+    portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
+    portal.edit(2, **{'odd "name"/~.': {"nested": [1, None]}})
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    portal.day(2)
+    portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
+    portal.edit(4, roleOverview="Only the detail has changed.", yearsExperience=7)
+    (new,) = make_jobs(1, seed=99)
+    portal.publish(new)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    portal.day(3)
+    portal.unpublish(5)
+    portal.unpublish(6)
+    portal.edit(0, salaryPeriod="month", department="Moved")
+    portal.sync(killed=True)
+    portal.day(3, hour=5)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    portal.day(5)
+    portal.edit(5, jobTitle="Back again", requiredSkills=["patience"])
+    portal.publish(5)
+    portal.edit(2, **{'odd "name"/~.': "text now"})
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    # Nobody builds on this day: the job is closed and published again from one build to the next.
+    portal.day(6)
+    portal.unpublish(7)
+    portal.sync()
+    portal.day(7)
+    portal.publish(7)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    # The state is lost: nobody closes the job in job_publications, and all others start anew.
+    portal.day(8)
+    portal.unpublish(8)
+    portal.state = None
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    portal.day(9)
+    portal.publish(8)
+    portal.edit(3, minSalary=55_000, currency="CHF")
+    portal.sync()
+
+
+@dataclass
+class Finished:
+    """The warehouse after the last build, and what the portal knows."""
+
+    warehouse: Warehouse
+    listings: list[Listing]
+    build: str
+
+
+SETUPS = [
+    pytest.param(setup, marks=pytest.mark.xdist_group(f"transform {' '.join(setup)}"))
+    for setup in (
+        ("DuckDB", "all"),
+        ("PostgreSQL", "all"),
+        ("PostgreSQL", "changed"),
+        ("DuckDB", "notified"),
+    )
+]
+
+
+@pytest.fixture(scope="module", params=SETUPS, ids=" ".join)
+def finished(
+    request: pytest.FixtureRequest,
+    new_warehouse: Callable[[str], Warehouse],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Finished]:
+    kind, mode = request.param
+    warehouse = new_warehouse(kind)
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        opened(warehouse, tmp_path_factory.mktemp("log"), monkeypatch, mode) as portal,
+    ):
+        nine_days(portal)
+        yield Finished(warehouse, portal.listings, portal.build())
+
+
+def comparable(rows: list[Row]) -> list[Row]:
+    """Rows in one order, with JSON in one form; the number of a version is the database's own."""
+    found = []
+    for row in rows:
+        values = {name: value for name, value in row.items() if name != "version"}
+        for name in ("knockout_questions", "additional_fields", "old_value", "new_value"):
+            if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
+                values[name] = json.loads(values[name])
+        for name in ("old_value", "new_value"):
+            if name in values:
+                values[name] = as_text(values[name])
+        found.append(values)
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_final_table_is_what_happened(finished: Finished, table: str) -> None:
+    expected: list[Row] = getattr(History(finished.listings), table)()
+    assert expected
+    assert comparable(finished.warehouse.rows(f"analytics.{table}")) == comparable(expected)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_columns_and_types_are_those_that_are_described(finished: Finished, table: str) -> None:
+    (model,) = [
+        it for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"] if it["name"] == table
+    ]
+    described = {column["name"]: column["data_type"] for column in model["columns"]}
+    if isinstance(finished.warehouse, DuckDB):
+        described = {name: IN_DUCKDB.get(kind, kind) for name, kind in described.items()}
+    assert finished.warehouse.types(f"analytics.{table}") == described
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_an_example_of_the_readme_answers(finished: Finished, number: int) -> None:
+    assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
+
+
+def test_every_data_test_passes(finished: Finished) -> None:
+    assert " WARN=0 ERROR=0 SKIP=0 " in finished.build
+
+
+def test_a_second_build_changes_nothing(finished: Finished) -> None:
+    tables = [
+        *(f"analytics.{name}" for name in TABLES),
+        *(f"analytics_history.{name}" for name in HISTORY),
+    ]
+
+    def content() -> dict[str, list[Any]]:
+        return {name: sorted(map(repr, finished.warehouse.rows(name))) for name in tables}
+
+    before = content()
+    finished.warehouse.build(*WITHOUT_TESTS)
+    assert content() == before

@@ -1,0 +1,57 @@
+"""Several organisations, each in a schema of its own, in one set of tables."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from transform.expected import History
+from transform.portal import opened
+from transform.test_history import TABLES, WITHOUT_TESTS, comparable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from transform.warehouses import Warehouse
+
+SCHEMAS = ["acme", "globex", "initech"]
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("kind", ["DuckDB", "PostgreSQL"])
+def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
+    new_warehouse: Callable[[str], Warehouse],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    """The ids are the same in all three, and on the second day one of them is not synced."""
+    warehouse = new_warehouse(kind)
+    schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
+    with ExitStack() as stack:
+        acme, globex, initech = portals = [
+            stack.enter_context(opened(warehouse, tmp_path, monkeypatch, schema=schema))
+            for schema in SCHEMAS
+        ]
+        for portal in portals:
+            portal.sync()
+            portal.listings[-1].built = True
+        warehouse.build(*schemas, *WITHOUT_TESTS)
+
+        acme.unpublish(0)
+        initech.unpublish(0)  # not seen before its next sync
+        globex.edit(0, jobTitle="Of one organisation", salaryPeriod="hour")
+        for portal in (acme, globex):
+            portal.day(2)
+            portal.sync()
+            portal.listings[-1].built = True
+        warehouse.build(*schemas)
+
+        histories = [History(portal.listings, portal.schema) for portal in portals]
+    for table in TABLES:
+        expected = [row for history in histories for row in getattr(history, table)()]
+        assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)

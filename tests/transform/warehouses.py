@@ -1,0 +1,174 @@
+"""The two warehouses: real targets load them, and real dbt builds in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import psycopg
+import yaml
+from e2e.pipeline import environment
+from public_jobs_sandbox.meltano import uv_command
+
+REPOSITORY = Path(__file__).parents[2]
+TRANSFORM = REPOSITORY / "transform"
+
+Row = dict[str, Any]
+Json = Any
+
+
+class Warehouse(Protocol):
+    """A database that a target fills and dbt transforms."""
+
+    def load(self, messages: str, schema: str = "public_jobs") -> Json:
+        """Load Singer messages; returns the last state that the target lets through."""
+
+    def build(self, *arguments: str) -> str:
+        """Run `dbt build`; returns what it prints."""
+
+    def run(self, statement: str) -> None:
+        """Execute SQL."""
+
+    def rows(self, table: str) -> list[Row]:
+        """Every row of a table, which is named with its schema."""
+
+    def types(self, table: str) -> dict[str, str]:
+        """The type of each column."""
+
+
+def plugin(kind: str, name: str) -> dict[str, Any]:
+    """One plugin of meltano.yml."""
+    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
+    found: dict[str, Any]
+    (found,) = [it for it in project["plugins"][kind] if it["name"] == name]
+    return found
+
+
+@cache
+def command(kind: str, name: str) -> Path:
+    """Install a plugin as Meltano would; returns the path of its command."""
+    settings = plugin(kind, name)
+    first, *others = settings["pip_url"].split()
+    extra = [argument for other in others for argument in ("--with", other)]
+    tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", first, *extra]
+    script = "import sys; print(sys.prefix)"
+    prefix = subprocess.check_output([*tool, "python", "-c", script], text=True)
+    return Path(prefix.strip(), "bin", settings["executable"])
+
+
+def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -> Json:
+    file = folder / "target.json"
+    file.write_text(json.dumps(config), "utf-8")
+    result = subprocess.run(
+        [command("loaders", name), "--config", file],
+        input=messages,
+        capture_output=True,
+        env=environment(PGTZ="UTC"),
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def run_dbt(name: str, folder: Path, arguments: tuple[str, ...], **variables: str) -> str:
+    target = plugin("utilities", name)["config"]["target"]
+    result = subprocess.run(
+        [command("utilities", name), "--no-use-colors", "build", "--target", target, *arguments],
+        cwd=TRANSFORM,
+        env=environment(
+            DBT_TARGET_PATH=str(folder / "dbt"),
+            DBT_LOG_PATH=str(folder / "dbt"),
+            # Nothing that dbt writes depends on where it runs.
+            TZ="America/New_York",
+            PGTZ="America/New_York",
+            **variables,
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+@dataclass
+class DuckDB:
+    """A file."""
+
+    folder: Path
+
+    @property
+    def file(self) -> str:
+        return str(self.folder / "warehouse.duckdb")
+
+    def load(self, messages: str, schema: str = "public_jobs") -> Json:
+        config = {"filepath": self.file, "default_target_schema": schema}
+        return run_target("target-duckdb", self.folder, config, messages)
+
+    def build(self, *arguments: str) -> str:
+        return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
+
+    def run(self, statement: str) -> None:
+        with duckdb.connect(self.file) as connection:
+            connection.execute(statement)
+
+    def rows(self, table: str) -> list[Row]:
+        with duckdb.connect(self.file, read_only=True) as connection:
+            result = connection.execute(f"select * from {table}")  # noqa: S608
+            names = [column[0] for column in result.description or ()]
+            return [dict(zip(names, values, strict=True)) for values in result.fetchall()]
+
+    def types(self, table: str) -> dict[str, str]:
+        with duckdb.connect(self.file, read_only=True) as connection:
+            columns = connection.execute(f"describe {table}").fetchall()
+        return {column[0]: column[1].lower() for column in columns}
+
+
+@dataclass
+class Postgres:
+    """A database of a server."""
+
+    folder: Path
+    address: str
+
+    @property
+    def url(self) -> str:
+        return self.address.replace(":", "+psycopg:", 1)
+
+    def load(self, messages: str, schema: str = "public_jobs") -> Json:
+        config = {
+            "sqlalchemy_url": self.url,
+            "default_target_schema": schema,
+            "hard_delete": True,
+            "activate_version": True,
+        }
+        return run_target("target-postgres", self.folder, config, messages)
+
+    def build(self, *arguments: str) -> str:
+        return run_dbt(
+            "dbt-postgres", self.folder, arguments, TARGET_POSTGRES_SQLALCHEMY_URL=self.url
+        )
+
+    def run(self, statement: str) -> None:
+        with psycopg.connect(self.address) as connection:
+            connection.execute(statement.encode())
+
+    def rows(self, table: str) -> list[Row]:
+        with psycopg.connect(self.address, row_factory=psycopg.rows.dict_row) as connection:
+            return connection.execute(f"select * from {table}".encode()).fetchall()  # noqa: S608
+
+    def types(self, table: str) -> dict[str, str]:
+        query = """
+            select attname, format_type(atttypid, atttypmod) from pg_attribute
+            where attrelid = %s::regclass and attnum > 0 and not attisdropped
+        """
+        with psycopg.connect(self.address) as connection:
+            found = connection.execute(query, [table]).fetchall()
+        return {name: kind.removesuffix(" without time zone") for name, kind in found}

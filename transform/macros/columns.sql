@@ -1,0 +1,74 @@
+{# What the raw tables have in common on all targets. #}
+{% macro summary_texts() %}
+    {{ return([
+        'public_id', 'job_title', 'location', 'department', 'type', 'seniority_level', 'currency',
+        'job_url', 'apply_url'
+    ]) }}
+{% endmacro %}
+
+
+{% macro summary_numbers() %}
+    {{ return(['min_salary', 'max_salary']) }}
+{% endmacro %}
+
+
+{% macro detail_texts() %}
+    {{ return(['role_overview', 'primary_language', 'education_level']) }}
+{% endmacro %}
+
+
+{% macro detail_numbers() %}
+    {{ return(['years_experience']) }}
+{% endmacro %}
+
+
+{# Empty text and null are the same: target-duckdb has no empty text. #}
+{% macro text(column) -%}
+    nullif(cast({{ column }} as {{ dbt.type_string() }}), '')
+{%- endmacro %}
+
+
+{# Null is what no double can hold, so that one value never stops a build. #}
+{% macro number(column) -%}
+    case
+        when {{ column }} = 0 then cast(0 as float8)
+        when abs({{ column }}) between 1e-300 and 1e300 then cast({{ column }} as float8)
+    end
+{%- endmacro %}
+
+
+{# A number as people write it, the same on both databases: 85000 and not 85000.0. #}
+{% macro number_as_text(column) -%}
+    case
+        when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e15
+            then cast(cast({{ column }} as bigint) as {{ dbt.type_string() }})
+        else cast({{ column }} as {{ dbt.type_string() }})
+    end
+{%- endmacro %}
+
+
+{# From one time to another in days, to a tenth. #}
+{% macro days_between(first, last) -%}
+    cast(
+        round(cast(extract(epoch from ({{ last }} - {{ first }})) / 86400 as numeric(18, 6)), 1)
+        as float8
+    )
+{%- endmacro %}
+
+
+{# One row for each day, in a list of columns. #}
+{% macro each_day(first, last) -%}
+    {{ adapter.dispatch('each_day')(first, last) }}
+{%- endmacro %}
+
+{% macro duckdb__each_day(first, last) -%}
+    cast(unnest(generate_series(
+        cast({{ first }} as timestamp), cast({{ last }} as timestamp), interval '1 day'
+    )) as date)
+{%- endmacro %}
+
+{% macro postgres__each_day(first, last) -%}
+    cast(generate_series(
+        cast({{ first }} as timestamp), cast({{ last }} as timestamp), interval '1 day'
+    ) as date)
+{%- endmacro %}

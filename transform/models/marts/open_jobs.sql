@@ -1,0 +1,38 @@
+{%- set salary_period_field = "'" ~ var('salary_period_field') ~ "'" %}
+
+select
+    publications.organisation,
+    publications.job_key,
+    publications.id,
+    publications.public_id,
+    jobs.job_title,
+    jobs.location,
+    jobs.department,
+    jobs.type,
+    jobs.seniority_level,
+    jobs.min_salary,
+    jobs.max_salary,
+    jobs.currency,
+    coalesce(
+        {{ json_as_text(json_value('jobs.additional_fields', salary_period_field)) }},
+        {{ json_as_text(json_value('details.additional_fields', salary_period_field)) }}
+    ) as salary_period,
+    jobs.job_url,
+    jobs.apply_url,
+    details.role_overview,
+    details.years_experience,
+    details.primary_language,
+    details.education_level,
+    details.knockout_questions,
+    coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
+    periods.opened_after,
+    periods.opened_by as first_seen_at,
+    publications.last_seen_at,
+    periods.opened_after is null as was_open_before,
+    periods.days_open_at_least as days_open
+from {{ ref('stg_publications') }} as publications
+left join {{ ref('stg_jobs') }} as jobs using (job_key)
+left join {{ ref('stg_job_details') }} as details using (job_key)
+left join {{ ref('publication_periods') }} as periods
+    on publications.job_key = periods.job_key and periods.is_open
+where publications.is_published

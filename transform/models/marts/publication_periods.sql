@@ -1,0 +1,123 @@
+with history as (
+    select
+        *,
+        lag(first_seen_at) over (partition by job_key order by dbt_valid_from)
+            as previous_first_seen_at,
+        lag(is_published) over (partition by job_key order by dbt_valid_from)
+            as was_published
+    from {{ ref('publication_history') }}
+),
+
+-- A job whose times start anew after a full refresh, with nothing before them, is still in the
+-- period in which it was last seen.
+numbered as (
+    select
+        *,
+        1 + sum(
+            case
+                when first_seen_at <> previous_first_seen_at
+                    and (opened_after is not null or not was_published) then 1
+                else 0
+            end
+        ) over (partition by job_key order by dbt_valid_from rows unbounded preceding) as period
+    from history
+),
+
+placed as (
+    select
+        *,
+        row_number() over (partition by job_key, period order by dbt_valid_from) as place,
+        row_number() over (partition by job_key, period order by dbt_valid_from desc)
+            as place_from_end
+    from numbered
+),
+
+beginnings as (
+    select
+        job_key,
+        period,
+        opened_after,
+        first_seen_at as opened_by,
+        lead(opened_after) over (partition by job_key order by period) as next_opened_after,
+        lead(listed_at) over (partition by job_key order by period) as next_listed_at
+    from placed
+    where place = 1
+),
+
+ends as (
+    select
+        placed.*,
+        beginnings.opened_after as first_opened_after,
+        beginnings.opened_by,
+        beginnings.next_opened_after,
+        listings.previous_listed_at as listed_before_next,
+        case
+            when not placed.is_published then 'seen'
+            when beginnings.next_listed_at is not null then 'between builds'
+            when placed.dbt_valid_to is not null then 'row removed'
+        end as closing
+    from placed
+    inner join beginnings using (job_key, period)
+    left join {{ ref('int_listings') }} as listings
+        on
+            placed.organisation = listings.organisation
+            and beginnings.next_listed_at = listings.listed_at
+    where placed.place_from_end = 1
+),
+
+bounded as (
+    select
+        organisation,
+        job_key,
+        id,
+        public_id,
+        period,
+        first_opened_after,
+        opened_by,
+        case closing
+            when 'seen' then last_seen_at
+            when 'between builds' then listed_before_next
+            when 'row removed' then listed_at
+        end as closed_after,
+        case closing
+            when 'seen' then coalesce(unpublished_at, listed_at)
+            when 'between builds' then next_opened_after
+            when 'row removed' then cast(dbt_valid_to as timestamp)
+        end as closed_by
+    from ends
+),
+
+-- A listing that did not show the job is known where it was closed before.
+opened as (
+    select
+        bounded.*,
+        coalesce(first_opened_after, lag(closed_by) over (partition by job_key order by period))
+            as opened_after,
+        coalesce(bounded.closed_after, listings.listed_at) as open_until
+    from bounded
+    left join {{ ref('stg_listings') }} as listings using (organisation)
+)
+
+select
+    opened.organisation,
+    opened.job_key,
+    opened.id,
+    opened.public_id,
+    cast(opened.period as bigint) as period,
+    versions.job_title,
+    versions.department,
+    versions.location,
+    opened.closed_by is null as is_open,
+    opened.opened_after,
+    opened.opened_by,
+    opened.closed_after,
+    opened.closed_by,
+    {{ days_between('opened.opened_by', 'opened.open_until') }} as days_open_at_least,
+    {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
+        as days_open_at_most
+from opened
+left join {{ ref('int_job_versions') }} as versions
+    on
+        opened.job_key = versions.job_key
+        and versions.in_force_from <= opened.open_until
+        and versions.in_force_until > opened.open_until
