@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from e2e.truth import DETAIL, SUMMARY
+from e2e.truth import FIELDS
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
-ONLY_DETAIL = {field: column for field, column in DETAIL.items() if field not in SUMMARY}
+ONLY_DETAIL = {
+    field: column for field, column in FIELDS["job_details"].items() if field not in FIELDS["jobs"]
+}
 JSON_TYPES = {
     str: "string",
     bool: "boolean",
@@ -50,7 +52,7 @@ def as_text(value: Any) -> str | None:
 
 
 def additional(job: Job) -> dict[str, Any]:
-    return {field: value for field, value in job.items() if field not in DETAIL}
+    return {field: value for field, value in job.items() if field not in FIELDS["job_details"]}
 
 
 @dataclass
@@ -138,7 +140,9 @@ class History:
             job, latest = period.job, self._latest.time
             values = {
                 column: value if column == "knockout_questions" else stored(value)
-                for column, value in ((column, job[field]) for field, column in DETAIL.items())
+                for column, value in (
+                    (column, job[field]) for field, column in FIELDS["job_details"].items()
+                )
             }
             rows.append(
                 self._key(job)
@@ -191,8 +195,8 @@ class History:
             }
 
         rows = [
-            changed(column, (old[field], new[field]), after if field in SUMMARY else None)
-            for field, column in DETAIL.items()
+            changed(column, (old[field], new[field]), after if field in FIELDS["jobs"] else None)
+            for field, column in FIELDS["job_details"].items()
             if old[field] != new[field]
         ]
         others = additional(old), additional(new)
