@@ -40,7 +40,8 @@ EXAMPLES = re.findall(
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
-pytestmark = pytest.mark.e2e
+# In one worker: another one would need nine days of its own.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
 
 
 def nine_days(portal: Portal) -> None:
@@ -107,13 +108,10 @@ class Finished:
 
 
 SETUPS = [
-    pytest.param(setup, marks=pytest.mark.xdist_group(f"transform {' '.join(setup)}"))
-    for setup in (
-        ("DuckDB", "all"),
-        ("PostgreSQL", "all"),
-        ("PostgreSQL", "changed"),
-        ("DuckDB", "notified"),
-    )
+    ("DuckDB", "all"),
+    ("PostgreSQL", "all"),
+    ("PostgreSQL", "changed"),
+    ("DuckDB", "notified"),
 ]
 
 
