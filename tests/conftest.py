@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,7 +36,8 @@ def database(postgresql: str, request: pytest.FixtureRequest) -> str:
     import psycopg  # noqa: PLC0415
     from psycopg import sql  # noqa: PLC0415
 
-    name = request.path.stem
+    # A worker may come back to a file after another one.
+    name = f"{request.path.stem}_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgresql, autocommit=True) as connection:
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
     return postgresql.replace("/postgres?", f"/{name}?")
