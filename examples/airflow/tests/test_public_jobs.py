@@ -65,7 +65,8 @@ def test_an_undisturbed_task_asks_for_each_detail_once(night: Night) -> None:
     for organisation in UNTOUCHED:
         asked = sorted(request.path for request in night.details(organisation))
         assert asked == detail_paths(night, organisation)
-        assert f"Synced {JOBS} jobs, {JOBS} job_details" in night.logs[organisation][0]
+        records = f"Synced {JOBS} jobs, {JOBS} job_publications, {JOBS} job_details"
+        assert records in night.logs[organisation][0]
 
 
 def test_each_organisation_that_was_not_loaded_raises_an_alert(night: Night) -> None:
