@@ -62,7 +62,7 @@ def parse(text: str) -> Output:
 
 @contextlib.contextmanager
 def captured() -> Iterator[Output]:
-    """Collect what is written to stdout meanwhile, also if the run fails."""
+    """Collect what is written to stdout in the block, also if the run fails."""
     output, text = Output(), io.StringIO()
     try:
         with contextlib.redirect_stdout(text):

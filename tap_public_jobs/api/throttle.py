@@ -205,7 +205,7 @@ class Throttle:
 
 
 def is_rejection(response: Response) -> bool:
-    """Tell whether an answer means "too many requests".
+    """Return whether a response means "too many requests".
 
     The status of a rejection is not documented (API page, "Errors"). It is taken to be 429, or any
     client error or 503 that says when to try again.
