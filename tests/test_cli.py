@@ -28,6 +28,14 @@ SECONDS = 30.0
 Config = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def _no_signal_is_ignored() -> Iterator[None]:
+    """Under `nohup` SIGHUP is, and processes inherit that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def environment(config: Config) -> dict[str, str]:
     settings = {f"TAP_PUBLIC_JOBS_{name.upper()}": str(value) for name, value in config.items()}
     return {"PATH": os.environ["PATH"]} | settings
