@@ -84,6 +84,15 @@ def catalog_of(config: dict[str, Json]) -> dict[str, Json]:
     return catalog
 
 
+def select_only(config: dict[str, Json], *names: str) -> dict[str, Json]:
+    """Discover the catalog, with these streams selected and no others."""
+    catalog = catalog_of(config)
+    for stream in catalog["streams"]:
+        (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
+        entry["metadata"]["selected"] = stream["stream"] in names
+    return catalog
+
+
 def paths(requests: list[SeenRequest]) -> list[str]:
     """What was asked, in order: paths below the API's own, with the page number of the list.
 

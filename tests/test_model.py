@@ -6,7 +6,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import captured, catalog_of
+from harness import captured, select_only
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -161,10 +161,7 @@ class Histories(RuleBasedStateMachine):
             "page_size": 3,
             "changes_url": self.changes_url,
         }
-        catalog = catalog_of(config)
-        for stream in catalog["streams"]:
-            (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
-            entry["metadata"]["selected"] = stream["stream"] in selection
+        catalog = select_only(config, *selection)
         tap = TapPublicJobs(config=config, catalog=catalog, state=self.state)
         complete = True
         with captured() as output, pytest.MonkeyPatch.context() as patch:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import captured, catalog_of, paths, sync
+from harness import captured, paths, select_only, sync
 from public_jobs_sandbox.postings import make_jobs
 
 from tap_public_jobs.changelog import ChangeLog
@@ -58,14 +58,6 @@ def titles(output: Output) -> dict[str, str]:
 def position(state: dict[str, Any]) -> int:
     _, read = state["bookmarks"]["jobs"]["sync"]["log"]
     return int(read)
-
-
-def select_only(config: Config, *names: str) -> dict[str, Any]:
-    catalog = catalog_of(config)
-    for stream in catalog["streams"]:
-        (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
-        entry["metadata"]["selected"] = stream["stream"] in names
-    return catalog
 
 
 def test_the_first_run_is_a_backfill(sandbox: Sandbox, notified: Config) -> None:

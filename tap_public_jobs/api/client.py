@@ -7,7 +7,7 @@ import random
 import threading
 from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import backoff
@@ -64,11 +64,6 @@ class FaultError(Exception):
     """A try failed in a way that another try may mend."""
 
 
-class _Response(NamedTuple):
-    document: dict[str, Json]
-    size: int
-
-
 class PublicJobsClient:
     """The Public Jobs API over HTTP. Its methods may be called from any thread.
 
@@ -111,7 +106,7 @@ class PublicJobsClient:
         url = f"{self._url}/jobs"
         query = urlencode({"page": number, "pageSize": self._page_size})
         try:
-            envelope = self._fetch(f"{url}?{query}", _is_page).document
+            envelope = self._fetch(f"{url}?{query}", _is_page)[0]
         except RetriesExhaustedError as error:
             msg = (
                 f"The list of jobs cannot be read: {error}, after {MAX_TRIES} tries. Check "
@@ -142,17 +137,17 @@ class PublicJobsClient:
         """
         url = f"{self._url}/jobs/{path_segment(job.public_id)}"
         try:
-            response = self._fetch(url, lambda document: _is_detail(document, job))
+            document, size = self._fetch(url, lambda it: _is_detail(it, job))
         except AccessError as error:
             self._refuse_if_key_is_refused()
             path, status = path_of(url), error.status
             msg = f"{path}: the response is {status}, although the key can read the list"
-            raise RequestRefusedError(msg, error.status) from error
-        key = response.document.get("id")
+            raise RequestRefusedError(msg, status) from error
+        key = document.get("id")
         if isinstance(key, str) and key != job.id:
             msg = f"the publicId {job.public_id!r} belongs to another job now"
             raise NotFoundError(msg)
-        return Detail(*response)
+        return Detail(document, size)
 
     def _refuse_if_key_is_refused(self) -> None:
         """Request the list, to find out whether the key is refused or a single job."""
@@ -165,20 +160,25 @@ class PublicJobsClient:
             if self._key_error:
                 raise self._key_error
 
-    def _fetch(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> _Response:
+    def _fetch(
+        self, url: str, is_expected: Callable[[dict[str, Json]], bool]
+    ) -> tuple[dict[str, Json], int]:
         """Request one JSON object, up to `MAX_TRIES` times.
 
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the shape that was asked for.
+
+        Returns:
+            The object, and the bytes of its body.
         """
 
-        def attempt() -> _Response:
+        def attempt() -> tuple[dict[str, Json], int]:
             body = self._send(url)
             document = json_object(body)
             if document is not None and is_expected(document):
                 self._has_answered = True
-                return _Response(document, len(body))
+                return document, len(body)
             is_web_page = body.lstrip().startswith(b"<")
             del body, document  # else the traceback of an exception would keep them in memory
             if is_web_page and not self._has_answered:
@@ -196,7 +196,7 @@ class PublicJobsClient:
             logger=None,
         )
         try:
-            response: _Response = retrying(attempt)()
+            response: tuple[dict[str, Json], int] = retrying(attempt)()
         except FaultError as error:
             raise RetriesExhaustedError(str(error)) from error
         return response
