@@ -1,14 +1,16 @@
-"""The command `python -m pages.commands`: run what the README and docs/start.md say.
+"""The command `python -m pages.commands`: run what the pages say.
 
-Every fenced `bash` block runs in order, in an empty home folder, with the sandbox as the API and a
-PostgreSQL of its own. A block that begins with the comment `.env` or `meltano.yml` is written to
-that file, as a reader would. It needs the network, some minutes and 2 GB.
+Every fenced `bash` block of every page runs, in order and in one shell, in an empty home folder,
+with the sandbox as the API and a PostgreSQL of its own.
+Blocks that a reader would put into a file or hand to cron or systemd are treated so: see `Block`.
+It needs the network, about ten minutes and 2 GB.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,31 @@ JOBS = 40
 
 MINE = ("TAP_", "TARGET_", "MELTANO_", "UV_", "VIRTUAL_ENV", "PYTHON", "PYENV")
 
+ORDER = {
+    "README.md": "origin/tap-public-jobs",
+    "docs/start.md": ".",
+    "docs/sql.md": "tap-public-jobs",
+    "transform/README.md": "tap-public-jobs",
+    "docs/sandbox.md": "tap-public-jobs",
+    "docs/deploy.md": "my-pipeline",
+    "docs/webhooks.md": ".",
+}
+"""The pages, and the folder of the home in which their reader is.
+
+`docs/start.md` makes the clone `tap-public-jobs` and the project `my-pipeline`.
+"""
+
+AS_ONE_USER = {
+    r"useradd .*--home-dir (\S+).*": r"mkdir \1",
+    r"sudo -iu public-jobs\n": "",
+    r"sudo -u public-jobs ": "",
+    r"sudo ": "",
+    r"-o public-jobs ": "",
+    r"(/opt|/etc|/var/lib)/public-jobs": r"{home}\1/public-jobs",
+    r"https://hooks\.example\.com": "http://127.0.0.1:8080",
+}
+"""What needs root, systemd or a domain, and what runs in its place."""
+
 
 class Block(NamedTuple):
     """A fenced block of a page."""
@@ -40,34 +67,59 @@ class Block(NamedTuple):
     @property
     def command(self) -> str:
         """What a reader does with it in a shell; empty if it is only shown."""
+        first, _, rest = self.text.partition("\n")
         if self.language == "bash":
             return self.text
-        first, _, rest = self.text.partition("\n")
-        found = re.match(r"# (\.env|meltano\.yml)(.*)", first)
-        if found is None:
-            return ""
-        arrow = ">>" if found[2] else ">"
-        return f"cat {arrow} {found[1]} <<'END'\n{rest}END\n"
+        if self.language == "crontab":
+            return _cron(self.text)
+        if "\nExecStart=" in self.text:
+            return _service(self.text)
+        if found := re.match(r"# (\.env|meltano\.yml)(.*)", first):
+            arrow = ">>" if found[2] else ">"
+            return f"cat {arrow} {found[1]} <<'END'\n{rest}END\n"
+        return ""
+
+
+def _cron(crontab: str) -> str:
+    """Run each line once, as cron does: with `sh`, and with the variables of the file."""
+    commands = re.findall(r"^(?:\S+ +){5}(.+)$", crontab, re.MULTILINE)
+    variables = re.findall(r"^\w+=.*$", crontab, re.MULTILINE)
+    assignments = [
+        f"export {variable}" for variable in variables if not variable.startswith("PATH=")
+    ]
+    return "\n".join([*assignments, *(f"sh -c {shlex.quote(it)}" for it in commands), ""])
+
+
+def _service(unit: str) -> str:
+    """Run a unit as systemd does: once to its end, or in the background."""
+    variables = re.findall(r"^Environment=(?!PATH)(.+)$", unit, re.MULTILINE)
+    folder = re.search(r"^WorkingDirectory=(.+)$", unit, re.MULTILINE)
+    start = re.search(r"^ExecStart=(.+)$", unit, re.MULTILINE)
+    command = (
+        f"cd {folder[1] if folder else '.'} && exec env {' '.join(variables)} {start and start[1]}"
+    )
+    if "Type=oneshot" in unit:
+        return f"({command})\n"
+    return f"({command}) & trap 'kill $!' EXIT; sleep 3\n"
 
 
 def blocks(page: str) -> list[Block]:
-    """Return the fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order, without their indentation."""
+    found = re.findall(r"^( *)```(\w+)\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
     return [
-        Block(*it) for it in re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        Block(language, re.sub(f"^{indent}", "", text, flags=re.MULTILINE))
+        for indent, language, text in found
     ]
 
 
 @click.command()
-@click.argument("page", type=click.Path(exists=True, path_type=Path))
 @click.option("--all-tests", is_flag=True, help="Run the tests too, and not only collect them.")
-def main(page: Path, *, all_tests: bool) -> None:
-    """Run the commands of PAGE; the status is that of the first that fails."""
-    commands = [it.command for it in blocks(page.read_text(encoding="utf-8")) if it.command]
+def main(*, all_tests: bool) -> None:
+    """Run the commands of all pages; the status is that of the first that fails."""
     sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False))
     with tempfile.TemporaryDirectory(prefix="pages") as folder, serving(sandbox) as base_url:
         server = get_server(Path(folder, "pg"), cleanup_mode="stop")
         home = Path(folder, "home")
-        home.mkdir()
         clone = home / "origin" / "tap-public-jobs"
         _copy_repository(clone)
         database = server.get_uri().replace("postgresql:", "postgresql+psycopg:")
@@ -79,10 +131,8 @@ def main(page: Path, *, all_tests: bool) -> None:
         }
         if not all_tests:
             given["uv run pytest"] = "uv run pytest --collect-only --quiet"
-        # The README's commands begin in a clone.
-        start = clone if page.name == "README.md" else home
         try:
-            status = _run(commands, given, home, start)
+            status = _run(_script(given, home), home)
         finally:
             server.cleanup()
     sys.exit(status)
@@ -101,14 +151,25 @@ def _copy_repository(destination: Path) -> None:
         subprocess.run([*git, *arguments], cwd=destination, check=True)  # noqa: S603
 
 
-def _run(commands: list[str], given: dict[str, str], home: Path, start: Path) -> int:
-    """Run the commands in one shell, so that each sees what the one before it has set."""
-    script = "\n".join(
-        f"echo '=== {number} of {len(commands)}'; set -x\n{command}\n{{ set +x; }} 2>/dev/null"
-        for number, command in enumerate(commands, start=1)
-    )
+def _script(given: dict[str, str], home: Path) -> str:
+    """Return the commands of all pages; each sees what the ones before it have set."""
+    lines = ["mkdir -p opt etc var/lib"]
+    for page, folder in ORDER.items():
+        lines.append(f'cd "$HOME/{folder}"')
+        found = blocks((REPOSITORY / page).read_text(encoding="utf-8"))
+        commands = [it.command for it in found if it.command]
+        for number, command in enumerate(commands, start=1):
+            lines.append(f"echo '=== {page}: {number} of {len(commands)}'; set -x")
+            lines.append(f"{command}{{ set +x; }} 2>/dev/null")
+    script = "\n".join(lines)
     for shown, real in given.items():
         script = script.replace(shown, real)
+    for pattern, replacement in AS_ONE_USER.items():
+        script = re.sub(pattern, replacement.replace("{home}", str(home)), script)
+    return script
+
+
+def _run(script: str, home: Path) -> int:
     # `pip install uv` installs into an environment of its own, whatever the computer has.
     subprocess.run([sys.executable, "-m", "venv", home / "python"], check=True)  # noqa: S603
     inherited = {name: it for name, it in os.environ.items() if not name.startswith(MINE)}
@@ -116,7 +177,7 @@ def _run(commands: list[str], given: dict[str, str], home: Path, start: Path) ->
     started = time.monotonic()
     finished = subprocess.run(  # noqa: S603
         ["/bin/bash", "-euo", "pipefail", "-c", script],
-        cwd=start,
+        cwd=home,
         env=inherited
         | {name: os.environ[name] for name in ("UV_CACHE_DIR",) if name in os.environ}
         | {"HOME": str(home), "PATH": ":".join([f"{home}/python/bin", *path])}

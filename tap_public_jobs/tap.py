@@ -95,14 +95,16 @@ class TapPublicJobs(Tap):
     @cached_property
     def report(self) -> Report:
         """What happens in this run."""
-        limit, period = self.config["rate_limit_requests"], self.config["rate_limit_period_seconds"]
-        return Report(limit, period)
+        return Report(*self._budget)
 
     @cached_property
     def throttle(self) -> Throttle:
         """The budget of the key."""
-        limit, period = self.config["rate_limit_requests"], self.config["rate_limit_period_seconds"]
-        return Throttle(limit, period)
+        return Throttle(*self._budget)
+
+    @property
+    def _budget(self) -> tuple[int, float]:
+        return self.config["rate_limit_requests"], self.config["rate_limit_period_seconds"]
 
     @cached_property
     def client(self) -> PublicJobsClient:

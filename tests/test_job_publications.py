@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import captured, catalog_of, paths, sync
+from harness import captured, paths, select_only, sync
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
@@ -296,11 +296,7 @@ def test_columns_in_snake_case(config: Config) -> None:
 def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_again(
     sandbox: Sandbox, config: Config, clock: Clock
 ) -> None:
-    catalog = catalog_of(config)
-    for stream in catalog["streams"]:
-        if stream["stream"] == "job_publications":
-            (entry,) = [it for it in stream["metadata"] if it["breadcrumb"] == []]
-            entry["metadata"]["selected"] = False
+    catalog = select_only(config, "jobs", "job_details")
     first = sync(config)
     gone = sandbox.organisation.published()[0].job
     sandbox.unpublish(gone["publicId"])

@@ -647,15 +647,15 @@ def test_a_new_field_is_named_once(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = sync(config)
-    sandbox.edit(published(sandbox)[0]["publicId"], salaryPeriod="year")
+    sandbox.edit(published(sandbox)[0]["publicId"], fieldOfTomorrow="year")
 
     with caplog.at_level("INFO"):
         second = sync(config, state=first.state)
-        assert caplog.text.count("new fields in jobs: salaryPeriod") == 0
-        assert caplog.text.count("new fields in job_details: salaryPeriod;") == 1
+        assert caplog.text.count("new fields in jobs: fieldOfTomorrow") == 0
+        assert caplog.text.count("new fields in job_details: fieldOfTomorrow;") == 1
         sync(config, state=second.state)
 
-    assert caplog.text.count("salaryPeriod") == 1
+    assert caplog.text.count("fieldOfTomorrow") == 1
 
 
 def test_the_connection_test_ends_with_what_it_found(

@@ -157,8 +157,8 @@ def show_log(log: ChangeLog, *, unrecognised: bool, last: int) -> None:
     for public_id in log.read().public_ids[-last:]:
         click.echo(_printable(public_id))
     click.echo(
-        f"{counts.rows} jobs, the last at position {counts.position}; "
-        f"{counts.unrecognised} payloads not recognised. Log {counts.log}.",
+        f"Jobs: {counts.rows}, the last at position {counts.position}. "
+        f"Payloads not recognised: {counts.unrecognised}. Log: {counts.log}.",
         err=True,
     )
 
@@ -240,11 +240,11 @@ def prune(log: ChangeLog, states: list[State], older_than: int | None, keep: int
         position = _position(state.path, _place(places, name))
         read[name] = min(position, read.get(name, position))
     for name, position in read.items():
-        click.echo(f"{log.forget(position, name)} rows removed, to position {position}.")
+        click.echo(f"Rows removed: {log.forget(position, name)}, to position {position}.")
     if older_than is not None or keep is not None:
         before = None if older_than is None else datetime.now(UTC) - timedelta(days=older_than)
         rows, payloads = log.prune(before=before, most=keep)
-        click.echo(f"{rows} rows and {payloads} payloads removed.")
+        click.echo(f"Rows removed: {rows}. Payloads removed: {payloads}.")
 
 
 def _position(path: str, place: Place) -> int:

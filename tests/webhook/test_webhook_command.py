@@ -146,7 +146,8 @@ def test_without_a_command_it_tells_what_there_is(capsys: pytest.CaptureFixture[
 def test_the_log_is_shown(log: ChangeLog, capsys: pytest.CaptureFixture[str]) -> None:
     log.keep('{"job": "a"}')
     log.keep("[5]")
-    summary = f"4 jobs, the last at position 4; 2 payloads not recognised. Log {log.read().log}.\n"
+    identity = log.read().log
+    summary = f"Jobs: 4, the last at position 4. Payloads not recognised: 2. Log: {identity}.\n"
 
     assert run(capsys, "log") == (0, "a\nb\nc\nd\n", summary)
     assert run(capsys, "log", "--last", "2") == (0, "c\nd\n", summary)

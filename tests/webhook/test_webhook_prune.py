@@ -42,7 +42,7 @@ def test_what_every_state_has_read_is_removed(
 
     result = run(capsys, "prune", "--state", "one.json", "--state", "two.json")
 
-    assert result == (0, "2 rows removed, to position 2.\n", "")
+    assert result == (0, "Rows removed: 2, to position 2.\n", "")
     assert log.read().public_ids == ["c", "d"]
 
 
@@ -55,7 +55,7 @@ def test_a_state_may_come_through_a_pipe(log: ChangeLog) -> None:
         check=False,
     )
 
-    assert (result.returncode, result.stdout) == (0, "4 rows removed, to position 4.\n")
+    assert (result.returncode, result.stdout) == (0, "Rows removed: 4, to position 4.\n")
     assert log.read().public_ids == []
 
 
@@ -115,7 +115,7 @@ def test_each_name_is_pruned_to_its_own_place(
 
     result = run(capsys, "prune", "--state", "acme=acme.json", "--state", "default.json")
 
-    said = "1 rows removed, to position 1.\n3 rows removed, to position 3.\n"
+    said = "Rows removed: 1, to position 1.\nRows removed: 3, to position 3.\n"
     assert result == (0, said, "")
     assert (acme.read().public_ids, log.read().public_ids) == (["y"], ["d"])
 
@@ -128,11 +128,11 @@ def test_age_and_number_are_pruned_in_all_logs(
     log.keep("1")
     log.keep("2")
 
-    assert run(capsys, "prune", "--older-than", "1")[1] == "0 rows and 0 payloads removed.\n"
-    assert run(capsys, "prune", "--keep", "1")[1] == "4 rows and 1 payloads removed.\n"
+    assert run(capsys, "prune", "--older-than", "1")[1] == "Rows removed: 0. Payloads removed: 0.\n"
+    assert run(capsys, "prune", "--keep", "1")[1] == "Rows removed: 4. Payloads removed: 1.\n"
     assert (acme.read().public_ids, log.read().public_ids) == (["y"], ["d"])
     assert [payload for _, payload in log.unrecognised(9)] == ["2"]
-    assert run(capsys, "prune", "--older-than", "0")[1] == "2 rows and 1 payloads removed.\n"
+    assert run(capsys, "prune", "--older-than", "0")[1] == "Rows removed: 2. Payloads removed: 1.\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--state", "no.json"]])
