@@ -53,7 +53,7 @@ TABLES = {
 
 
 class Warehouse(Protocol):
-    """A database within one transaction."""
+    """A database that commits each statement, unless it runs `begin`."""
 
     def load(self, table: str, rows: list[Job]) -> None:
         """Create a table of the tap as the target does, and fill it."""
@@ -78,7 +78,7 @@ class DuckDB:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self.run("begin; create schema public_jobs")
+        self.run("create schema public_jobs")
 
     def load(self, table: str, rows: list[Job]) -> None:
         self.run(create(table, self.types))
