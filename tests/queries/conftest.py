@@ -38,4 +38,5 @@ def warehouse(committed: Warehouse) -> Iterator[Warehouse]:
 def loaded(warehouse: Warehouse) -> Warehouse:
     for table, rows in ROWS.items():
         warehouse.load(table, rows)
+    warehouse.run("commit")
     return warehouse
