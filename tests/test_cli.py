@@ -7,10 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+from forked import Run, Tap, imported_tap
 from harness import parse, paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
@@ -18,14 +21,41 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-TAP = [sys.executable, "-m", "tap_public_jobs"]
 SECONDS = 30.0
-"""How long a process may take before the test calls it hung."""
+"""How long a process may take before the test calls it hung, and ends it."""
 
 Config = dict[str, Any]
+
+
+class Command:
+    """A command that starts Python and imports the tap, as for a user."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def start(
+        self, arguments: Sequence[str], variables: Mapping[str, str]
+    ) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self.words, *arguments],
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+INSTALLED = Command(str(Path(sys.executable).with_name("tap-public-jobs")))
+MODULE = Command(sys.executable, "-m", "tap_public_jobs")
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Tap]:
+    """The tap without the second that its imports take, for what does not depend on the start."""
+    with imported_tap() as tap:
+        yield tap
 
 
 @pytest.fixture(autouse=True)
@@ -41,15 +71,28 @@ def environment(config: Config) -> dict[str, str]:
     return {"PATH": os.environ["PATH"]} | settings
 
 
-def run(*arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*TAP, *arguments],
-        env=environment(config),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+@contextmanager
+def started(
+    tap: Command | Tap, *arguments: str, config: Config, **variables: str
+) -> Iterator[subprocess.Popen[str] | Run]:
+    """Run the tap with pipes that the test reads, and end it with the test."""
+    with tap.start(arguments, environment(config) | variables) as process:
+        hung = threading.Timer(SECONDS, process.kill)
+        hung.start()
+        try:
+            yield process
+        finally:
+            hung.cancel()
+            process.kill()
+
+
+def run(tap: Command | Tap, *arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
+    """Run the tap to its end."""
+    with started(tap, *arguments, config=config) as process:
+        assert process.stdout
+        assert process.stderr
+        output, errors = process.stdout.read(), process.stderr.read()
+        return subprocess.CompletedProcess(arguments, process.wait(), output, errors)
 
 
 def complaints(stderr: str) -> list[str]:
@@ -60,7 +103,7 @@ def complaints(stderr: str) -> list[str]:
 
 
 def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Config) -> None:
-    done = run("--config=ENV", config=config)
+    done = run(INSTALLED, "--config=ENV", config=config)
 
     assert done.returncode == 0
     assert complaints(done.stderr) == []
@@ -72,16 +115,20 @@ def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Con
     assert len(parse(done.stdout).records("job_details")) == 25
 
 
-def test_the_log_has_metrics_per_stream_and_no_line_per_request(config: Config) -> None:
-    done = run("--config=ENV", config=config)
+def test_the_log_has_metrics_per_stream_and_no_line_per_request(
+    forked: Tap, config: Config
+) -> None:
+    done = run(forked, "--config=ENV", config=config)
 
     for metric in ("record_count", "sync_duration"):
         assert done.stderr.count(f'"metric":"{metric}"') == 3
     assert len(done.stderr.splitlines()) < 25
 
 
-def test_the_connection_test_makes_two_requests(sandbox: Sandbox, config: Config) -> None:
-    done = run("--config=ENV", "--test", config=config)
+def test_the_connection_test_makes_two_requests(
+    forked: Tap, sandbox: Sandbox, config: Config
+) -> None:
+    done = run(forked, "--config=ENV", "--test", config=config)
 
     first = sandbox.organisation.published()[0].job["publicId"]
     assert done.returncode == 0
@@ -89,18 +136,27 @@ def test_the_connection_test_makes_two_requests(sandbox: Sandbox, config: Config
 
 
 @pytest.mark.parametrize("arguments", [("--discover",), ("--about",), ("--version",), ("--help",)])
-def test_the_tap_describes_itself_without_settings(arguments: tuple[str]) -> None:
-    done = run(*arguments, config={})
+def test_the_tap_describes_itself_without_settings(forked: Tap, arguments: tuple[str]) -> None:
+    done = run(forked, *arguments, config={})
 
     assert done.returncode == 0
     assert done.stdout
     assert complaints(done.stderr) == []
 
 
-def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path) -> None:
+def test_it_may_be_started_as_a_module() -> None:
+    done = run(MODULE, "--version", config={})
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("tap-public-jobs v")
+
+
+def test_config_catalog_and_state_come_from_files(
+    forked: Tap, config: Config, tmp_path: Path
+) -> None:
     files = {name: tmp_path / f"{name}.json" for name in ("config", "catalog", "state")}
     files["config"].write_text(json.dumps(config))
-    files["catalog"].write_text(run("--discover", config={}).stdout)
+    files["catalog"].write_text(run(forked, "--discover", config={}).stdout)
     files["state"].write_text(json.dumps({"bookmarks": {"jobs": {"version": 4_000_000_000}}}))
     # As Meltano's `select` does.
     catalog = json.loads(files["catalog"].read_text())
@@ -109,7 +165,7 @@ def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path
             metadata["metadata"]["selected"] = True
     files["catalog"].write_text(json.dumps(catalog))
 
-    done = run(*(f"--{name}={path}" for name, path in files.items()), config={})
+    done = run(forked, *(f"--{name}={path}" for name, path in files.items()), config={})
 
     output = parse(done.stdout)
     assert done.returncode == 0
@@ -137,9 +193,14 @@ def test_config_catalog_and_state_come_from_files(config: Config, tmp_path: Path
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
 def test_a_wrong_setting_is_one_line_and_status_one(
-    sandbox: Sandbox, config: Config, change: Config, said: str, arguments: tuple[str, ...]
+    forked: Tap,
+    sandbox: Sandbox,
+    config: Config,
+    change: Config,
+    said: str,
+    arguments: tuple[str, ...],
 ) -> None:
-    done = run("--config=ENV", *arguments, config=config | change)
+    done = run(forked, "--config=ENV", *arguments, config=config | change)
 
     assert done.returncode == 1
     (line,) = complaints(done.stderr)
@@ -148,18 +209,26 @@ def test_a_wrong_setting_is_one_line_and_status_one(
     assert sandbox.key not in done.stdout + done.stderr
 
 
+def test_an_error_of_the_installed_command_is_one_line_and_status_one(config: Config) -> None:
+    done = run(INSTALLED, "--config=ENV", config=config | {"page_size": "0"})
+
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = complaints(done.stderr)
+    assert line.endswith("| page_size must be a whole number from 1 to 100, not 0")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(None, "FileNotFoundError"), ("{", "is not a file with a JSON object"), ("[1]", "TypeError")],
 )
 def test_a_config_file_that_cannot_be_read_is_one_line(
-    tmp_path: Path, content: str | None, said: str
+    forked: Tap, tmp_path: Path, content: str | None, said: str
 ) -> None:
     path = tmp_path / "config.json"
     if content is not None:
         path.write_text(content)
 
-    done = run(f"--config={path}", config={})
+    done = run(forked, f"--config={path}", config={})
 
     assert done.returncode == 1
     (line,) = complaints(done.stderr)
@@ -170,34 +239,17 @@ def test_a_config_file_that_cannot_be_read_is_one_line(
 @pytest.mark.parametrize("option", ["--state", "--catalog"])
 @pytest.mark.parametrize("content", [None, "{", "[1]", '"x"', '{"x": NaN}'])
 def test_a_state_or_catalog_that_is_none_is_one_line(
-    config: Config, tmp_path: Path, option: str, content: str | None
+    forked: Tap, config: Config, tmp_path: Path, option: str, content: str | None
 ) -> None:
     path = tmp_path / "file.json"
     if content is not None:
         path.write_text(content)
 
-    done = run("--config=ENV", f"{option}={path}", config=config)
+    done = run(forked, "--config=ENV", f"{option}={path}", config=config)
 
     assert done.returncode == 1
     (line,) = complaints(done.stderr)
     assert f"{option} {path} is not a file with a JSON object" in line
-
-
-@contextmanager
-def started(config: Config, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the tap with a pipe that the test reads, and end it with the test."""
-    process = subprocess.Popen(
-        [*TAP, "--config=ENV"],
-        env=environment(config) | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def read_until(pipe: IO[str] | None, text: str) -> str:
@@ -224,7 +276,7 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     with serving(sandbox) as url:
         settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
-        with started(settings) as tap:
+        with started(INSTALLED, "--config=ENV", config=settings) as tap:
             assert tap.stdout
             assert tap.stderr
             head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
@@ -242,14 +294,14 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
 def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
-    sandbox: Sandbox, config: Config, tmp_path: Path, number: int
+    forked: Tap, sandbox: Sandbox, config: Config, tmp_path: Path, number: int
 ) -> None:
     """TERM loses no answer; KILL loses what came after the last state."""
     sandbox.options = Options(limited=False, latency=0.02)
     for job in make_jobs(225, seed=5):
         sandbox.publish(job)
     config |= {"page_size": 100}
-    with started(config) as tap:
+    with started(forked, "--config=ENV", config=config) as tap:
         sandbox.at_request(3 + 180, lambda: tap.send_signal(number))
         assert tap.stdout
         first = parse(whole_lines(tap.stdout.read()))
@@ -259,7 +311,7 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
     state.write_text(json.dumps(first.state))
     sandbox.requests.clear()
 
-    done = run("--config=ENV", f"--state={state}", config=config)
+    done = run(forked, "--config=ENV", f"--state={state}", config=config)
 
     second = parse(done.stdout)
     after = [path for path in paths(sandbox.requests) if "?" not in path]
@@ -279,23 +331,29 @@ def whole_lines(text: str) -> str:
 
 
 @SIGNALS
-def test_a_signal_ends_a_tap_whose_server_does_not_answer(number: int, status: int) -> None:
+def test_a_signal_ends_a_tap_whose_server_does_not_answer(
+    forked: Tap, number: int, status: int
+) -> None:
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     sandbox.fail_next("stall")
-    with serving(sandbox) as url, started({"api_key": sandbox.key, "base_url": url}) as tap:
-        read_until(tap.stdout, "SCHEMA")
-        tap.send_signal(number)
-        assert tap.wait(SECONDS) == status
+    with serving(sandbox) as url:
+        settings = {"api_key": sandbox.key, "base_url": url}
+        with started(forked, "--config=ENV", config=settings) as tap:
+            read_until(tap.stdout, "SCHEMA")
+            tap.send_signal(number)
+            assert tap.wait(SECONDS) == status
 
 
 @SIGNALS
-def test_a_signal_ends_a_tap_whose_details_all_answer_404(number: int, status: int) -> None:
+def test_a_signal_ends_a_tap_whose_details_all_answer_404(
+    forked: Tap, number: int, status: int
+) -> None:
     """There is no record whose state could be written."""
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     sandbox.fail_next("http_404", None, lambda request: not request.query)
     with serving(sandbox) as url:
         settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
-        with started(settings) as tap:
+        with started(forked, "--config=ENV", config=settings) as tap:
             read_until(tap.stderr, "Fetching 30 of 30 details")
             tap.send_signal(number)
             assert tap.stderr
@@ -307,9 +365,9 @@ def test_a_signal_ends_a_tap_whose_details_all_answer_404(number: int, status: i
 
 @SIGNALS
 def test_a_signal_ends_a_tap_whose_target_does_not_read(
-    config: Config, number: int, status: int
+    forked: Tap, config: Config, number: int, status: int
 ) -> None:
-    with started(config) as tap:
+    with started(forked, "--config=ENV", config=config) as tap:
         read_until(tap.stdout, "RECORD")
         read_until(tap.stderr, "Fetching 25 of 25 details")
         tap.send_signal(number)
@@ -319,7 +377,7 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
 def test_a_disk_that_is_full_is_one_line_and_no_traceback(config: Config) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = subprocess.run(
-            [*TAP, "--config=ENV"],
+            [*INSTALLED.words, "--config=ENV"],
             env=environment(config),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -339,7 +397,8 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer(
     """As in many a container image. The lines are longer than a pipe takes at once."""
     for posting in sandbox.organisation.published():
         sandbox.edit(posting.job["publicId"], roleOverview="x" * 300_000)
-    with started(config | {"max_concurrent_requests": 1}, PYTHONUNBUFFERED="1") as tap:
+    config |= {"max_concurrent_requests": 1}
+    with started(INSTALLED, "--config=ENV", config=config, PYTHONUNBUFFERED="1") as tap:
         assert tap.stdout
         head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
         tap.send_signal(signal.SIGTERM)
@@ -351,7 +410,7 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer(
 
 def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) -> None:
     """As in `tap-public-jobs | head -1`."""
-    with started(config) as tap:
+    with started(INSTALLED, "--config=ENV", config=config) as tap:
         assert tap.stdout
         assert tap.stderr
         tap.stdout.readline()
@@ -364,22 +423,13 @@ def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) ->
 
 
 def test_a_target_that_reads_slowly_bounds_the_requests(
-    sandbox: Sandbox, config: Config, tmp_path: Path
+    forked: Tap, sandbox: Sandbox, config: Config
 ) -> None:
     """While it does not read, the tap fetches what it holds ahead and what the pipe takes."""
     for posting in Sandbox.demo(jobs=1000, seed=2).organisation.published():
         sandbox.publish(posting.job)
     pages = 11
-    with (
-        (tmp_path / "log").open("w") as log,
-        subprocess.Popen(
-            [*TAP, "--config=ENV"],
-            env=environment(config | {"page_size": 100}),
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        ) as tap,
-    ):
+    with started(forked, "--config=ENV", config=config | {"page_size": 100}) as tap:
         head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
         asked, before = 0, -1
         while asked <= pages + 256 or asked != before:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from harness import captured, paths, select_only, sync
+from harness import Output, captured, paths, select_only, sync
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
@@ -16,7 +17,7 @@ from tap_public_jobs.errors import OtherOrganisationError, PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
-    from harness import Output
+    from collections.abc import Iterator
 
 Config = dict[str, Any]
 HOUR = 3600
@@ -115,30 +116,53 @@ def test_a_closed_job_is_written_once(sandbox: Sandbox, config: Config) -> None:
     assert gone["id"] not in periods(third)
 
 
+class TwoRuns(NamedTuple):
+    """Between them one job was unpublished and one published; each took place in its own hour."""
+
+    sandbox: Sandbox
+    config: Config
+    first: Output
+    second: Output
+    gone: str
+    new: str
+
+
+@pytest.fixture(scope="module")
+def two_runs() -> Iterator[TwoRuns]:
+    sandbox, new = Sandbox.demo(jobs=25, options=Options(limited=False)), make_jobs(1, seed=99)[0]
+    gone = sandbox.organisation.published()[0].job
+    clock = Clock()
+    with serving(sandbox) as url, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TapPublicJobs, "clock", staticmethod(clock))
+        config = {"api_key": sandbox.key, "base_url": url, "page_size": 10}
+        config["rate_limit_requests"] = 100_000
+        first = sync(config)
+        clock.now += HOUR
+        sandbox.unpublish(gone["publicId"])
+        sandbox.publish(new)
+        second = sync(config, state=copy.deepcopy(first.state))
+        yield TwoRuns(sandbox, config, first, second, gone["id"], new["id"])
+
+
 @pytest.mark.parametrize("number", range(0, 110, 5))
 def test_a_crash_at_any_message_loses_and_duplicates_no_period(
-    sandbox: Sandbox, config: Config, clock: Clock, number: int
+    two_runs: TwoRuns, clock: Clock, number: int
 ) -> None:
     """The target has read this many messages of the second run, and kept the last state."""
-    gone, new = sandbox.organisation.published()[0].job, make_jobs(1, seed=99)[0]
-    first = sync(config)
-    clock.now += HOUR
-    sandbox.unpublish(gone["publicId"])
-    sandbox.publish(new)
-    crashed = sync(config, state=first.state)
-    crashed.messages = crashed.messages[:number]
+    sandbox, config, first, second, gone, new = two_runs
+    crashed = Output(second.messages[:number])
     states = [m["value"] for m in [*first.messages, *crashed.messages] if m["type"] == "STATE"]
-    clock.now += HOUR
+    clock.now += 2 * HOUR
 
-    third = sync(config, state=states[-1])
+    third = sync(config, state=copy.deepcopy(states[-1]))
 
     table = periods(first) | periods(crashed) | periods(third)
-    opened_after, first_seen, last_seen, unpublished = table[new["id"]]
+    opened_after, first_seen, last_seen, unpublished = table[new]
     assert (opened_after, last_seen, unpublished) == (at(0), at(2), None)
     assert first_seen in {at(1), at(2)}
-    assert table[gone["id"]][:3] == (None, at(0), at(0))
-    assert table[gone["id"]][3] in {at(1), at(2)}
-    assert table.keys() == {*ids(sandbox), gone["id"]}
+    assert table[gone][:3] == (None, at(0), at(0))
+    assert table[gone][3] in {at(1), at(2)}
+    assert table.keys() == {*ids(sandbox), gone}
 
 
 def test_after_a_lost_state_the_rule_still_finds_what_is_published(

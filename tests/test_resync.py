@@ -264,9 +264,12 @@ def test_a_run_interrupted_a_day_ago_starts_over(
     assert activated(second) == ["jobs", "job_details"]
 
 
-def test_state_is_written_in_proportion_to_the_jobs(config: Config, sandbox: Sandbox) -> None:
-    """Every max(100, N/20) details, so some 20 times a run, and ever less often in a list."""
-    for job in make_jobs(2975, seed=5):
+def test_state_is_written_in_proportion_to_the_jobs(
+    config: Config, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every N/20 details of many, so some 20 times a run, and ever less often in a list."""
+    monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 10)
+    for job in make_jobs(275, seed=5):
         sandbox.publish(job)
 
     output = sync(config | {"page_size": 100})
@@ -274,10 +277,10 @@ def test_state_is_written_in_proportion_to_the_jobs(config: Config, sandbox: San
     others = ("jobs", "job_publications")
     kinds = [m["type"] for m in output.messages if m.get("stream") not in others]
     runs = "".join("S" if kind == "STATE" else "r" for kind in kinds).split("S")
-    assert max(len(run) for run in runs) <= 150 + 1
+    assert max(len(run) for run in runs) <= 15 + 1
     assert len(output.of("STATE")) <= 25
     size = len(json.dumps(output.state, separators=(",", ":")))
-    assert size / 3000 < 150
+    assert size / 300 < 150
 
 
 def test_a_state_that_cannot_be_read_is_set_aside(

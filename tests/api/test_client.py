@@ -244,7 +244,7 @@ def test_a_response_that_does_not_come_in_time_is_retried(
 ) -> None:
     sandbox.fail_next("stall", times=2)
 
-    detail = connect(base_url, sandbox.key, timeout=0.3).detail(job)
+    detail = connect(base_url, sandbox.key, timeout=1.0).detail(job)
 
     assert detail.document["id"] == job.id
     assert targets(sandbox) == [job.public_id] * 3

@@ -104,9 +104,9 @@ def test_a_rejection_in_any_form_costs_no_job_and_no_try(
     options = Options(
         limit_requests=3, limit_period=0.4, rejection_status=status, retry_after=retry_after
     )
-    sandbox = Sandbox.demo(jobs=4, options=options)
+    sandbox = Sandbox.demo(jobs=10, options=options)
 
-    result = backfill(connect, sandbox, 8, 0.4)
+    result = backfill(connect, sandbox, 20, 0.4)
 
     assert status in {request.status for request in sandbox.requests}
     assert result.throttle.rejections == rejections(sandbox) >= 1

@@ -36,8 +36,7 @@ class Run:
 
 def environment(**variables: str) -> dict[str, str]:
     """Variables without any that this shell may have for the tap, a target or Meltano."""
-    # Without compiled modules, a start of Meltano takes twice as long.
-    private = ("TAP_", "TARGET_", "MELTANO_", "PYTHONDONTWRITEBYTECODE")
+    private = ("TAP_", "TARGET_", "MELTANO_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
 

@@ -16,19 +16,27 @@ if TYPE_CHECKING:
     from queries.warehouse import Warehouse
 
 
-@pytest.fixture(params=["DuckDB", "PostgreSQL"])
-def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
-    """A database that forgets after the test."""
+@pytest.fixture(scope="module", params=["DuckDB", "PostgreSQL"])
+def committed(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
+    """A database with all rows."""
     if request.param == "DuckDB":
         with duckdb.connect() as connection:
             yield loaded(DuckDB(connection))
     else:
-        with psycopg.connect(request.getfixturevalue("database")) as server:
+        with psycopg.connect(request.getfixturevalue("database"), autocommit=True) as server:
             yield loaded(Postgres(server))
-            server.rollback()
+
+
+@pytest.fixture
+def warehouse(committed: Warehouse) -> Iterator[Warehouse]:
+    """A database that forgets after the test."""
+    committed.run("begin")
+    yield committed
+    committed.run("rollback")
 
 
 def loaded(warehouse: Warehouse) -> Warehouse:
     for table, rows in ROWS.items():
         warehouse.load(table, rows)
+    warehouse.run("commit")
     return warehouse

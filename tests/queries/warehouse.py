@@ -53,7 +53,7 @@ TABLES = {
 
 
 class Warehouse(Protocol):
-    """A database within one transaction."""
+    """A database, within a transaction until it runs `commit`."""
 
     def load(self, table: str, rows: list[Job]) -> None:
         """Create a table of the tap as the target does, and fill it."""
@@ -120,7 +120,7 @@ class Postgres:
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
-        self.run("create schema public_jobs")
+        self.run("begin; create schema public_jobs")
 
     def load(self, table: str, rows: list[Job]) -> None:
         self.run(create(table, self.types))

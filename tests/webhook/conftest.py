@@ -10,6 +10,7 @@ from webhook.command import PREFIX
 from webhook.served import TOKEN, serving
 
 from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.webhook import app
 from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ def base_url(address: tuple[str, int]) -> str:
 @pytest.fixture
 def hook(base_url: str) -> str:
     return f"{base_url}/hooks/{TOKEN}"
+
+
+@pytest.fixture
+def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Senders that send no more after an answer are not waited for."""
+    monkeypatch.setattr(app, "LINGER", 0.0)
 
 
 @pytest.fixture(autouse=True)

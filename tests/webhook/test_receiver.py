@@ -169,6 +169,7 @@ def talk(address: tuple[str, int], sent: bytes) -> bytes:
     return answer
 
 
+@pytest.mark.usefixtures("short_linger")
 @pytest.mark.parametrize("headers", [b"Content-Length: 100", b"Transfer-Encoding: chunked"])
 def test_a_slow_body_is_not_waited_for(
     log: ChangeLog, address: tuple[str, int], hook: str, headers: bytes

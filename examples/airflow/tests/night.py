@@ -243,7 +243,6 @@ def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
         "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": "100000",
         "XDG_STATE_HOME": str(night.home / "state"),  # Meltano keeps its logs there
         "PATH": f"{night.project / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "no_proxy": "127.0.0.1",
         "NO_PROXY": "127.0.0.1",
     }
