@@ -35,7 +35,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
 
 
 @click.command()
-@click.option("--full", is_flag=True, help="Real limits and large numbers: some twenty minutes.")
+@click.option("--full", is_flag=True, help="Real limits and large numbers: some 25 minutes.")
 @click.option("--only", type=click.Choice(list(SECTIONS)), multiple=True, help="May be repeated.")
 @click.option("--write", is_flag=True, help=f"Put a full run's tables into {DESTINATION.name}.")
 def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
