@@ -74,7 +74,10 @@ def _parts(folder: Path, names: tuple[str, ...], *, full: bool) -> Iterator[str 
     yield from left_out
     bench = Bench(clients, folder, full=full, report=_log)
     for name in names:
-        yield SECTIONS[name](bench)
+        try:
+            yield SECTIONS[name](bench)
+        except LeftOutError as reason:
+            yield f"Left out: {name} ({reason})."
     succeeded = [trial.succeeded for trial in bench.trials_of_ours]
     runs = f"Of the {len(succeeded)} runs of {bench.ours.name} above, {{}} fail or lose a row"
     yield Section("All runs", claims=[Claim(runs, succeeded.count(False), at_most=0)])

@@ -66,6 +66,19 @@ def test_it_says_what_was_measured_and_what_was_left_out(monkeypatch: pytest.Mon
     assert "Left out: peer (needs a network)." in result.stdout
 
 
+def test_a_section_that_cannot_be_measured_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(_: object) -> Section:
+        reason = "uv is not on the PATH"
+        raise LeftOutError(reason)
+
+    monkeypatch.setattr(command, "SECTIONS", {"speed": measure})
+
+    result = CliRunner().invoke(command.main, [])
+
+    assert result.exit_code == 0
+    assert "Left out: speed (uv is not on the PATH)." in result.stdout
+
+
 def test_a_claim_that_falls_short_makes_it_fail(
     monkeypatch: pytest.MonkeyPatch, destination: Path
 ) -> None:
