@@ -30,12 +30,7 @@ def measure(bench: Bench) -> Section:
     clients |= {peer.name: (peer, "all") for peer in bench.peers}
     tasks = [functools.partial(_sync, bench, *it, jobs, percents) for it in clients.values()]
     trials = dict(zip(clients, side_by_side(tasks), strict=True))
-    lines = (
-        " | ".join(
-            [name, *(f"{it.requests:,} ({it.rejections}) in {it.wall:.1f} s" for it in runs)]
-        )
-        for name, runs in trials.items()
-    )
+    lines = (" | ".join([name, *map(_cell, runs)]) for name, runs in trials.items())
     columns = " | ".join(["client", "first run", *(f"{percent}% changed" for percent in percents)])
     explanation = (
         f"{jobs:,} jobs, {LIMIT} requests per {PERIOD:g} s, round trips of {LATENCY} s. "
@@ -51,6 +46,11 @@ def measure(bench: Bench) -> Section:
         if clients[name][1] != "all"
     ]
     return Section("What a second run costs", [explanation, table(columns, lines)], claims)
+
+
+def _cell(trial: Trial) -> str:
+    failed = "" if trial.succeeded else ", failed"
+    return f"{trial.requests:,} ({trial.rejections}) in {trial.wall:.1f} s{failed}"
 
 
 def _sync(
