@@ -12,55 +12,48 @@ The API has no field that says when a job changed, so the peers can only fetch e
 from __future__ import annotations
 
 import functools
-import gzip
 import json
 import shutil
 import subprocess
 import sys
-import zlib
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from benchmarks.fields import schemas
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from public_jobs_sandbox.state import Sandbox
 
 Json = Any
-Ids = defaultdict[str, set[str]]
-"""Ids of records, by stream."""
-
 PEERS = Path(__file__).with_name("peers")
 JOBS = "jobs"
 DETAILS = "job_details"
-UNLIMITED = 1_000_000
-"""Requests per period that no server here could answer."""
-
-WORKERS = 16
-"""Requests that may be in flight at once, in clients that have several."""
+UNLIMITED = 1_000_000  # requests per period that no server here could answer
+WORKERS = 16  # requests that may be in flight at once, in clients that have several
 
 
-@dataclass(frozen=True, kw_only=True)
-class Order:
+class World(NamedTuple):
+    """A sandbox, and its address."""
+
+    sandbox: Sandbox
+    url: str
+
+
+class Order(NamedTuple):
     """What a client is asked to do: sync the summaries and details of one organisation.
 
     Attributes:
-        base_url: Where the sandbox is.
-        key: A key that it accepts.
+        world: Where they are, and the limit there.
         folder: The client's own: empty before its first run, kept for its next ones.
-        requests: The budget: requests per `period` seconds; None if the server has no limit.
-        period: Seconds.
         settings: Settings of this project's tap.
     """
 
-    base_url: str
-    key: str
+    world: World
     folder: Path
-    requests: int | None = None
-    period: float = 60.0
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = MappingProxyType({})
 
     @property
     def stdout(self) -> Path:
@@ -69,23 +62,20 @@ class Order:
 
     def messages(self, kind: str) -> Iterator[tuple[bytes, Json]]:
         """Yield the lines with messages of one type, and the messages."""
-        if not self.stdout.exists():
-            return
-        with self.stdout.open("rb") as lines:
-            for line in lines:
-                if kind.encode() in line:  # most lines are of another type, and long
-                    try:
-                        message = json.loads(line)
-                    except ValueError:  # the last line of a run that was killed
-                        continue
-                    if message["type"] == kind:
-                        yield line, message
+        # Most lines are of another type, and long.
+        for line, message in _documents(self.stdout, containing=kind.encode()):
+            if message["type"] == kind:
+                yield line, message
 
     def write(self, name: str, document: Json) -> str:
         """Write a JSON file into the folder, and return its path."""
         path = self.folder / name
         path.write_text(json.dumps(document), encoding="utf-8")
         return str(path)
+
+
+class LeftOutError(Exception):
+    """Why something cannot be measured, in one line."""
 
 
 @dataclass(frozen=True)
@@ -107,22 +97,10 @@ class Client:
     script: str = ""
     isolated: bool = False
 
-    def install(self) -> str | None:
-        """Make it ready to run; return the reason in one line if that is not possible."""
-        if not self.isolated:
-            return None
-        if not shutil.which("uv"):
-            return "uv is not on the PATH"
-        # All clients run on the same Python. What uv prints goes to stderr, not into the reason:
-        # it may name the host of a registry, and the reason is published.
-        options = ("--quiet", "--compile-bytecode", "--python", sys.executable)
-        status = _output("uv", "sync", *options, "--script", str(PEERS / self.script)).returncode
-        return f"uv cannot install it (status {status})" if status else None
-
     def version(self) -> str:
-        """Return name and version, such as `dlt 1.31.0`."""
+        """Return name and version, such as `dlt 1.31.0`, or raise `LeftOutError`."""
         code = f"from importlib.metadata import version; print(version({self.distribution!r}))"
-        return f"{self.distribution} {_output(self._python, '-c', code).stdout.strip()}"
+        return f"{self.distribution} {_output(self._python, '-c', code)}"
 
     def command(self, order: Order) -> list[str]:
         """Write the files that a run needs, and return its command."""
@@ -144,79 +122,81 @@ class Client:
     def _python(self) -> str:
         if not self.isolated:
             return sys.executable
-        return _output("uv", "python", "find", "--script", str(PEERS / self.script)).stdout.strip()
+        script = ("--script", str(PEERS / self.script))
+        # All clients run on the same Python.
+        install("sync", "--compile-bytecode", "--python", sys.executable, *script)
+        return _output("uv", "python", "find", *script)
 
 
-def extracted(order: Order) -> Ids:
-    """Read what the last run of any client has left: messages, or dlt's files."""
-    ids: Ids = defaultdict(set)
+def install(*arguments: str) -> str:
+    """Let uv install something, and return what it prints; raise `LeftOutError` if it cannot."""
+    try:
+        return _output("uv", "--quiet", *arguments)
+    except FileNotFoundError:
+        reason = "uv is not on the PATH"
+    except subprocess.CalledProcessError as error:
+        # What uv prints goes to stderr. It may name the host of a registry, and this is published.
+        reason = f"uv cannot install it (status {error.returncode})"
+    raise LeftOutError(reason)
+
+
+def extracted(order: Order) -> Mapping[str, set[str]]:
+    """Return the ids that the last run of any client has left, by stream."""
+    ids = defaultdict[str, set[str]](set)
     for _, message in order.messages("RECORD"):
         record = message["record"]  # Airbyte's holds stream and data, Singer's is the data
         stream = message.get("stream") or record["stream"]
         ids[stream].add(record.get("data", record)["id"])
-    for file in order.folder.glob("pipelines/*/normalize/**/*.typed-jsonl*"):
-        table = file.name.partition(".")[0]
-        ids[table].update(row["id"] for row in _rows(file) if "id" in row)
+    # Each line of these is a list of rows.
+    for file in order.folder.glob("pipelines/*/normalize/**/*.typed-jsonl"):
+        rows = (row for _, several in _documents(file) for row in several)
+        ids[file.name.partition(".")[0]].update(row["id"] for row in rows if "id" in row)
     return ids
 
 
-def _rows(file: Path) -> Iterator[Mapping[str, Json]]:
-    """Yield the rows of a file in dlt's format, each line a list of them."""
-    opened: Iterable[bytes]
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
-        try:
-            for line in opened:
-                yield from json.loads(line)
-        except (EOFError, ValueError, zlib.error):
-            return  # the end of a run that was killed
+def _documents(file: Path, containing: bytes = b"") -> Iterator[tuple[bytes, Json]]:
+    if file.exists():
+        with file.open("rb") as lines:
+            for line in lines:
+                if containing in line and line.endswith(b"\n"):  # else the run was killed
+                    yield line, json.loads(line)
 
 
-def _output(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+def _output(*command: str) -> str:
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    return ended.stdout.strip()
+
+
+def _json(order: Order) -> Json:
+    key = order.world.sandbox.key
+    return {"base_url": order.world.url, "api_key": key, "max_concurrent_requests": WORKERS}
 
 
 def _ours(order: Order) -> Json:
+    options = order.world.sandbox.options
     return {
-        "base_url": order.base_url,
-        "api_key": order.key,
-        "rate_limit_requests": order.requests or UNLIMITED,
-        "rate_limit_period_seconds": order.period,
-        "max_concurrent_requests": WORKERS,
+        **_json(order),
+        "rate_limit_requests": options.limit_requests if options.limited else UNLIMITED,
+        "rate_limit_period_seconds": options.limit_period,
         **order.settings,
-    }
-
-
-def _sdk_template(order: Order) -> Json:
-    return {"api_url": order.base_url, "auth_token": order.key, "schemas": schemas()}
-
-
-def _airbyte(order: Order) -> Json:
-    return {
-        "base_url": order.base_url,
-        "api_key": order.key,
-        "workers": WORKERS,
-        "requests": order.requests,
-        "period": order.period,
-        "schemas": schemas(),
     }
 
 
 def _dlt(order: Order) -> Json:
     return {
         "DLT_DATA_DIR": str(order.folder),
+        "DATA_WRITER__DISABLE_COMPRESSION": "true",
         "RUNTIME__DLTHUB_TELEMETRY": "false",
         "EXTRACT__WORKERS": str(WORKERS),
-        "PUBLIC_JOBS__BASE_URL": order.base_url,
-        "PUBLIC_JOBS__API_KEY": order.key,
-        "PUBLIC_JOBS__REQUESTS": str(order.requests or 0),
-        "PUBLIC_JOBS__PERIOD": str(order.period),
+        "PUBLIC_JOBS__BASE_URL": order.world.url,
+        "PUBLIC_JOBS__API_KEY": order.world.sandbox.key,
     }
 
 
 CLIENTS = [
     Client("tap-public-jobs", "tap-public-jobs", _ours),
-    Client("singer-sdk template", "singer-sdk", _sdk_template, "sdk_template.py"),
+    Client("singer-sdk template", "singer-sdk", _json, "sdk_template.py"),
     Client("dlt rest_api", "dlt", _dlt, "dlt_rest_api.py", isolated=True),
-    Client("airbyte-cdk low-code", "airbyte-cdk", _airbyte, "airbyte.py", isolated=True),
+    Client("airbyte-cdk low-code", "airbyte-cdk", _json, "airbyte.py", isolated=True),
 ]
 """All of them, this project's tap first."""

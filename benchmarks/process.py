@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-KILOBYTES = 1 if sys.platform == "darwin" else 1024
-"""The unit in which the operating system counts memory, in bytes."""
+PER_MEGABYTE = 1_000_000 if sys.platform == "darwin" else 1_000_000 / 1024
+"""The operating system counts memory in bytes, or in units of 1,024 bytes."""
 
 PRIVATE = ("TAP_", "TARGET_", "MELTANO_", "PYTHON")
 """Prefixes of variables that a user's shell may have and no measured command gets."""
@@ -33,56 +32,46 @@ class Measured(NamedTuple):
     Attributes:
         wall: Seconds until its end.
         cpu: Seconds of processor time, its children included.
-        memory: Bytes, at the peak, of the largest of its processes.
+        megabytes: Memory, at the peak, of the largest of its processes.
         status: Its exit status, negative for a signal; None if it ran out of time.
     """
 
     wall: float
     cpu: float
-    memory: int
+    megabytes: float
     status: int | None
 
 
-def run(command: Sequence[str], stdout: Path, stderr: Path, timeout: float) -> Measured:
+def run(command: Sequence[str], stdout: Path, stderr: Path, timeout: float = 600.0) -> Measured:
     """Run a command to its end, or kill it and its children after `timeout` seconds."""
     options = [str(stdout), str(stderr), str(timeout)]
     parent = [sys.executable, "-I", "-S", __file__, *options, *command]
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(PRIVATE)}
     direct = {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
-    ended = subprocess.run(  # noqa: S603  # the commands are those of `clients.py`
-        parent,
-        env=inherited | direct,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return Measured(*json.loads(ended.stdout))
+    # The commands are those of the benchmarks.
+    printed = subprocess.check_output(parent, env=inherited | direct, stdin=subprocess.DEVNULL)  # noqa: S603
+    return Measured(*json.loads(printed))
 
 
 def _measure(stdout: str, stderr: str, timeout: str, *command: str) -> Measured:
-    stopped = threading.Event()
     with open(stdout, "wb") as out, open(stderr, "ab") as err:  # noqa: PTH123  # pathlib is large
         started = time.monotonic()
-        process = subprocess.Popen(  # noqa: S603  # as above
-            command, stdout=out, stderr=err, start_new_session=True
-        )
+        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)  # noqa: S603
 
-    def stop() -> None:
-        stopped.set()
+    def stop(*_: object) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
-    timer = threading.Timer(float(timeout), stop)
-    timer.start()
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, float(timeout))
     try:
         _, status, used = os.wait4(process.pid, 0)
     except BaseException:
         stop()
         raise
-    finally:
-        timer.cancel()
+    in_time = signal.setitimer(signal.ITIMER_REAL, 0)[0] > 0
     wall, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
-    exit_status = None if stopped.is_set() else os.waitstatus_to_exitcode(status)
-    return Measured(wall, cpu, used.ru_maxrss * KILOBYTES, exit_status)
+    exit_status = os.waitstatus_to_exitcode(status) if in_time else None
+    return Measured(wall, cpu, used.ru_maxrss / PER_MEGABYTE, exit_status)
 
 
 if __name__ == "__main__":

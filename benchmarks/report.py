@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
 BEGIN = "<!-- benchmarks: begin -->"
 END = "<!-- benchmarks: end -->"
-_BLOCK = re.compile(f"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class Claim:
         return self.measured <= self.at_most
 
     def __str__(self) -> str:
-        verdict = "" if self.holds else "**Falls short:** "
-        return f"{verdict}{self.sentence.format(_number(self.at_most))} ({_number(self.measured)})."
+        return f"{self.sentence.format(_number(self.at_most))} ({_number(self.measured)})."
 
 
 @dataclass
@@ -43,35 +41,27 @@ class Section:
     parts: list[str] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
 
-    @property
-    def holds(self) -> bool:
-        """Whether all claims do."""
-        return all(claim.holds for claim in self.claims)
-
     def __str__(self) -> str:
-        claims = "\n".join(f"- {claim}" for claim in self.claims)
+        verdicts = {True: "", False: "**Falls short:** "}
+        claims = "\n".join(f"- {verdicts[claim.holds]}{claim}" for claim in self.claims)
         return "\n\n".join(filter(None, [f"### {self.heading}", *self.parts, claims]))
 
 
-def table(header: str, rows: Iterable[Sequence[object]]) -> str:
-    """Write a table; its header is as in Markdown, and only its first column is text."""
-    columns = header.split(" | ")
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+def table(header: str, rows: Iterable[str]) -> str:
+    """Write a table of lines with ` | ` between their cells; only the first column is text."""
+    rule = " | ".join(["---", *["---:"] * header.count(" | ")])
+    return "\n".join(f"| {line} |" for line in (header, rule, *rows))
 
 
 def with_tables(file: Path, tables: str) -> str:
-    """Return the text of a file with new tables between its two markers.
-
-    Raises:
-        ClickException: The file does not have each marker once, in order.
-    """
-    text = file.read_text(encoding="utf-8")
-    parts = _BLOCK.split(text)
-    if len(parts) != 2 or text.count(BEGIN) + text.count(END) != 2:  # noqa: PLR2004  # before, after
+    """Return the text of a file with new tables between its two markers, or fail in one line."""
+    block = f"{BEGIN}\n\n{tables.strip()}\n\n{END}"
+    old = re.compile(f"{BEGIN}\n.*?{END}", re.DOTALL)
+    text, found = old.subn(lambda _: block, file.read_text(encoding="utf-8"))
+    if found != 1:
         message = f"{file.name}: There must be one line {BEGIN} and after it one line {END}."
         raise click.ClickException(message)
-    return f"{parts[0]}{BEGIN}\n\n{tables.strip()}\n\n{END}{parts[1]}"
+    return text
 
 
 def _number(value: float) -> str:

@@ -6,8 +6,10 @@ What the template leaves open is filled in from the API's specification.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from public_jobs_sandbox.fields import documented
+from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS
 from singer_sdk import RESTStream, Tap
 from singer_sdk import typing as th
 from singer_sdk.authenticators import BearerTokenAuthenticator
@@ -16,10 +18,18 @@ from typing_extensions import override
 
 if TYPE_CHECKING:
     import requests
-    from singer_sdk.helpers.types import Context
     from singer_sdk.streams.rest import HTTPRequest, PageContext
 
 PAGE_SIZE = 100
+UNDOCUMENTED = {name: {"type": ["string", "array", "null"]} for name in UNDOCUMENTED_FIELDS}
+
+
+class JobsPaginator(PageNumberPaginator):
+    """Ends at the page that reaches the total."""
+
+    @override
+    def has_more(self, response: requests.Response) -> bool:
+        return bool(self.current_value * PAGE_SIZE < response.json()["total"])
 
 
 class PublicJobsStream(RESTStream[int]):
@@ -30,21 +40,12 @@ class PublicJobsStream(RESTStream[int]):
     @property
     @override
     def url_base(self) -> str:
-        return f"{self.config['api_url']}/api/public/v1"
+        return f"{self.config['base_url']}/api/public/v1"
 
     @property
     @override
     def authenticator(self) -> BearerTokenAuthenticator:
-        return BearerTokenAuthenticator(token=self.config["auth_token"])
-
-
-class JobsPaginator(PageNumberPaginator):
-    """Ends at the page that reaches the total."""
-
-    @override
-    def has_more(self, response: requests.Response) -> bool:
-        envelope = response.json()
-        return bool(envelope["page"] * envelope["pageSize"] < envelope["total"])
+        return BearerTokenAuthenticator(token=self.config["api_key"])
 
 
 class JobsStream(PublicJobsStream):
@@ -52,6 +53,7 @@ class JobsStream(PublicJobsStream):
 
     name = "jobs"
     path = "/jobs"
+    schema: ClassVar = {"properties": documented("jobs")}
     records_jsonpath = "$.data[*]"
 
     @override
@@ -61,12 +63,11 @@ class JobsStream(PublicJobsStream):
     @override
     def get_http_request(self, *, page: PageContext[int]) -> HTTPRequest:
         request = super().get_http_request(page=page)
-        request.params["page"] = page.next_page_token
-        request.params["pageSize"] = PAGE_SIZE
+        request.params |= {"page": page.next_page_token, "pageSize": PAGE_SIZE}
         return request
 
     @override
-    def get_child_context(self, record: dict[str, Any], context: Context | None) -> dict[str, Any]:
+    def get_child_context(self, record: dict[str, Any], context: object) -> dict[str, Any]:
         return {"publicId": record["publicId"]}
 
 
@@ -75,6 +76,7 @@ class JobDetailsStream(PublicJobsStream):
 
     name = "job_details"
     path = "/jobs/{publicId}"
+    schema: ClassVar = {"properties": documented("job_details") | UNDOCUMENTED}
     records_jsonpath = "$"
     parent_stream_type = JobsStream
     # The documentation advises this for thousands of parents: otherwise each has a bookmark.
@@ -82,19 +84,17 @@ class JobDetailsStream(PublicJobsStream):
 
 
 class TapPeer(Tap):
-    """The tap; its schemas come with the settings."""
+    """The tap."""
 
     name = "tap-peer"
     config_jsonschema = th.PropertiesList(
-        th.Property("auth_token", th.StringType, required=True, secret=True),
-        th.Property("api_url", th.StringType, required=True),
-        th.Property("schemas", th.ObjectType(), required=True),
+        th.Property("api_key", th.StringType, required=True, secret=True),
+        th.Property("base_url", th.StringType, required=True),
     ).to_dict()
 
     @override
     def discover_streams(self) -> list[PublicJobsStream]:
-        streams = (JobsStream, JobDetailsStream)
-        return [stream(self, schema=self.config["schemas"][stream.name]) for stream in streams]
+        return [JobsStream(self), JobDetailsStream(self)]
 
 
 if __name__ == "__main__":

@@ -4,101 +4,58 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from benchmarks.bench import LIMIT, PAGE_SIZE, limited, serve, side_by_side
-from benchmarks.clients import WORKERS
+from benchmarks.bench import LIMIT, least_time, limited, serve, side_by_side
 from benchmarks.report import Claim, Section, table
 
 if TYPE_CHECKING:
-    from benchmarks.bench import Bench, Trial
+    from benchmarks.bench import Bench
 
 JOBS = 300
-PERIODS = (JOBS + JOBS // PAGE_SIZE - 1) // LIMIT
-"""Whole periods between the first and the last request, if no window sees more than the limit."""
-
 PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
 """Ways of counting that never reject a client which keeps the limit in every window."""
 
 STRICTER = ("sliding_counter", "leaky_bucket")
 """Ways of counting that reject it nevertheless, because they allow less after a burst."""
 
-ALL = PREDICTABLE + STRICTER
-COLUMNS = (
-    "how the server counts | seconds for 60 requests | round trip, s | "
-    "least, s | taken, s | of the least | rejections"
-)
+QUICK = [(0.05, "sliding_log"), (0.5, "sliding_log"), (0.05, "sliding_counter")]
+FULL = [(0.5, how) for how in PREDICTABLE + STRICTER]
+FULL += [(0.05, "sliding_log"), (2.0, "sliding_log")]
+SETUPS = ((6.0, QUICK, 1.1), (60.0, FULL, 1.03))
+"""Seconds of a period; round trips and ways of counting; the most of the least time in the first.
 
+Start-up is a larger share of the shorter one.
+"""
 
-class Case(NamedTuple):
-    """A backfill: seconds of the period and of a round trip, and how the server counts."""
-
-    period: float
-    latency: float
-    algorithm: str = "sliding_log"
-
-    @property
-    def least(self) -> float:
-        """Seconds that any client needs which keeps the limit in every window."""
-        return PERIODS * self.period
-
-
-REAL, NEAR = Case(60.0, 0.5), Case(6.0, 0.05)
-QUICK = [*(NEAR._replace(algorithm=it) for it in ALL[:4]), NEAR._replace(latency=0.5)]
-FULL = [
-    *(REAL._replace(algorithm=algorithm) for algorithm in reversed(ALL)),
-    *(REAL._replace(latency=latency) for latency in (0.05, 2.0)),
-    NEAR._replace(algorithm=ALL[4]),
-    *QUICK,
-]
-"""The longest first, so that no other run waits for them."""
+COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rejections"
 
 
 def measure(bench: Bench) -> Section:
     """Run backfills under limits, several side by side: they mostly wait."""
-    cases = FULL if bench.full else QUICK
+    period, cases, at_most = SETUPS[bench.full]
+    least = least_time(JOBS, period)
     with contextlib.ExitStack() as served:
-        worlds = [served.enter_context(serve(JOBS, limited(*case))) for case in cases]
-        tasks = [
-            functools.partial(bench.attempt, bench.ours, world, timeout=60 + 5 * case.least)
-            for case, world in zip(cases, worlds, strict=True)
-        ]
+        worlds = [served.enter_context(serve(JOBS, limited(period, *case))) for case in cases]
+        attempt = functools.partial(bench.attempt, bench.ours, timeout=1200)
+        tasks = [functools.partial(attempt, bench.order(world)) for world in worlds]
         trials = dict(zip(cases, side_by_side(tasks), strict=True))
-    rows = (
-        (
-            case.algorithm,
-            f"{case.period:g}",
-            f"{case.latency:g}",
-            f"{case.least:.0f}",
-            f"{trials[case].wall:.1f}",
-            f"{trials[case].wall / case.least:.3f}",
-            trials[case].rejections,
-        )
-        for case in sorted(cases, key=lambda it: (-it.period, it.latency, ALL.index(it.algorithm)))
+    lines = (
+        f"{how} | {latency:g} | {it.wall:.1f} | {it.wall / least:.3f} | {it.rejections}"
+        for (latency, how), it in trials.items()
     )
     explanation = (
-        f"{JOBS} jobs. The least time is the number of whole periods that have to pass between "
-        "the first and the last request if no window may see more than the limit."
+        f"{JOBS} jobs, {LIMIT} requests per {period:g} s. The least time is {least:g} s: the whole "
+        "periods between the first and the last request, if no window may see more than the limit."
     )
     heading = "Beside the least time that the limit leaves to any client"
-    return Section(heading, [explanation, table(COLUMNS, rows)], _claims(trials))
-
-
-def _claims(trials: dict[Case, Trial]) -> list[Claim]:
+    first = (
+        f"{JOBS} jobs at {LIMIT} requests per {period:g} s, {cases[0][0]:g} s away, take at most"
+    )
+    predictable = f"Under {', '.join(PREDICTABLE)} at most {{}} requests of a run are rejected"
+    rejections = [trial.rejections for (_, how), trial in trials.items() if how in PREDICTABLE]
     claims = [
-        Claim(
-            f"{JOBS} jobs at {LIMIT} requests per {case.period:g} s, {case.latency:g} s away, take "
-            "at most {} of the least time",
-            trials[case].wall / case.least,
-            at_most,
-        )
-        # Start-up takes as long in both, and so is a larger share of the shorter one.
-        for case, at_most in ((REAL, 1.03), (NEAR, 1.08))
-        if case in trials
+        Claim(f"{first} {{}} of the least time", trials[cases[0]].wall / least, at_most),
+        Claim(predictable, max(rejections), at_most=0),
     ]
-    # The throttle learns in two steps, and in each as many may be rejected as are in flight.
-    for algorithms, at_most in ((PREDICTABLE, 0), (STRICTER, 2 * WORKERS)):
-        rejected = [trial.rejections for it, trial in trials.items() if it.algorithm in algorithms]
-        sentence = f"Under {', '.join(algorithms)} at most {{}} requests of a run are rejected"
-        claims.append(Claim(sentence, max(rejected), at_most))
-    return claims
+    return Section(heading, [explanation, table(COLUMNS, lines)], claims)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from benchmarks.bench import MEGABYTE, NO_LIMIT, serve
+from benchmarks.bench import NO_LIMIT, serve
 from benchmarks.report import Claim, Section, table
 
 if TYPE_CHECKING:
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 JOBS = 3_000
 ROUNDS = (1, 3)
 """In the quick form, and in the full."""
-
-TIMEOUT = 300.0
-"""Seconds. This tap needs far less, so a client that takes longer is no alternative."""
 
 COLUMNS = "client | seconds | of this tap's | CPU seconds | MB | requests | rows lost | exit status"
 
@@ -28,33 +26,22 @@ def measure(bench: Bench) -> Section:
     with serve(JOBS, NO_LIMIT) as world:
         for turn in range(rounds):
             for client in bench.clients[turn:] + bench.clients[:turn]:
-                trials[client].append(bench.attempt(client, world, timeout=TIMEOUT))
+                trials[client].append(bench.attempt(client, bench.order(world)))
     medians = {client: sorted(several)[rounds // 2] for client, several in trials.items()}
     ours = medians[bench.ours].wall
-    rows = (
-        (
-            client.name,
-            f"{wall:.1f}",
-            f"{wall / ours:.2f}",
-            f"{cpu:.1f}",
-            f"{memory / MEGABYTE:.0f}",
-            f"{requests:,}",
-            f"{lost:,}",
-            "stopped" if status is None else status,
-        )
+    lines = (
+        f"{client.name} | {wall:.1f} | {wall / ours:.2f} | {cpu:.1f} | {memory:.0f} | "
+        f"{requests:,} | {lost:,} | {status}"
         for client, ((wall, cpu, memory, status), requests, _, lost) in medians.items()
     )
     explanation = (
         f"{JOBS:,} jobs without a limit, from the API to files of records; no client loads them "
-        f"anywhere. The run of median length of each client ({rounds} made); one that takes longer "
-        f"than {TIMEOUT:.0f} s is stopped. Rows lost should have been extracted and were not."
+        f"anywhere. The run of median length of each client ({rounds} made). Rows lost should have "
+        "been extracted and were not."
     )
-    section = Section("Beside what you could use instead", [explanation, table(COLUMNS, rows)])
+    section = Section("Beside what you could use instead", [explanation, table(COLUMNS, lines)])
     if bench.peers:
         whole = [it.wall for it in map(medians.__getitem__, bench.peers) if it.succeeded]
-        sentence = (
-            f"{JOBS:,} jobs without a limit take at most {{}} of the time of the fastest other "
-            "client that brings all rows"
-        )
-        section.claims.append(Claim(sentence, ours / min(whole, default=TIMEOUT), at_most=0.85))
+        sentence = "This tap takes at most {} of the time of the fastest other that brings all rows"
+        section.claims.append(Claim(sentence, ours / min(whole, default=math.nan), at_most=0.85))
     return section

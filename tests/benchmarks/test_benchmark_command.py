@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import __main__ as command
+from benchmarks.clients import LeftOutError
 from benchmarks.report import BEGIN, END, Claim, Section
 
 if TYPE_CHECKING:
@@ -23,8 +24,12 @@ class Program:
 
     def __init__(self, name: str, problem: str | None = None) -> None:
         self.name = name
-        self.install = lambda: problem
-        self.version = lambda: f"{name} 1.2.3"
+        self.problem = problem
+
+    def version(self) -> str:
+        if self.problem:
+            raise LeftOutError(self.problem)
+        return f"{self.name} 1.2.3"
 
 
 @pytest.fixture
@@ -61,6 +66,19 @@ def test_it_says_what_was_measured_and_what_was_left_out(monkeypatch: pytest.Mon
     assert "Left out: peer (needs a network)." in result.stdout
 
 
+def test_a_section_that_cannot_be_measured_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(_: object) -> Section:
+        reason = "uv is not on the PATH"
+        raise LeftOutError(reason)
+
+    monkeypatch.setattr(command, "SECTIONS", {"speed": measure})
+
+    result = CliRunner().invoke(command.main, [])
+
+    assert result.exit_code == 0
+    assert "Left out: speed (uv is not on the PATH)." in result.stdout
+
+
 def test_a_claim_that_falls_short_makes_it_fail(
     monkeypatch: pytest.MonkeyPatch, destination: Path
 ) -> None:
@@ -68,7 +86,7 @@ def test_a_claim_that_falls_short_makes_it_fail(
 
     assert result.exit_code == 1
     assert "**Falls short:** It takes at most 0.7 (0.8)." in result.stdout
-    assert "A figure falls short" in result.stderr
+    assert "Falls short: It takes at most 0.7 (0.8).\n" in result.stderr
     assert destination.read_text(encoding="utf-8") == OLD
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.bench import NO_LIMIT, Bench, limited, serve
+from benchmarks.bench import NO_LIMIT, Bench, least_time, limited, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from benchmarks.clients import Order
+    from benchmarks.bench import Trial
+    from benchmarks.clients import Order, World
 
 FETCH = """
 import sys, urllib.request
@@ -37,11 +38,22 @@ class Program:
 
     def command(self, order: Order) -> list[str]:
         code = f"print({self.messages!r})\n{FETCH.format(times=self.requests)}"
-        return [sys.executable, "-c", code, f"{order.base_url}/api/public/v1/jobs", order.key]
+        return [
+            sys.executable,
+            "-c",
+            code,
+            f"{order.world.url}/api/public/v1/jobs",
+            order.world.sandbox.key,
+        ]
 
 
-def bench(client: Any, folder: Path) -> Bench:
-    return Bench([client], folder, full=False, report=lambda _: None)
+def attempt(client: Any, world: World, folder: Path, expected: Any = None) -> Trial:
+    bench = Bench([client], folder, full=False, report=lambda _: None)
+    return bench.attempt(client, bench.order(world), expected)
+
+
+def ids(world: World) -> list[str]:
+    return [posting.job["id"] for posting in world.sandbox.organisation.published()]
 
 
 def records(stream: str, ids: list[str]) -> str:
@@ -51,11 +63,8 @@ def records(stream: str, ids: list[str]) -> str:
 
 def test_rows_that_a_client_leaves_out_are_counted(tmp_path: Path) -> None:
     with serve(3, NO_LIMIT) as world:
-        first, second, third = world.ids
-        client: Any = Program(
-            records("jobs", [first, second, third]) + records("job_details", [third])
-        )
-        trial = bench(client, tmp_path).attempt(client, world)
+        messages = records("jobs", ids(world)) + records("job_details", ids(world)[2:])
+        trial = attempt(Program(messages), world, tmp_path)
 
     assert trial.measured.status == 0
     assert trial.lost == 2
@@ -64,9 +73,9 @@ def test_rows_that_a_client_leaves_out_are_counted(tmp_path: Path) -> None:
 
 def test_a_second_run_is_expected_to_bring_what_changed(tmp_path: Path) -> None:
     with serve(3, NO_LIMIT) as world:
-        changed = next(iter(world.ids))
-        client: Any = Program(records("job_details", [changed]))
-        trial = bench(client, tmp_path).attempt(client, world, expected={"job_details": {changed}})
+        changed = ids(world)[:1]
+        program = Program(records("job_details", changed))
+        trial = attempt(program, world, tmp_path, {"job_details": frozenset(changed)})
 
     assert trial.succeeded
 
@@ -75,9 +84,14 @@ def test_a_second_run_is_expected_to_bring_what_changed(tmp_path: Path) -> None:
 def test_requests_and_rejections_are_those_that_the_server_saw(
     tmp_path: Path, sent: int, rejected: int
 ) -> None:
-    client: Any = Program(requests=sent)
     with serve(1, limited(period=600, latency=0)) as world:
-        a_bench = bench(client, tmp_path)
-        trials = [a_bench.attempt(client, world) for _ in range(2)]
+        trials = [attempt(Program(requests=sent), world, tmp_path) for _ in range(2)]
 
     assert [(trial.requests, trial.rejections) for trial in trials] == [(sent, rejected)] * 2
+
+
+@pytest.mark.parametrize(("jobs", "periods"), [(59, 0), (60, 1), (300, 5), (3_000, 50)])
+def test_the_least_time_is_the_periods_between_the_first_and_the_last_request(
+    jobs: int, periods: int
+) -> None:
+    assert least_time(jobs, period=60) == 60 * periods

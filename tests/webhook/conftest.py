@@ -30,6 +30,14 @@ def log(url: str) -> ChangeLog:
     return log
 
 
+@pytest.fixture
+def log_of_four(environment: None) -> ChangeLog:  # noqa: ARG001  # it changes the folder
+    """The log that a command finds without settings: four jobs, all notified once."""
+    log = ChangeLog("sqlite:///changes.db")
+    log.append(["a", "b", "c", "d"])
+    return log
+
+
 @pytest.fixture(scope="module")
 def address(log: ChangeLog) -> Iterator[tuple[str, int]]:
     """A receiver that waits for a body for half a second."""

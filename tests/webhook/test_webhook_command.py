@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 NOTIFICATION = b'{"publicId": "designer-paris-1a2b3c"}'
 
 
-@pytest.fixture
-def log() -> ChangeLog:
-    log = ChangeLog("sqlite:///changes.db")
-    log.append(["a", "b", "c", "d"])
-    return log
-
-
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     tmp_path: Path, stop: signal.Signals
@@ -136,18 +129,18 @@ def test_a_taken_port_is_one_line(
     )
 
 
-def test_without_a_command_it_tells_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_it_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys)
 
     assert status == 2
     assert all(name in out + err for name in ("serve", "log", "prune"))
 
 
-def test_the_log_is_shown(log: ChangeLog, capsys: pytest.CaptureFixture[str]) -> None:
-    log.keep('{"job": "a"}')
-    log.keep("[5]")
-    identity = log.read().log
-    summary = f"Jobs: 4, the last at position 4. Payloads not recognised: 2. Log: {identity}.\n"
+def test_the_log_is_shown(log_of_four: ChangeLog, capsys: pytest.CaptureFixture[str]) -> None:
+    log_of_four.keep('{"job": "a"}')
+    log_of_four.keep("[5]")
+    name = log_of_four.read().log
+    summary = f"Jobs: 4, the last at position 4. Payloads not recognised: 2. Log: {name}.\n"
 
     assert run(capsys, "log") == (0, "a\nb\nc\nd\n", summary)
     assert run(capsys, "log", "--last", "2") == (0, "c\nd\n", summary)
@@ -168,14 +161,14 @@ def test_a_log_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_url_may_be_the_one_of_the_tap(
-    log: ChangeLog, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    log_of_four: ChangeLog, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TAP_PUBLIC_JOBS_CHANGES_URL", "sqlite:///tap.db")
     ChangeLog("sqlite:///tap.db").append(["z"])
 
     assert run(capsys, "log")[1] == "z\n"
     assert run(capsys, "log", "--changes-url", "sqlite:///changes.db")[1] == "a\nb\nc\nd\n"
-    assert log.counts().rows == 4
+    assert log_of_four.counts().rows == 4
 
 
 def test_what_could_act_on_a_terminal_is_shown_as_json_does(

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from webhook.command import JOBS, run, state
 
 from tap_public_jobs.changelog import ChangeLog, Place
-from tap_public_jobs.webhook.cli import main
 from tap_public_jobs.webhook.news import Bookmark, bookmark_of, has_news
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-JOBS = [["1", "a", 1, None, "h1", 2], ["2", "b", 1, None, "h2", 2]]
-
-
-def state(log: Any, **others: Any) -> dict[str, Any]:
-    sync = {"format": 2, "log": log, "listedAt": 1_700_000_000_000, "run": None, "jobs": JOBS}
-    return {"bookmarks": {"jobs": {"sync": sync | others}}}
 
 
 @pytest.mark.parametrize(
@@ -77,15 +70,6 @@ def test_the_bookmark_of_a_state(text: str, bookmark: Bookmark | None) -> None:
     assert bookmark_of(text) == bookmark
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str | None, str, str]:
-    status: int | str | None = 0
-    try:
-        main(["news", *arguments])
-    except SystemExit as error:
-        status = error.code
-    return status, *capsys.readouterr()
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with two logs, each with a state that has read all of it."""
@@ -97,13 +81,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_news_it_ends_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "--state", str(folder / "default.json")) == (1, "", "")
+    assert run(capsys, "news", "--state", str(folder / "default.json")) == (1, "", "")
 
 
 def test_with_news_it_ends_with_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ChangeLog("sqlite:///changes.db").append(["b"])
 
-    assert run(capsys, "--state", str(folder / "default.json")) == (0, "", "")
+    assert run(capsys, "news", "--state", str(folder / "default.json")) == (0, "", "")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff", b"{}"])
@@ -113,16 +97,18 @@ def test_a_state_that_cannot_be_read_is_news(
     if content is not None:
         (folder / "other.json").write_bytes(content)
 
-    assert run(capsys, "--state", "other.json") == (0, "", "")
+    assert run(capsys, "news", "--state", "other.json") == (0, "", "")
 
 
 def test_the_names_with_news_are_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     states = ["--state", "default=default.json", "--state", f"acme={folder / 'acme.json'}"]
 
-    assert run(capsys, *states) == (1, "", "")
+    assert run(capsys, "news", *states) == (1, "", "")
     ChangeLog("sqlite:///changes.db?name=acme").append(["b"])
-    assert run(capsys, *states) == (0, "acme\n", "")
-    assert run(capsys, "--changes-url", "sqlite:///changes.db?name=acme", *states[:2])[0] == 1
+    assert run(capsys, "news", *states) == (0, "acme\n", "")
+    assert (
+        run(capsys, "news", "--changes-url", "sqlite:///changes.db?name=acme", *states[:2])[0] == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +125,7 @@ def test_the_names_with_news_are_printed(folder: Path, capsys: pytest.CaptureFix
 def test_an_error_is_not_taken_for_the_absence_of_news(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
-    status, out, err = run(capsys, *arguments)
+    status, out, err = run(capsys, "news", *arguments)
 
     assert (status, out) == (2, "")
     assert err.startswith(f"Error: {words}")
