@@ -1,4 +1,4 @@
-"""The README's charts show what the warehouse holds, in words that can be read and found."""
+"""Charts show what the final tables hold, in words that can be read and found."""
 
 from __future__ import annotations
 
@@ -8,33 +8,38 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from queries.jobs import ROWS
-from queries.warehouse import DuckDB
 
 from charts import __main__ as command
-from charts.draw import draw
+from charts.history import draw
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OPEN_ROLES = [
-    ("Sales", "3"),
-    ("Engineering", "2"),
-    ("People", "1"),
-    ("Recht & Übersetzung", "1"),
-    ("not given", "1"),
-]
+TABLES = """
+create schema analytics;
+create table analytics.daily_open_jobs as
+from (values
+    (date '2026-11-01', 'Sales', 3), (date '2026-11-01', 'People', 1),
+    (date '2026-11-02', 'Sales', 2), (date '2026-11-03', 'Sales', 5)
+) as t(day, department, open_jobs);
+create table analytics.publication_periods as
+from (values ('Sales', 2.0), ('Sales', 10.0), ('Sales', 4.0), (null, 7.0))
+as t(department, days_open_at_least);
+create table analytics.job_changes as
+from (values
+    (timestamp '2026-11-02 04:00', 'a', 'Recruiter', 'min_salary', 50000.0, 55000.0),
+    (timestamp '2026-11-03 04:00', 'b', 'Planner', 'max_salary', 80000.0, 78000.0),
+    (timestamp '2026-11-03 04:00', 'c', 'Nobody', 'min_salary', null, 1.0),
+    (timestamp '2026-11-03 04:00', 'd', 'Nobody', 'years_experience', 1.0, 2.0)
+) as t(changed_by, job_key, job_title, field, old_number, new_number);
+"""
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
-    """The file of a warehouse."""
+def warehouse(tmp_path: Path) -> Path:
     file = tmp_path / "warehouse.duckdb"
     with duckdb.connect(str(file)) as connection:
-        warehouse = DuckDB(connection)
-        for table, rows in ROWS.items():
-            warehouse.load(table, rows)
-        warehouse.run("commit")
+        connection.execute(TABLES)
     return file
 
 
@@ -45,64 +50,58 @@ def texts(file: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_open_roles(database: Path, tmp_path: Path, theme: str) -> None:
-    draw(database, tmp_path)
+def test_each_chart_says_what_the_tables_hold(warehouse: Path, tmp_path: Path, theme: str) -> None:
+    draw(warehouse, tmp_path)
 
-    assert texts(tmp_path / f"open-roles-{theme}.svg") == [
-        *(name for name, _ in OPEN_ROLES),
-        *(count for _, count in OPEN_ROLES),
-        "Open roles by department",
-        "8 roles in the demo's warehouse",
+    assert texts(tmp_path / f"open-over-time-{theme}.svg") == [
+        "01 Nov",
+        "02 Nov",
+        "03 Nov",
+        "0",
+        "5",
+        "Open roles over time",
+        "4 on 2026-11-01, 5 on 2026-11-03",
+    ]
+    assert texts(tmp_path / f"days-open-{theme}.svg") == [
+        "not given",
+        "Sales",
+        "7",
+        "4",
+        "How long roles are open, by department",
+        "Median of days, at least, of 4 openings; open roles count with the days so far",
+    ]
+    assert texts(tmp_path / f"pay-changes-{theme}.svg") == [
+        "03 Nov, upper end",
+        "02 Nov, lower end",
+        "-2.5 %",
+        "Planner",
+        "+10.0 %",
+        "Recruiter",
+        "Pay changes",
+        "The latest changes of an end of a salary range, in percent",
     ]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_salaries_of_one_currency(database: Path, tmp_path: Path, theme: str) -> None:
-    draw(database, tmp_path)
-
-    assert texts(tmp_path / f"salaries-{theme}.svg") == [
-        "senior (n = 2)",
-        "50,000",
-        "80,000",
-        "What roles pay in EUR, by seniority",
-        "From the lowest to the highest end of the ranges; the line is the median of their middles",
-    ]
-
-
-def test_a_chart_drawn_again_is_the_same_file(database: Path, tmp_path: Path) -> None:
-    files = draw(database, tmp_path)
+def test_a_chart_drawn_again_is_the_same_file(warehouse: Path, tmp_path: Path) -> None:
+    files = draw(warehouse, tmp_path)
     first = [file.read_bytes() for file in files]
 
-    assert [file.name for file in files] == [
-        "open-roles-light.svg",
-        "salaries-light.svg",
-        "open-roles-dark.svg",
-        "salaries-dark.svg",
-    ]
-    assert [file.read_bytes() for file in draw(database, tmp_path)] == first
+    assert [file.read_bytes() for file in draw(warehouse, tmp_path)] == first
 
 
-def test_the_command_says_what_it_wrote(
-    database: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_the_command_draws_beside_the_warehouse_and_says_what(
+    warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "docs").mkdir()
-    monkeypatch.setattr(command, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(command, "DATABASE", database)
+    command.main(warehouse)
 
-    command.main()
-
-    written = sorted(capsys.readouterr().out.split())
-    assert written == sorted(f"docs/{file.name}" for file in (tmp_path / "docs").iterdir())
-    assert len(written) == 4
+    written = sorted(capsys.readouterr().out.splitlines())
+    assert written == sorted(map(str, tmp_path.glob("*.svg")))
+    assert len(written) == 6
 
 
-def test_without_the_demo_the_command_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "REPOSITORY", tmp_path)
+def test_without_a_build_the_command_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "empty.duckdb"
+    duckdb.connect(str(file)).close()
 
-    with pytest.raises(SystemExit, match="Run `uv run public-jobs-sandbox demo` first"):
-        command.main()
+    with pytest.raises(SystemExit, match="dbt-duckdb:build"):
+        command.main(file)

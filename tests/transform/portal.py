@@ -122,12 +122,13 @@ def opened(
     monkeypatch: pytest.MonkeyPatch,
     mode: str = "all",
     schema: str = "public_jobs",
+    jobs: int = 12,
 ) -> Iterator[Portal]:
-    """Serve an organisation with twelve jobs, synced under a mode of detail_refresh."""
+    """Serve an organisation with some jobs, synced under a mode of detail_refresh."""
     url = f"sqlite:///{folder / schema}.db"
     log = ChangeLog(url)
     log.append([])
-    sandbox = Sandbox.demo(jobs=12, options=Options(limited=False))
+    sandbox = Sandbox.demo(jobs, options=Options(limited=False))
     with serving(sandbox) as base_url:
         config = {
             "api_key": sandbox.key,
