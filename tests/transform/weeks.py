@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FIRST_WEEK = datetime(2026, 8, 3, 4, tzinfo=UTC)
 WEEKS = 13
-BUILD_EVERY = 3
+BUILD_EVERY = 6
 DOCS = REPOSITORY / "docs"
 
 
