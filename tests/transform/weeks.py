@@ -54,10 +54,10 @@ def live(portal: Portal) -> None:
             oldest = portal.sandbox.organisation.published()[:40]
             for posting in random.sample(oldest, random.randint(0, 9)):
                 portal.unpublish(portal.public_ids.index(posting.job["publicId"]))
-            (raised,) = random.sample(portal.sandbox.organisation.published(), 1)
-            factor = random.choice([0.95, 1.03, 1.05, 1.08])
-            pay = {"maxSalary": round(raised.job["maxSalary"] * factor)}
-            portal.edit(portal.public_ids.index(raised.job["publicId"]), **pay)
+            for edited in random.sample(portal.sandbox.organisation.published(), 2):
+                factor = random.choice([0.95, 1.02, 1.03, 1.05, 1.08])
+                pay = {"maxSalary": round(edited.job["maxSalary"] * factor)}
+                portal.edit(portal.public_ids.index(edited.job["publicId"]), **pay)
         portal.sync()
 
 
