@@ -52,12 +52,12 @@ GIVEN = (
 )
 """The schemas in Jinja, as YAML needs it: there dbt knows no macros, such as schemas()."""
 
-OLDEST_LISTING = (  # noqa: S608  # no user input
+OLDEST_LISTING = (
     GIVEN + "select min(listed_at) from ("
     "{%- for schema in schemas -%}"
     'select max(last_seen_at) as listed_at from "{{ schema | trim }}".job_publications'
     "{%- if not loop.last %} union all {% endif -%}"
-    "{%- endfor -%}) as listings"
+    "{%- endfor -%}) as listings"  # noqa: S608  # no user input
 )
 """The latest listing of the organisation whose latest listing is the oldest."""
 
