@@ -52,13 +52,14 @@ GIVEN = (
 )
 """The schemas in Jinja, as YAML needs it: there dbt knows no macros, such as schemas()."""
 
-OLDEST_LISTING = (
-    GIVEN + "select min(listed_at) from ("
-    "{%- for schema in schemas -%}"
-    'select max(last_seen_at) as listed_at from "{{ schema | trim }}".job_publications'
-    "{%- if not loop.last %} union all {% endif -%}"
-    "{%- endfor -%}) as listings"  # noqa: S608  # no user input
-)
+OLDEST_LISTING = """
+select min(listed_at) from (
+{%- for schema in schemas %}
+select max(last_seen_at) as listed_at from "{{ schema | trim }}".job_publications
+{%- if not loop.last %} union all {%- endif %}
+{%- endfor %}
+) as listings
+"""
 """The latest listing of the organisation whose latest listing is the oldest."""
 
 INTRODUCTION = """\
@@ -170,7 +171,7 @@ def sources() -> str:
         if name == "job_publications":
             # Says when the list was last read whole, and is there on every target.
             table["config"] = {
-                "loaded_at_query": OLDEST_LISTING,
+                "loaded_at_query": GIVEN + OLDEST_LISTING,
                 "freshness": {"warn_after": {"count": 36, "period": "hour"}},
             }
         tables.append(table)

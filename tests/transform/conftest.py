@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import sys
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from transform.warehouses import Warehouse
+
+LONGEST_TEST = 900
+"""In seconds, on a busy machine: the first test of a set-up waits for all of its builds."""
+
+
+def pytest_runtest_setup() -> None:
+    """Give these tests more time than pyproject.toml gives each test before it counts as hung."""
+    faulthandler.dump_traceback_later(LONGEST_TEST, exit=True, file=sys.__stderr__)
 
 
 @pytest.fixture(scope="module")
