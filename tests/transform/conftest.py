@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import faulthandler
-import sys
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from psycopg import sql
 from transform.warehouses import DuckDB, Postgres
 
@@ -21,9 +21,10 @@ LONGEST_TEST = 900
 """In seconds, on a busy machine: the first test of a set-up waits for all of its builds."""
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Give these tests more time than pyproject.toml gives each test before it counts as hung."""
-    faulthandler.dump_traceback_later(LONGEST_TEST, exit=True, file=sys.__stderr__)
+    stderr = item.config.stash[fault_handler_stderr_fd_key]  # the one that is not captured
+    faulthandler.dump_traceback_later(LONGEST_TEST, exit=True, file=stderr)
 
 
 @pytest.fixture(scope="module")
