@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import faulthandler
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
-from _pytest.faulthandler import fault_handler_stderr_fd_key
 from psycopg import sql
 from transform.warehouses import DuckDB, Postgres
 
@@ -16,15 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from transform.warehouses import Warehouse
-
-LONGEST_TEST = 900
-"""In seconds, on a busy machine: the first test of a set-up waits for all of its builds."""
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give these tests more time than pyproject.toml gives each test before it counts as hung."""
-    stderr = item.config.stash[fault_handler_stderr_fd_key]  # the one that is not captured
-    faulthandler.dump_traceback_later(LONGEST_TEST, exit=True, file=stderr)
 
 
 @pytest.fixture(scope="module")
