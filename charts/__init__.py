@@ -1,1 +1,1 @@
-"""The README's charts, drawn from the demo's warehouse; `python -m charts`."""
+"""Charts of the final tables that dbt builds; `python -m charts WAREHOUSE`."""

@@ -1,7 +1,6 @@
-"""The command `python -m charts`: draw the README's charts again.
+"""The command `python -m charts output/warehouse.duckdb`: draw what happened over time.
 
-`python -m charts output/warehouse.duckdb` draws what happened over time, from the tables that dbt
-has built in a warehouse.
+It reads the tables that dbt has built in a DuckDB file, and writes the charts beside that file.
 """
 
 from __future__ import annotations
@@ -11,28 +10,19 @@ from pathlib import Path
 
 import duckdb
 
-from charts.draw import draw
-from charts.history import draw_history
-
-REPOSITORY = Path(__file__).parents[1]
-DATABASE = Path("output", "demo.duckdb")
-DOCS = Path("docs")
+from charts.history import draw
 
 
-def main(warehouse: str | None = None) -> None:
-    """Read the warehouse of the demo, or the one that is named, and write into `docs/`."""
+def main(warehouse: Path) -> None:
+    """Draw each chart, and print the names of the files."""
     try:
-        if warehouse:
-            remedy = "Run `meltano run tap-public-jobs target-duckdb dbt-duckdb:build` first."
-            files = draw_history(Path(warehouse), REPOSITORY / DOCS)
-        else:
-            remedy = f"Run `uv run public-jobs-sandbox demo` first. It makes {DATABASE}."
-            files = draw(REPOSITORY / DATABASE, REPOSITORY / DOCS)
+        files = draw(warehouse, warehouse.parent)
     except duckdb.Error as error:
+        remedy = "Run `meltano run tap-public-jobs target-duckdb dbt-duckdb:build` first."
         sys.exit(f"{error}\n{remedy}")
     for file in files:
-        print(file.relative_to(REPOSITORY))  # noqa: T201  # what a command says
+        print(file)  # noqa: T201  # what a command says
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(Path(sys.argv[1] if sys.argv[1:] else "output/warehouse.duckdb"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 
-from charts.draw import BAR, chart, save, write
+from charts.drawing import BAR, chart, save, write
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from charts.draw import Theme
+    from charts.drawing import Theme
 
 OPEN_ON_DAYS = """
     select day, cast(sum(open_jobs) as int) from analytics.daily_open_jobs
@@ -40,6 +40,11 @@ PAY_CHANGES = """
     order by changed_by desc, job_key, field
     limit 12
 """
+
+DATES = 6
+"""At most as many are written below a chart."""
+LONGEST_TITLE = 40
+"""In characters, which is half as wide as a chart."""
 
 
 class Day(NamedTuple):
@@ -66,7 +71,7 @@ class PayChange(NamedTuple):
     percent: float
 
 
-def draw_history(database: Path, folder: Path) -> list[Path]:
+def draw(database: Path, folder: Path) -> list[Path]:
     """Draw each chart in each theme.
 
     Args:
@@ -95,13 +100,21 @@ def _draw_days(days: Sequence[Day], theme: Theme) -> Figure:
         f"{first.open_roles:,} on {first.day}, {last.open_roles:,} on {last.day}",
         [""] * 6,  # as high as six bars
         theme,
+        footer=0.35,
     )
-    line = range(len(days)), [day.open_roles for day in days]
-    axes.fill_between(*line, step="post", color=theme.bar, alpha=0.4, linewidth=0)
-    axes.step(*line, where="post", color=theme.mark)
-    most = max(day.open_roles for day in days)
-    axes.set_ylim(0, 1.1 * most)
-    axes.set_yticks([0, most], ["0", f"{most:,}"], color=theme.text)
+    # Each day lasts until the next one, and so does the last.
+    places = [(day.day - first.day).days for day in days] + [(last.day - first.day).days + 1]
+    heights = [day.open_roles for day in days] + [last.open_roles]
+    axes.fill_between(places, heights, step="post", color=theme.bar, alpha=0.4, linewidth=0)
+    axes.step(places, heights, where="post", color=theme.mark)
+    axes.set_ylim(0, 1.1 * max(heights))
+    axes.set_yticks([0, max(heights)], ["0", f"{max(heights):,}"], color=theme.text)
+    axes.set_xlim(0, places[-1])
+    step = -(-len(days) // DATES)
+    dates = [f"{day.day:%d %b}" for day in days[::step]]
+    axes.xaxis.set_visible(True)
+    axes.tick_params(axis="x", pad=8)
+    axes.set_xticks(places[:-1:step], dates, color=theme.text)
     return figure
 
 
@@ -134,8 +147,9 @@ def _draw_changes(changes: Sequence[PayChange], theme: Theme) -> Figure:
         is_raise = change.percent > 0
         write(axes, (change.percent, row), "left" if is_raise else "right", theme, "{:+.1f} %")
         axes.annotate(
-            change.job_title,
+            textwrap.shorten(change.job_title, LONGEST_TITLE, placeholder="…"),
             (0, row),
+            fontsize=8,
             xytext=(-6 if is_raise else 6, 0),
             textcoords="offset points",
             horizontalalignment="right" if is_raise else "left",

@@ -3,43 +3,29 @@
 -- happened_by: each is the time of a listing. A job that was published again is new.
 -- A job is "first seen" if no earlier listing is known: nobody knows whether it is new.
 -- job_title is null if the API gives none, or the target has removed the row.
-with published as (
-    select id
-    from public_jobs.job_publications
-    where
-        unpublished_at is null
-        and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
-),
-
-latest as (
-    select max(coalesce(unpublished_at, last_seen_at)) as listed_at
-    from public_jobs.job_publications
-),
-
-dated as (
+with roles as (
     select
-        publications.*,
-        published.id is null as is_gone,
-        latest.listed_at,
-        date_trunc('day', latest.listed_at) as today
-    from public_jobs.job_publications as publications
-    cross join latest
-    left join published using (id)
+        *,
+        unpublished_at is null
+            and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
+            as is_open,
+        max(coalesce(unpublished_at, last_seen_at)) over () as listed_at
+    from public_jobs.job_publications
 ),
 
 changed as (
     select
         id,
         public_id,
-        case when opened_after is null then 'first seen' else 'new' end as change,
-        opened_after as happened_after,
-        first_seen_at as happened_by
-    from dated
-    where not is_gone and first_seen_at >= today
-    union all
-    select id, public_id, 'gone', last_seen_at, coalesce(unpublished_at, listed_at)
-    from dated
-    where is_gone and coalesce(unpublished_at, last_seen_at) >= today
+        case when not is_open then 'gone' when opened_after is null then 'first seen' else 'new' end
+            as change,
+        case when is_open then opened_after else last_seen_at end as happened_after,
+        case when is_open then first_seen_at else coalesce(unpublished_at, listed_at) end
+            as happened_by
+    from roles
+    where
+        case when is_open then first_seen_at else coalesce(unpublished_at, last_seen_at) end
+        >= date_trunc('day', listed_at)
 )
 
 select

@@ -5,44 +5,30 @@
 -- opened_after and at_most_days are null if the first listing already showed the role: its opening
 -- is unknown. A role that was published again counts from then on.
 -- job_title and department are null if the API gives none, or the target has removed the row.
-with published as (
-    select id
-    from public_jobs.job_publications
-    where
-        unpublished_at is null
-        and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
-),
-
-latest as (
-    select max(coalesce(unpublished_at, last_seen_at)) as listed_at
-    from public_jobs.job_publications
-),
-
-roles as (
+with roles as (
     select
-        publications.*,
-        published.id is not null as is_open,
-        case
-            when published.id is null then coalesce(publications.unpublished_at, latest.listed_at)
-        end as closed_by
-    from public_jobs.job_publications as publications
-    left join published using (id)
-    cross join latest
+        *,
+        unpublished_at is null
+            and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
+            as is_open,
+        max(coalesce(unpublished_at, last_seen_at)) over () as listed_at
+    from public_jobs.job_publications
 )
 
 select
     jobs.job_title,
     nullif(jobs.department, '') as department,
-    case when roles.is_open then 'open' else 'closed' end as status,
-    roles.opened_after,
-    roles.first_seen_at as opened_by,
-    case when not roles.is_open then roles.last_seen_at end as closed_after,
-    roles.closed_by,
-    round(extract(epoch from (roles.last_seen_at - roles.first_seen_at)) / 86400, 1)
-        as at_least_days,
+    case when is_open then 'open' else 'closed' end as status,
+    opened_after,
+    first_seen_at as opened_by,
+    case when not is_open then last_seen_at end as closed_after,
+    case when not is_open then coalesce(unpublished_at, listed_at) end as closed_by,
+    round(extract(epoch from (last_seen_at - first_seen_at)) / 86400, 1) as at_least_days,
     round(
-        extract(epoch from (coalesce(roles.closed_by, roles.last_seen_at) - roles.opened_after))
-        / 86400, 1
+        extract(epoch from (
+            case when is_open then last_seen_at else coalesce(unpublished_at, listed_at) end
+            - opened_after
+        )) / 86400, 1
     ) as at_most_days,
     roles.public_id
 from roles

@@ -1,13 +1,5 @@
 -- Which questions of each role can rule an applicant out?
 -- One row per question. answer_required is null where the API does not say.
-with published as (
-    select id
-    from public_jobs.job_publications
-    where
-        unpublished_at is null
-        and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
-)
-
 select
     details.job_title,
     questions.item ->> 'question' as question,
@@ -15,7 +7,9 @@ select
     (questions.item ->> 'required') = 'true' as answer_required,
     details.public_id
 from public_jobs.job_details as details
-inner join published using (id)
+join public_jobs.job_publications using (id)
 cross join unnest(details.knockout_questions::json[]) as questions(item)
-where (questions.item ->> 'question') is not null
+where unpublished_at is null
+  and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
+  and (questions.item ->> 'question') is not null
 order by details.job_title, details.public_id, 2, 4;

@@ -1,4 +1,4 @@
-"""The charts show what the warehouse holds, in words that can be read and found."""
+"""Charts show what the final tables hold, in words that can be read and found."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from queries.jobs import ROWS
-from queries.warehouse import DuckDB
 
 from charts import __main__ as command
-from charts.draw import draw
-from charts.history import draw_history
+from charts.history import draw
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OPEN_ROLES = [
-    ("Sales", "3"),
-    ("Engineering", "2"),
-    ("People", "1"),
-    ("Recht & Übersetzung", "1"),
-    ("not given", "1"),
-]
-
-FINAL_TABLES = """
+TABLES = """
 create schema analytics;
 create table analytics.daily_open_jobs as
 from (values
@@ -47,23 +36,10 @@ from (values
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
-    """The file of a warehouse."""
+def warehouse(tmp_path: Path) -> Path:
     file = tmp_path / "warehouse.duckdb"
     with duckdb.connect(str(file)) as connection:
-        warehouse = DuckDB(connection)
-        for table, rows in ROWS.items():
-            warehouse.load(table, rows)
-        warehouse.run("commit")
-    return file
-
-
-@pytest.fixture
-def built(tmp_path: Path) -> Path:
-    """The file of a warehouse in which dbt has built its tables."""
-    file = tmp_path / "built.duckdb"
-    with duckdb.connect(str(file)) as connection:
-        connection.execute(FINAL_TABLES)
+        connection.execute(TABLES)
     return file
 
 
@@ -74,48 +50,13 @@ def texts(file: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_open_roles(database: Path, tmp_path: Path, theme: str) -> None:
-    draw(database, tmp_path)
-
-    assert texts(tmp_path / f"open-roles-{theme}.svg") == [
-        *(name for name, _ in OPEN_ROLES),
-        *(count for _, count in OPEN_ROLES),
-        "Open roles by department",
-        "8 roles in the demo's warehouse",
-    ]
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_salaries_of_one_currency(database: Path, tmp_path: Path, theme: str) -> None:
-    draw(database, tmp_path)
-
-    assert texts(tmp_path / f"salaries-{theme}.svg") == [
-        "senior (n = 2)",
-        "50,000",
-        "80,000",
-        "What roles pay in EUR, by seniority",
-        "From the lowest to the highest end of the ranges; the line is the median of their middles",
-    ]
-
-
-def test_a_chart_drawn_again_is_the_same_file(database: Path, tmp_path: Path) -> None:
-    files = draw(database, tmp_path)
-    first = [file.read_bytes() for file in files]
-
-    assert [file.name for file in files] == [
-        "open-roles-light.svg",
-        "salaries-light.svg",
-        "open-roles-dark.svg",
-        "salaries-dark.svg",
-    ]
-    assert [file.read_bytes() for file in draw(database, tmp_path)] == first
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_each_chart_says_what_the_tables_hold(built: Path, tmp_path: Path, theme: str) -> None:
-    draw_history(built, tmp_path)
+def test_each_chart_says_what_the_tables_hold(warehouse: Path, tmp_path: Path, theme: str) -> None:
+    draw(warehouse, tmp_path)
 
     assert texts(tmp_path / f"open-over-time-{theme}.svg") == [
+        "01 Nov",
+        "02 Nov",
+        "03 Nov",
         "0",
         "5",
         "Open roles over time",
@@ -141,36 +82,21 @@ def test_each_chart_says_what_the_tables_hold(built: Path, tmp_path: Path, theme
     ]
 
 
-@pytest.mark.parametrize(("arguments", "charts"), [([], 4), (["built.duckdb"], 6)])
-def test_the_command_says_what_it_wrote(
-    database: Path,
-    built: Path,
-    arguments: list[str],
-    charts: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_chart_drawn_again_is_the_same_file(warehouse: Path, tmp_path: Path) -> None:
+    files = draw(warehouse, tmp_path)
+    first = [file.read_bytes() for file in files]
+
+    assert [file.read_bytes() for file in draw(warehouse, tmp_path)] == first
+
+
+def test_the_command_draws_beside_the_warehouse_and_says_what(
+    warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without an argument the demo's charts, with one those of what happened in a warehouse."""
-    folder = built.parent
-    (folder / "docs").mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(command, "REPOSITORY", folder)
-    monkeypatch.setattr(command, "DATABASE", database)
+    command.main(warehouse)
 
-    command.main(*arguments)
-
-    written = sorted(capsys.readouterr().out.split())
-    assert written == sorted(f"docs/{file.name}" for file in (folder / "docs").iterdir())
-    assert len(written) == charts
-
-
-def test_without_the_demo_the_command_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "REPOSITORY", tmp_path)
-
-    with pytest.raises(SystemExit, match="Run `uv run public-jobs-sandbox demo` first"):
-        command.main()
+    written = sorted(capsys.readouterr().out.splitlines())
+    assert written == sorted(map(str, tmp_path.glob("*.svg")))
+    assert len(written) == 6
 
 
 def test_without_a_build_the_command_names_it(tmp_path: Path) -> None:
@@ -178,4 +104,4 @@ def test_without_a_build_the_command_names_it(tmp_path: Path) -> None:
     duckdb.connect(str(file)).close()
 
     with pytest.raises(SystemExit, match="dbt-duckdb:build"):
-        command.main(str(file))
+        command.main(file)

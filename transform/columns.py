@@ -1,12 +1,14 @@
 # ruff: noqa: INP001  # a script in a folder that dbt owns
 """Writes what every column means, from the tap's schemas and the descriptions of the models.
 
-`uv run python transform/columns.py` writes the sources of the dbt project and docs/columns.md.
+`uv run python transform/columns.py` writes the sources of the dbt project, the names of its columns
+and docs/columns.md. Models and snapshots take every field of the schemas from there.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"
-MARTS = REPOSITORY / "transform" / "models" / "marts" / "marts.yml"
-SOURCES = REPOSITORY / "transform" / "models" / "staging" / "sources.yml"
+TRANSFORM = REPOSITORY / "transform"
+MARTS = TRANSFORM / "models" / "marts" / "marts.yml"
+SOURCES = TRANSFORM / "models" / "staging" / "sources.yml"
+SNAPSHOTS = TRANSFORM / "snapshots" / "history.yml"
+FIELDS = TRANSFORM / "macros" / "fields.sql"
 DICTIONARY = REPOSITORY / "docs" / "columns.md"
 
 RAW_TABLES = ("jobs", "job_details", "job_publications")
@@ -28,13 +33,34 @@ TYPES = {
     "string": ("varchar", "text"),
     "date-time": ("timestamp", "timestamp"),
     "number": ("double", "numeric"),
+    "integer": ("bigint", "bigint"),
+    "boolean": ("boolean", "boolean"),
     "object": ("json", "jsonb"),
     "array": ("json", "jsonb[]"),
 }
 """What target-duckdb and target-postgres make of each type."""
 
+GROUPS = {"number": "number", "integer": "number", "object": "json", "array": "json"}
+"""How the models treat each type; all others are text."""
+
 IN_DUCKDB = {"text": "varchar", "double precision": "double"}
 """DuckDB's names of the types of the final tables, where they differ from PostgreSQL's."""
+
+GIVEN = (
+    "{%- set given = var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}"
+    "{%- set schemas = given.split(',') if given is string else given -%}"
+)
+"""The schemas in Jinja, as YAML needs it: there dbt knows no macros, such as schemas()."""
+
+OLDEST_LISTING = """
+select min(listed_at) from (
+{%- for schema in schemas %}
+select max(last_seen_at) as listed_at from "{{ schema | trim }}".job_publications
+{%- if not loop.last %} union all {%- endif %}
+{%- endfor %}
+) as listings
+"""
+"""The latest listing of the organisation whose latest listing is the oldest."""
 
 INTRODUCTION = """\
 # Every column
@@ -61,25 +87,91 @@ Names are those of `column_naming: snake_case`, which `meltano.yml` sets.
 
 
 def main() -> None:
-    """Write both files."""
-    SOURCES.write_text(sources(), "utf-8")
-    DICTIONARY.write_text(dictionary(), "utf-8")
+    """Write all files."""
+    for file, text in written().items():
+        file.write_text(text, "utf-8")
+
+
+def written() -> dict[Path, str]:
+    """Return what each file has to hold."""
+    fields = new_fields()
+    snapshots, marts = SNAPSHOTS.read_text("utf-8"), MARTS.read_text("utf-8")
+    for table, columns in fields.items():
+        names = [*columns, "additional_fields"]
+        snapshots = _with_part(snapshots, table, [f"        - {name}" for name in names])
+        marts = _with_part(marts, table, _described(table, list(columns)))
+    return {
+        SOURCES: sources(),
+        FIELDS: _macro(fields),
+        SNAPSHOTS: snapshots,
+        MARTS: marts,
+        DICTIONARY: dictionary(yaml.safe_load(marts)["models"]),
+    }
+
+
+def new_fields() -> dict[str, dict[str, str]]:
+    """Return the columns of a summary, and those that only a detail has, with their groups."""
+    found: dict[str, dict[str, str]] = {}
+    known = {"id", "additional_fields"}
+    for table in ("jobs", "job_details"):
+        found[table] = {
+            column: GROUPS.get(_kind(sub), "text")
+            for column, (_, sub) in columns_of(table).items()
+            if column not in known
+        }
+        known |= found[table].keys()
+    return found
+
+
+def _macro(fields: dict[str, dict[str, str]]) -> str:
+    lines = ["{# Written by `uv run python transform/columns.py` from tap_public_jobs/schemas. #}"]
+    lines += ["{% macro fields() %}", "    {{ return({"]
+    for table, columns in fields.items():
+        names = ",\n".join(f"            '{name}': '{group}'" for name, group in columns.items())
+        lines.append(f"        '{table}': {{\n{names}\n        }},")
+    return "\n".join([*lines, "    }) }}", "{% endmacro %}", ""])
+
+
+def _described(table: str, columns: Sequence[str]) -> list[str]:
+    lines = []
+    for name in columns:
+        _, sub = columns_of(table)[name]
+        group = GROUPS.get(_kind(sub))
+        # Without the section of the API page. Numbers are doubles here, and so not exact.
+        words = re.sub(r' \("[^"]+"\)|, exact', "", sub["description"])
+        words += " As JSON." if group == "json" else ""
+        lines += [
+            f"      - name: {name}",
+            f"        data_type: {'double precision' if group == 'number' else 'text'}",
+            f"        description: {json.dumps(words, ensure_ascii=False)}",
+        ]
+    return lines
+
+
+def _with_part(text: str, table: str, lines: Sequence[str]) -> str:
+    """Put lines between the two comments that mark the fields of a table."""
+    marks = rf"( *# Fields of {table}, written by columns\.py:\n).*?( *# End of these\.\n)"
+    body = "".join(f"{line}\n" for line in lines)
+    return re.sub(marks, lambda found: found[1] + body + found[2], text, flags=re.DOTALL)
 
 
 def sources() -> str:
     """Return the sources of the dbt project."""
     tables = []
     for name in RAW_TABLES:
-        schema = schema_of(name)
         columns = [
-            {"name": column_of(field, "snake_case"), "description": sub["description"]}
-            for field, sub in schema["properties"].items()
+            {"name": column, "description": sub["description"]}
+            for column, (_, sub) in columns_of(name).items()
         ]
-        table = {"name": name, "description": schema["description"], "columns": columns}
+        table = {
+            "name": name,
+            "description": schema_of(name)["description"],
+            "columns": columns,
+        }
         if name == "job_publications":
             # Says when the list was last read whole, and is there on every target.
             table["config"] = {
-                "loaded_at_field": "last_seen_at",
+                "loaded_at_query": GIVEN + OLDEST_LISTING,
                 "freshness": {"warn_after": {"count": 36, "period": "hour"}},
             }
         tables.append(table)
@@ -87,9 +179,7 @@ def sources() -> str:
         "name": "public_jobs",
         "description": "What tap-public-jobs loads.",
         # Other organisations are in schemas of their own: the macro `raw` unites them.
-        "schema": "{%- set given = "
-        "var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}"
-        "{{ (given.split(',') if given is string else given)[0] | trim }}",
+        "schema": GIVEN + "{{ schemas[0] | trim }}",
         "tables": tables,
     }
     text = yaml.safe_dump({"sources": [source]}, sort_keys=False, allow_unicode=True, width=100)
@@ -98,10 +188,10 @@ def sources() -> str:
     )
 
 
-def dictionary() -> str:
-    """Return the page of all columns."""
+def dictionary(final_tables: Sequence[dict[str, Any]]) -> str:
+    """Return the page of all columns, given the models of the final tables."""
     parts = [INTRODUCTION, "## Final tables: schema `analytics`\n"]
-    parts += [_final_table(model) for model in yaml.safe_load(MARTS.read_text("utf-8"))["models"]]
+    parts += [_final_table(model) for model in final_tables]
     parts.append("## Raw tables: schema `public_jobs`\n")
     parts += [_raw_table(name) for name in RAW_TABLES]
     return "\n".join(parts)
@@ -113,6 +203,19 @@ def schema_of(table: str) -> dict[str, Any]:
     return schema
 
 
+def columns_of(table: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the field of each column of a raw table, and its schema."""
+    return {
+        column_of(field, "snake_case"): (field, sub)
+        for field, sub in schema_of(table)["properties"].items()
+    }
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return str(schema.get("format") or next(kind for kind in kinds if kind != "null"))
+
+
 def _final_table(model: dict[str, Any]) -> str:
     rows = []
     for column in model["columns"]:
@@ -122,14 +225,12 @@ def _final_table(model: dict[str, Any]) -> str:
 
 
 def _raw_table(name: str) -> str:
-    schema = schema_of(name)
-    rows = []
-    for field, sub in schema["properties"].items():
-        kinds = [sub["type"]] if isinstance(sub["type"], str) else sub["type"]
-        kind = sub.get("format") or next(kind for kind in kinds if kind != "null")
-        rows.append((column_of(field, "snake_case"), *TYPES[kind], field, sub["description"]))
+    rows = [
+        (column, *TYPES[_kind(sub)], field, sub["description"])
+        for column, (field, sub) in columns_of(name).items()
+    ]
     head = ("column", "DuckDB", "PostgreSQL", "field", "meaning and source in the API")
-    return _table({"name": name, **schema}, head, rows)
+    return _table({"name": name, **schema_of(name)}, head, rows)
 
 
 def _table(about: dict[str, Any], head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -19,7 +19,7 @@ from public_jobs_sandbox.server import LOCALHOST
 from public_jobs_sandbox.state import Sandbox
 
 REPOSITORY = Path(__file__).parents[2]
-DATABASE = Path("output", "demo.duckdb")
+COMMAND = "$ meltano run tap-public-jobs target-duckdb"
 SCHEMA = "public_jobs"
 REQUESTS, PERIOD = 60, 1
 """The budget of a minute in a second: the throttle is at work, and the demo stays short."""
@@ -68,8 +68,15 @@ def uv_command() -> list[str]:
     raise click.ClickException(message)
 
 
-def environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
-    """Return variables that point Meltano at the sandbox, and none of the user's own."""
+def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -> dict[str, str]:
+    """Return variables that point Meltano at the sandbox, and none of the user's own.
+
+    Args:
+        sandbox: The API.
+        base_url: Where it is served.
+        database: The DuckDB file to fill.
+        folder: For the state, so that the user's next sync resumes where their last one ended.
+    """
     private = ("TAP_PUBLIC_JOBS_", "TARGET_DUCKDB_", "MELTANO_")
     inherited = {
         name: value for name, value in os.environ.items() if not name.upper().startswith(private)
@@ -81,11 +88,10 @@ def environment(sandbox: Sandbox, base_url: str) -> dict[str, str]:
         "TAP_PUBLIC_JOBS_API_KEY": sandbox.key,
         "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": str(REQUESTS),
         "TAP_PUBLIC_JOBS_RATE_LIMIT_PERIOD_SECONDS": str(PERIOD),
-        "TARGET_DUCKDB_FILEPATH": str(REPOSITORY / DATABASE),
+        "TARGET_DUCKDB_FILEPATH": str(database),
         "TARGET_DUCKDB_DEFAULT_TARGET_SCHEMA": SCHEMA,
-        # The demo has its own state, so the user's next sync resumes where their last one ended.
         "MELTANO_STATE_BACKEND_URI": "systemdb",
-        "MELTANO_DATABASE_URI": f"sqlite:///{REPOSITORY / '.meltano' / 'demo.db'}",
+        "MELTANO_DATABASE_URI": f"sqlite:///{folder}/meltano.db",
         "no_proxy": no_proxy,
         "NO_PROXY": no_proxy,
     }
@@ -134,8 +140,7 @@ def run(variables: dict[str, str], *, install: bool = True) -> None:
     command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano"]
     # The user's .env is about their own API and warehouse.
     command += ["--env-file", os.devnull, "--log-format", "json"]
-    # Meltano may still regard an interrupted demo as running; `--force` runs it anyway.
-    command += ["run", "--force", "tap-public-jobs", "target-duckdb"]
+    command += ["run", "tap-public-jobs", "target-duckdb"]
     command += [] if install else ["--no-install"]
     # In its own session, Meltano does not get a Ctrl-C. The demo does, and ends all processes.
     process = subprocess.Popen(  # noqa: S603  # no shell, no user input
@@ -173,10 +178,7 @@ def _remedy(lines: Sequence[LogLine]) -> str:
     is_running = any(text.startswith("Running job") for text in texts)
     # Meltano continues without a plugin that it could not install, and fails later.
     if is_running and not any(text.startswith("Installation failed") for text in texts):
-        return (
-            "The sync failed. The last lines above say why; if another program has "
-            f"{DATABASE} open, close it there, or delete the file, and retry."
-        )
+        return "The sync failed. The last lines above say why."
     return (
         "Meltano or its plugins could not be installed: check the network, which a first run "
         "needs, and retry."

@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 import psycopg
 from psycopg.types.json import set_json_loads
+from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Row = dict[str, Any]
 
-JSON_COLUMNS = {"additional_fields", "knockout_questions"}
-TIMES = {"opened_after", "first_seen_at", "last_seen_at", "unpublished_at"}
+
+def columns_of(*kinds: str) -> set[str]:
+    """The columns of these types, in any table."""
+    return {name for columns in TABLES.values() for name, kind in columns.items() if kind in kinds}
+
+
+JSON_COLUMNS, TIMES = columns_of("object", "array"), columns_of("date-time")
 
 METADATA = (
     "_sdc_extracted_at",

@@ -71,6 +71,8 @@ class DuckDB:
     types: Mapping[str, str] = {
         "string": "varchar",
         "number": "double",
+        "integer": "bigint",
+        "boolean": "boolean",
         "date-time": "timestamp",
         "object": "json",
         "array": "json",
@@ -113,6 +115,8 @@ class Postgres:
     types: Mapping[str, str] = {
         "string": "text",
         "number": "numeric",
+        "integer": "bigint",
+        "boolean": "boolean",
         "date-time": "timestamp",
         "object": "jsonb",
         "array": "jsonb[]",

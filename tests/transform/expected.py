@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from e2e.stores import columns_of
 from e2e.truth import FIELDS
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
-ONLY_DETAIL = {
-    field: column for field, column in FIELDS["job_details"].items() if field not in FIELDS["jobs"]
-}
+NUMBERS, JSON_COLUMNS = columns_of("number", "integer"), columns_of("object", "array")
 JSON_TYPES = {
     str: "string",
     bool: "boolean",
@@ -36,7 +35,9 @@ def days(length: timedelta) -> float:
 
 
 def stored(value: object) -> object:
-    """Numbers are doubles, and empty text is null."""
+    """Numbers are doubles, other scalars are text, and empty text is null."""
+    if isinstance(value, bool):
+        return as_text(value)
     if isinstance(value, int | float):
         return float(value)
     return None if value == "" else value
@@ -139,7 +140,7 @@ class History:
                 continue
             job, latest = period.job, self._latest.time
             values = {
-                column: value if column == "knockout_questions" else stored(value)
+                column: value if column in JSON_COLUMNS else stored(value)
                 for column, value in (
                     (column, job[field]) for field, column in FIELDS["job_details"].items()
                 )
@@ -182,7 +183,7 @@ class History:
         self, old: Job, new: Job, after: datetime | None, changed_by: datetime
     ) -> list[Row]:
         def changed(name: str, values: tuple[Any, Any], changed_after: datetime | None) -> Row:
-            numbers = name in {"min_salary", "max_salary", "years_experience"}
+            numbers = name in NUMBERS
             return self._key(new) | {
                 "job_title": new["jobTitle"],
                 "field": name,

@@ -5,8 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import json
+import signal
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from public_jobs_sandbox.options import Options
@@ -18,11 +24,16 @@ from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pytest
     from public_jobs_sandbox.postings import Job
     from transform.warehouses import Warehouse
+
+KILLED_TAP = """
+from tap_public_jobs.tap import TapPublicJobs
+TapPublicJobs.clock = staticmethod(lambda: {now})
+TapPublicJobs.cli()
+"""
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 
@@ -89,30 +100,41 @@ class Portal:
         self.log.append([known if isinstance(known, str) else known["publicId"]])
 
     def sync(self, *, killed: bool = False) -> None:
-        """Run the tap and load what it writes; of a killed run the first half of the details."""
+        """Run the tap and load what it writes; kill it halfway through the details, if asked."""
+        published = (copy.deepcopy(it.job) for it in self.sandbox.organisation.published())
+        time = self.now.replace(tzinfo=None)
+        self.listings.append(Listing(time, {job["id"]: job for job in published}))
+        messages = self._killed_run() if killed else self._run()
+        self.state = self.warehouse.load(messages, self.schema)
+
+    def _run(self) -> str:
         now = self.now.timestamp()
         self.monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: now))
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
             TapPublicJobs(config=self.config, state=copy.deepcopy(self.state)).sync_all()
-        messages = text.getvalue()
-        if killed:
-            messages = first_half(messages)
-        published = (copy.deepcopy(it.job) for it in self.sandbox.organisation.published())
-        time = self.now.replace(tzinfo=None)
-        self.listings.append(Listing(time, {job["id"]: job for job in published}))
-        self.state = self.warehouse.load(messages, self.schema)
+        return text.getvalue()
+
+    def _killed_run(self) -> str:
+        """What a process has written until SIGKILL, which meets it at a request for a detail."""
+        with tempfile.TemporaryDirectory() as name:
+            config, state = Path(name, "config.json"), Path(name, "state.json")
+            config.write_text(json.dumps(self.config | {"max_concurrent_requests": 1}), "utf-8")
+            state.write_text(json.dumps(self.state), "utf-8")
+            code = KILLED_TAP.format(now=self.now.timestamp())
+            arguments = ["--config", str(config), "--state", str(state)]
+            command = [sys.executable, "-c", code, *arguments]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tap:
+                list_and_half = 1 + len(self.listings[-1].jobs) // 2
+                self.sandbox.at_request(len(self.sandbox.requests) + list_and_half + 1, tap.kill)
+                messages: str = tap.communicate()[0]
+        assert tap.returncode == -signal.SIGKILL
+        assert '"job_details"' in messages.splitlines()[-1]
+        return messages
 
     def build(self, *arguments: str) -> str:
         self.listings[-1].built = True
         return self.warehouse.build(*arguments)
-
-
-def first_half(messages: str) -> str:
-    """What came through before the tap was killed: all of the list, some of the details."""
-    lines = messages.splitlines(keepends=True)
-    details = [n for n, line in enumerate(lines) if '"job_details"' in line and "RECORD" in line]
-    return "".join(lines[: details[len(details) // 2]])
 
 
 @contextlib.contextmanager
@@ -122,12 +144,13 @@ def opened(
     monkeypatch: pytest.MonkeyPatch,
     mode: str = "all",
     schema: str = "public_jobs",
+    jobs: int = 12,
 ) -> Iterator[Portal]:
-    """Serve an organisation with twelve jobs, synced under a mode of detail_refresh."""
+    """Serve an organisation with some jobs, synced under a mode of detail_refresh."""
     url = f"sqlite:///{folder / schema}.db"
     log = ChangeLog(url)
     log.append([])
-    sandbox = Sandbox.demo(jobs=12, options=Options(limited=False))
+    sandbox = Sandbox.demo(jobs, options=Options(limited=False))
     with serving(sandbox) as base_url:
         config = {
             "api_key": sandbox.key,

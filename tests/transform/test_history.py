@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
-from transform.expected import History, as_text
+from transform.expected import JSON_COLUMNS, History, as_text
 from transform.portal import opened
 from transform.warehouses import TRANSFORM, DuckDB
 
@@ -136,7 +136,7 @@ def comparable(rows: list[Row]) -> list[Row]:
     found = []
     for row in rows:
         values = {name: value for name, value in row.items() if name != "version"}
-        for name in ("knockout_questions", "additional_fields", "old_value", "new_value"):
+        for name in (*JSON_COLUMNS, "old_value", "new_value"):
             if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
                 values[name] = json.loads(values[name])
         for name in ("old_value", "new_value"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from transform.expected import History
-from transform.portal import opened
+from transform.portal import FIRST_DAY, opened
 from transform.test_history import TABLES, WITHOUT_TESTS, comparable
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
 ) -> None:
-    """The ids are the same in all three, and on the second day one of them is not synced."""
+    """The ids are the same in all three, and on the second day one of them is not synced.
+
+    A fourth has never been loaded. Freshness is that of the one that was listed least recently.
+    """
     warehouse = new_warehouse(kind)
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
     with ExitStack() as stack:
@@ -40,7 +44,9 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         for portal in portals:
             portal.sync()
             portal.listings[-1].built = True
-        warehouse.build(*schemas, *WITHOUT_TESTS)
+        with_a_new_one = ("--vars", json.dumps({"schemas": ["umbrella", *SCHEMAS]}))
+        output = warehouse.build(*with_a_new_one, *WITHOUT_TESTS)
+        assert "umbrella is left out" in output
 
         acme.unpublish(0)
         initech.unpublish(0)  # not seen before its next sync
@@ -52,6 +58,16 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         warehouse.build(*schemas)
 
         histories = [History(portal.listings, portal.schema) for portal in portals]
+    warehouse.dbt("source", "freshness", *schemas)
+    found = json.loads((warehouse.folder / "dbt" / "sources.json").read_text("utf-8"))
+    (publications,) = found["results"]
+    assert datetime.fromisoformat(publications["max_loaded_at"]) == FIRST_DAY
     for table in TABLES:
         expected = [row for history in histories for row in getattr(history, table)()]
         assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
+
+    # Its jobs are in history, and would all be closed.
+    warehouse.run("drop schema globex cascade")
+    status, output = warehouse.dbt("build", *schemas, "--select", "stg_publications")
+    assert status == 1
+    assert "history has jobs of globex: load them first" in output

@@ -23,13 +23,22 @@ Json = Any
 
 
 class Warehouse(Protocol):
-    """A database that a target fills and dbt transforms."""
+    """A database that a target fills and dbt transforms.
+
+    Attributes:
+        folder: For the files of target and dbt.
+    """
+
+    folder: Path
 
     def load(self, messages: str, schema: str = "public_jobs") -> Json:
         """Load Singer messages; returns the last state that the target lets through."""
 
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        """Run dbt; returns its status and what it prints."""
+
     def build(self, *arguments: str) -> str:
-        """Run `dbt build`; returns what it prints."""
+        """Run `dbt build`, which must end well; returns what it prints."""
 
     def run(self, statement: str) -> None:
         """Execute SQL."""
@@ -76,10 +85,12 @@ def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def run_dbt(name: str, folder: Path, arguments: tuple[str, ...], **variables: str) -> str:
+def run_dbt(
+    name: str, folder: Path, arguments: tuple[str, ...], **variables: str
+) -> tuple[int, str]:
     target = plugin("utilities", name)["config"]["target"]
     result = subprocess.run(
-        [command("utilities", name), "--no-use-colors", "build", "--target", target, *arguments],
+        [command("utilities", name), "--no-use-colors", *arguments, "--target", target],
         cwd=TRANSFORM,
         env=environment(
             DBT_TARGET_PATH=str(folder / "dbt"),
@@ -94,12 +105,20 @@ def run_dbt(name: str, folder: Path, arguments: tuple[str, ...], **variables: st
         text=True,
         check=False,
     )
-    assert result.returncode == 0, result.stdout
-    return result.stdout
+    return result.returncode, result.stdout
+
+
+class Builds:
+    """What both have in common."""
+
+    def build(self: Warehouse, *arguments: str) -> str:
+        status, output = self.dbt("build", *arguments)
+        assert status == 0, output
+        return output
 
 
 @dataclass
-class DuckDB:
+class DuckDB(Builds):
     """A file."""
 
     folder: Path
@@ -112,12 +131,14 @@ class DuckDB:
         config = {"filepath": self.file, "default_target_schema": schema}
         return run_target("target-duckdb", self.folder, config, messages)
 
-    def build(self, *arguments: str) -> str:
+    def dbt(self, *arguments: str) -> tuple[int, str]:
         return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
 
     def run(self, statement: str) -> None:
-        with duckdb.connect(self.file) as connection:
-            connection.execute(statement)
+        # By the DuckDB of target and dbt: it may not read what a newer one has written.
+        python = command("utilities", "dbt-duckdb").parent / "python"
+        code = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.argv[2])"
+        subprocess.run([python, "-c", code, self.file, statement], check=True)
 
     def rows(self, table: str) -> list[Row]:
         with duckdb.connect(self.file, read_only=True) as connection:
@@ -132,7 +153,7 @@ class DuckDB:
 
 
 @dataclass
-class Postgres:
+class Postgres(Builds):
     """A database of a server."""
 
     folder: Path
@@ -151,7 +172,7 @@ class Postgres:
         }
         return run_target("target-postgres", self.folder, config, messages)
 
-    def build(self, *arguments: str) -> str:
+    def dbt(self, *arguments: str) -> tuple[int, str]:
         return run_dbt(
             "dbt-postgres", self.folder, arguments, TARGET_POSTGRES_SQLALCHEMY_URL=self.url
         )

@@ -1,25 +1,7 @@
-{# What the raw tables have in common on all targets. #}
-{% macro summary_texts() %}
-    {{ return([
-        'public_id', 'job_title', 'location', 'department', 'type', 'seniority_level', 'currency',
-        'job_url', 'apply_url'
-    ]) }}
-{% endmacro %}
-
-
-{% macro summary_numbers() %}
-    {{ return(['min_salary', 'max_salary']) }}
-{% endmacro %}
-
-
-{% macro detail_texts() %}
-    {{ return(['role_overview', 'primary_language', 'education_level']) }}
-{% endmacro %}
-
-
-{% macro detail_numbers() %}
-    {{ return(['years_experience']) }}
-{% endmacro %}
+{# A raw column as all models have it, given its group in fields(): text, number or json. #}
+{% macro cleaned(column, group) -%}
+    {{ number(column) if group == 'number' else json_text(column) if group == 'json' else text(column) }}
+{%- endmacro %}
 
 
 {# Empty text and null are the same: target-duckdb has no empty text. #}

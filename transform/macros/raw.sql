@@ -5,10 +5,16 @@
 {% endmacro %}
 
 
-{# Columns of one raw table, of all organisations. #}
+{# Columns of one raw table, of all organisations that have it. #}
 {% macro raw(table, columns) %}
     {%- set first = source('public_jobs', table) -%}
-    {%- for schema in schemas() %}
+    {%- set loaded = [] -%}
+    {%- for schema in schemas() -%}
+        {%- if is_loaded(first.incorporate(path={'schema': schema}), schema) -%}
+            {%- do loaded.append(schema) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for schema in loaded or schemas() %}
     select
         cast('{{ schema }}' as {{ dbt.type_string() }}) as organisation,
         cast('{{ schema }}' as {{ dbt.type_string() }}) || '/' || id as job_key,
@@ -16,4 +22,26 @@
     from {{ first.incorporate(path={'schema': schema}) }}
     {% if not loop.last %}union all{% endif %}
     {%- endfor %}
+{% endmacro %}
+
+
+{# Whether a table is there. Without it, history would close all jobs of an organisation it knows. #}
+{% macro is_loaded(table, organisation) %}
+    {%- if not execute or load_relation(table) -%}
+        {{ return(true) }}
+    {%- endif -%}
+    {%- set history = load_relation(api.Relation.create(
+        database=target.database,
+        schema=target.schema ~ '_history',
+        identifier='publication_history'
+    )) -%}
+    {%- set known = "select 1 from " ~ history ~ " where organisation = '" ~ organisation ~ "'" -%}
+    {%- if history and run_query(known ~ ' limit 1').rows -%}
+        {%- do exceptions.raise_compiler_error(
+            'There is no table ' ~ table ~ ', but history has jobs of ' ~ organisation
+            ~ ': load them first, or take ' ~ organisation ~ ' off PUBLIC_JOBS_SCHEMAS.'
+        ) -%}
+    {%- endif -%}
+    {%- do exceptions.warn('There is no table ' ~ table ~ ' yet: ' ~ organisation ~ ' is left out.') -%}
+    {{ return(false) }}
 {% endmacro %}

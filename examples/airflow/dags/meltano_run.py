@@ -9,45 +9,40 @@ import signal
 import subprocess
 import tempfile
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-from airflow.sdk import Asset, AssetAlias, BaseHook, BaseOperator
+from airflow.sdk import Asset, AssetAlias, BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from meltano_operator import TIME_TO_DRAIN, MeltanoOperator, worker_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow.sdk import Context
-    from airflow.sdk.definitions.connection import Connection
 
 TAP, TARGET = "tap-public-jobs", "target-postgres"
 LOADED = AssetAlias("public_jobs")
 """Stands for the asset `public_jobs_<organisation>` of every organisation."""
-TIME_TO_DRAIN = timedelta(minutes=5)
-"""After a timeout: how long the target may take to load what it already has."""
 NO_NEWS = 1
 """Exit status of `public-jobs-webhook news` when the change log has nothing new."""
 REFUSED = b"pipeline is already running"
 """What Meltano says when another run has the lock of the organisation's state."""
 
 
-class MeltanoRun(BaseOperator):
+class MeltanoRun(MeltanoOperator):
     """Loads the published jobs of one organisation into its own schema.
 
-    This is an operator of its own, rather than a `BashOperator`, for two reasons. It reads secrets
-    when the task runs, so they are in no template and in no field that Airflow stores. And it stops
-    the tap alone when the task is stopped: a signal to Meltano, or to all three processes, ends the
-    target before Meltano has received its state, which repeats up to five minutes of requests.
+    It stops the tap alone when the task is stopped: a signal to Meltano, or to all three processes,
+    ends the target before Meltano has received its state, which repeats up to five minutes of
+    requests.
 
     Args:
         organisation: Its name, as in organisations.yaml.
-        project: The folder of meltano.yml, with its plugins installed.
         detail_refresh: The tap's setting. Under `notified`, Meltano starts only if the
             organisation's change log has news.
-        kwargs: What every operator takes; `outlets` must hold `LOADED`.
+        kwargs: What every operator takes, and the project; `outlets` must hold `LOADED`.
     """
 
     template_fields = ("detail_refresh",)
@@ -56,15 +51,12 @@ class MeltanoRun(BaseOperator):
         self,
         *,
         organisation: str,
-        project: str,
         detail_refresh: str,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(**kwargs)
         self.organisation = organisation
-        self.project = project
         self.detail_refresh = detail_refresh
-        self.meltano: subprocess.Popen[bytes] | None = None
 
     @property
     def state_id(self) -> str:
@@ -85,24 +77,12 @@ class MeltanoRun(BaseOperator):
             self._skip_without_news(environment)
         # `meltano el`, not `meltano run`: only `el` has a folder for each run. Two `meltano run` at
         # once write their catalogs and states to the same files.
-        command = ["meltano", "el", TAP, TARGET, "--no-install", "--state-id", self.state_id]
-        # A file, not a pipe: Meltano never ends once the reader of its pipe is gone, and Airflow
-        # kills a task that has not ended five seconds after it was asked to stop.
-        with tempfile.TemporaryFile() as output:
-            self.meltano = subprocess.Popen(  # noqa: S603  # no shell, and names are checked
-                command,
-                cwd=self.project,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Airflow may signal the group of a task, and its signals are for the tap alone.
-                start_new_session=True,
-            )
-            try:
-                status = self._follow(self.meltano, output.fileno())
-            finally:
-                self._clean()
-            refused = REFUSED in os.pread(output.fileno(), 65_536, 0)
+        arguments = ["el", TAP, TARGET, "--no-install", "--state-id", self.state_id]
+        try:
+            status, output = self._run(arguments, environment)
+        finally:
+            self._clean()
+        refused = REFUSED in output
         if refused and self.detail_refresh == "notified":
             # The news stays in the change log.
             message = f"Another run is loading {self.organisation}. The next one reads its news."
@@ -153,33 +133,6 @@ class MeltanoRun(BaseOperator):
             raise AirflowException(message)
         return done
 
-    def _follow(self, meltano: subprocess.Popen[bytes], output: int) -> int:
-        """Log each line of the output until Meltano has ended, and return its status."""
-        shown = 0
-        try:
-            while meltano.poll() is None:
-                shown = self._show(output, shown)
-                time.sleep(1)
-        except BaseException:  # execution_timeout
-            self.on_kill()
-            try:
-                meltano.wait(TIME_TO_DRAIN.total_seconds())
-            except subprocess.TimeoutExpired:
-                os.killpg(meltano.pid, signal.SIGKILL)
-                meltano.wait()
-            raise
-        finally:
-            self._show(output, shown)
-        return meltano.returncode
-
-    def _show(self, output: int, shown: int) -> int:
-        """Log the whole lines after the first `shown` bytes; return how many are shown then."""
-        new = os.pread(output, os.fstat(output).st_size - shown, shown)
-        whole = new[: new.rfind(b"\n") + 1]
-        for line in whole.decode(errors="replace").splitlines():
-            self.log.info("%s", line)
-        return shown + len(whole)
-
     def on_kill(self) -> None:
         """Stop the tap; target and Meltano then end by themselves, with its state kept."""
         if self.meltano is None or self.meltano.poll() is not None:
@@ -214,34 +167,17 @@ class MeltanoRun(BaseOperator):
         return bool(time.time() - meltano.create_time() > longest.total_seconds())
 
     def _environment(self) -> dict[str, str]:
-        """Return the variables of the worker, without Airflow's, and those of this run."""
+        """Return the variables of the worker and those of this run."""
         api = BaseHook.get_connection(f"public_jobs_{self.organisation}")
-        inherited = {
-            # Connections of other organisations may be among them.
-            name: value
-            for name, value in os.environ.items()
-            if not name.lstrip("_").startswith("AIRFLOW")
-        }
-        environment = inherited | {
+        environment = worker_environment() | {
             "TAP_PUBLIC_JOBS_API_KEY": api.password or "",
             "TAP_PUBLIC_JOBS_BASE_URL": api.host or "",
             "TAP_PUBLIC_JOBS_DETAIL_REFRESH": self.detail_refresh,
-            "TARGET_POSTGRES_SQLALCHEMY_URL": _sqlalchemy_url("public_jobs_warehouse"),
             "TARGET_POSTGRES_DEFAULT_TARGET_SCHEMA": self.organisation,
-            # State and locks. Meltano's own default is a file of SQLite, which workers on several
-            # machines cannot share.
-            "MELTANO_DATABASE_URI": _sqlalchemy_url("public_jobs_meltano"),
         }
         if changes_url := api.extra_dejson.get("changes_url"):
             environment["TAP_PUBLIC_JOBS_CHANGES_URL"] = changes_url
         return environment
-
-
-def _sqlalchemy_url(connection: str) -> str:
-    """Return the address of a PostgreSQL connection, with its password."""
-    database: Connection = BaseHook.get_connection(connection)
-    _, _, rest = database.get_uri().partition("://")
-    return f"postgresql+psycopg://{rest}"
 
 
 def _command_line(process: psutil.Process) -> list[str]:

@@ -3,6 +3,8 @@
 - `public_jobs` runs once a night.
 - `public_jobs_news` runs every 15 minutes and loads the organisations that webhooks named.
 
+After the organisations, both build the final tables with dbt.
+
 README.md says how to set them up. The connections:
 
 - `public_jobs_<organisation>`: host is the API's address, password is the key. With webhooks, extra
@@ -22,7 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, task
+from dbt_build import BUILT, DbtBuild
 from meltano_run import LOADED, MeltanoRun
 from public_jobs_alert import NAMES_TASK, SYNC_TASK, alert_run, alert_task
 
@@ -33,7 +37,9 @@ PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(
     os.environ.get("PUBLIC_JOBS_ORGANISATIONS", Path(__file__).with_name("organisations.yaml"))
 )
-OTHER_CONNECTIONS = {"warehouse", "meltano", "alert"}
+BUILD_TASK = "public_jobs_build"
+TAKEN = {"warehouse", "meltano", "alert", "analytics", "analytics_staging", "analytics_history"}
+"""Names of other connections, and of the schemas that dbt builds."""
 
 
 def organisations(params: Mapping[str, Any] | None = None) -> list[str]:
@@ -46,7 +52,7 @@ def organisations(params: Mapping[str, Any] | None = None) -> list[str]:
     wrong = [
         name
         for name in names
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", str(name)) or name in OTHER_CONNECTIONS
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", str(name)) or name in TAKEN
     ]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if wrong or twice:
@@ -68,7 +74,7 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
     execution_timeout: timedelta,
     dagrun_timeout: timedelta,
 ) -> DAG:
-    """Return a DAG with one task for each organisation.
+    """Return a DAG with one task for each organisation, and one that builds the tables of all.
 
     Args:
         dag_id: Its name.
@@ -76,8 +82,9 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
         detail_refresh: Which details it fetches again, unless a run's parameter says otherwise.
         retries: How often an organisation is tried again.
         execution_timeout: How long one try of one organisation may take.
-        dagrun_timeout: How long a run may take: more than all tries of one organisation, so that
-            one whose warehouse hangs fails alone, and less than keeps the next run waiting.
+        dagrun_timeout: How long a run may take: more than all tries of one organisation and of the
+            build, so that one whose warehouse hangs fails alone, and less than keeps the next run
+            waiting.
     """
     with DAG(
         dag_id,
@@ -105,7 +112,7 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
         # A task, so that the names of a run are read once. Airflow runs this file again before each
         # try: with names read here, an edit during a run would give tasks the names of others.
         names = task(task_id=NAMES_TASK)(organisations)()
-        MeltanoRun.partial(
+        syncs = MeltanoRun.partial(
             task_id=SYNC_TASK,
             project=PROJECT,
             detail_refresh="{{ params.detail_refresh }}",
@@ -123,6 +130,22 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
             # The tap ends by itself when the API does not answer. A warehouse may hang for ever.
             execution_timeout=execution_timeout,
         ).expand(organisation=names)
+        build = DbtBuild(
+            task_id=BUILD_TASK,
+            project=PROJECT,
+            organisations=organisations,
+            after=SYNC_TASK,
+            outlets=[BUILT],
+            # An organisation that failed is built as far as it was loaded, and none waits for it.
+            trigger_rule="all_done",
+            # Both DAGs build the same tables: a pool of one slot.
+            pool=BUILD_TASK,
+            retries=1,
+            max_retry_delay=timedelta(minutes=5),
+            execution_timeout=timedelta(minutes=15),
+        )
+        # The last tasks decide what becomes of a run, and the build succeeds without some.
+        syncs >> build >> EmptyOperator(task_id="loaded", trigger_rule="none_failed") << syncs
     return dag
 
 

@@ -42,12 +42,15 @@ def alert_run(context: Context) -> None:
     dag, run, reason = context["dag"].dag_id, context["run_id"], context.get("reason")
     not_loaded = {"failed", "upstream_failed"} | ({"skipped"} if reason == "timed_out" else set())
     states = RuntimeTaskInstance.get_task_states(dag_id=dag, task_ids=[SYNC_TASK], run_ids=[run])
+    names = _names(dag, run)
     missing = [
         name
-        for number, name in enumerate(_names(dag, run))
+        for number, name in enumerate(names)
         if states.get(run, {}).get(f"{SYNC_TASK}_{number}") in not_loaded
     ]
-    _send(f"Run {run} of {dag} failed ({reason}). Not loaded: {', '.join(missing) or 'all'}.")
+    loaded = "All were loaded, and the tables were not built."
+    what = f"Not loaded: {', '.join(missing) or 'all'}." if missing or not names else loaded
+    _send(f"Run {run} of {dag} failed ({reason}). {what}")
 
 
 def _names(dag_id: str, run_id: str) -> list[str]:

@@ -12,12 +12,12 @@ import pytest
 from night import (
     JOBS,
     KILLED,
-    NEWS_COMMAND,
     ORGANISATIONS,
     REPOSITORY,
     REVOKED,
     STOPPED,
     UNTOUCHED,
+    WEBHOOK_COMMAND,
     Night,
     api_server,
     environment,
@@ -30,6 +30,8 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
+
+from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +49,7 @@ def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
-    for package in ("tap_public_jobs", "sandbox"):
+    for package in ("tap_public_jobs", "sandbox", "transform"):
         shutil.copytree(
             REPOSITORY / package,
             folder / package,
@@ -56,13 +58,17 @@ def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tools = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
     run([*uv_command(), "tool", "install", "meltano[postgres]~=4.4"], os.environ | tools)
     run(
-        [str(folder / "bin" / "meltano"), "install", "tap-public-jobs", "target-postgres"],
+        [
+            str(folder / "bin" / "meltano"),
+            "install",
+            "tap-public-jobs",
+            "target-postgres",
+            "dbt-postgres",
+        ],
         os.environ | {"MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1)},
         cwd=folder,
     )
-    command = folder / "bin" / "public-jobs-webhook"
-    command.write_text(NEWS_COMMAND, encoding="utf-8")
-    command.chmod(0o755)
+    (folder / "bin" / WEBHOOK_COMMAND.name).symlink_to(WEBHOOK_COMMAND)
     return folder
 
 
@@ -82,7 +88,7 @@ def night(
 ) -> Iterator[Night]:
     """Five organisations: a task is stopped, a Meltano is killed, and a key is revoked.
 
-    When the task is stopped, somebody turns the list of organisations round.
+    Two have change logs. When the task is stopped, somebody turns the list of organisations round.
     """
     sandbox = Sandbox(Options(limited=False, latency=0.01))
     for seed, name in enumerate(ORGANISATIONS):
@@ -91,6 +97,8 @@ def night(
     sandbox.revoke(sandbox.organisations[REVOKED].key)
     (night.home / "config").mkdir()
     (night.home / "config" / "airflow_local_settings.py").write_text(POLICY, encoding="utf-8")
+    for name in UNTOUCHED:
+        ChangeLog(night.changes_url(name)).append([])
     left = night.run_folder(UNTOUCHED[0]) / "of-a-worker-that-died"
     left.mkdir(parents=True)
     (left / "tap.config.json").write_text(sandbox.organisations[UNTOUCHED[0]].key)
@@ -107,7 +115,9 @@ def night(
     sandbox.fail_next("http_500", times=None, path=disturb)
     with serving(sandbox) as base_url, webhook(night.alerts.append) as address:
         night.variables = environment(night, base_url, address)
-        run([sys.executable, "-m", "airflow", "db", "migrate"], night.variables)
+        airflow = [sys.executable, "-m", "airflow"]
+        run([*airflow, "db", "migrate"], night.variables)
+        run([*airflow, "pools", "set", "public_jobs_build", "1", "One at a time"], night.variables)
         with api_server(night.variables):
             night.output = night.run_dag("public_jobs")
             night.keep()

@@ -40,19 +40,7 @@ LOADED = [*UNTOUCHED, STOPPED]
 ORGANISATIONS = [UNTOUCHED[0], STOPPED, UNTOUCHED[1], REVOKED, KILLED]
 WEBHOOK_SECRET = "T0/B0/webhook-secret"  # noqa: S105  # opens nothing
 
-# Compares no state: there is news if the change log is there.
-NEWS_COMMAND = """\
-#!/usr/bin/env python3
-import json, os, pathlib, sys
-command, option, state = sys.argv[1:]
-assert (command, option) == ("news", "--state"), sys.argv
-scheme, _, path = os.environ["TAP_PUBLIC_JOBS_CHANGES_URL"].partition("///")
-if scheme != "sqlite:":
-    sys.exit(f"crashed on {scheme}")  # with status 1, as Python itself
-log = pathlib.Path(path)
-(log.parent / f"{log.stem}.state").write_text(json.dumps(json.load(open(state))))
-sys.exit(0 if log.exists() else 1)
-"""
+WEBHOOK_COMMAND = Path(sys.executable).with_name("public-jobs-webhook")
 
 
 @dataclass
@@ -92,6 +80,10 @@ class Night:
             for request in self.requests or self.sandbox.requests
             if request.organisation == organisation and not request.query
         ]
+
+    def changes_url(self, organisation: str) -> str:
+        """Where the change log of an organisation is, if it has one."""
+        return f"sqlite:///{self.home / organisation}.changes.db"
 
     def run_folder(self, organisation: str) -> Path:
         """Where Meltano keeps what it needs for a run, the key among it."""
@@ -207,7 +199,9 @@ def organisation_connections(night: Night, base_url: str) -> dict[str, str]:
     """Return the variables with the keys of all organisations."""
     return {
         f"AIRFLOW_CONN_PUBLIC_JOBS_{name.upper()}": connection(
-            base_url, night.sandbox.organisations[name].key
+            base_url,
+            night.sandbox.organisations[name].key,
+            **({"changes_url": night.changes_url(name)} if name in UNTOUCHED else {}),
         )
         for name in ORGANISATIONS
     }
@@ -287,10 +281,10 @@ def ask_airflow(night: Night, query: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
-def notify(log: Path, public_id: str) -> str:
+def notify(url: str, public_id: str) -> str:
     """Send a webhook to a receiver, and return the URL of its change log."""
-    token, url = secrets.token_hex(32), f"sqlite:///{log}"
-    command = [str(Path(sys.executable).with_name("public-jobs-webhook")), "serve", "--port", "0"]
+    token = secrets.token_hex(32)
+    command = [str(WEBHOOK_COMMAND), "serve", "--port", "0"]
     variables = {"PUBLIC_JOBS_WEBHOOK_TOKEN": token, "PUBLIC_JOBS_WEBHOOK_CHANGES_URL": url}
     with service(command, os.environ | variables, "http://127.0.0.1:") as said:
         port = re.findall(r"http://127\.0\.0\.1:(\d+)", said[-1])[0]

@@ -15,7 +15,7 @@ from night import (
     Night,
     ask_airflow,
 )
-from warehouse import detail_paths, expected_detail, expected_job, only, published, rows
+from warehouse import detail_paths, expected_detail, expected_job, only, open_jobs, published, rows
 
 pytest_plugins = ["airflow_fixtures"]
 
@@ -77,6 +77,23 @@ def test_each_organisation_that_was_not_loaded_raises_an_alert(night: Night) -> 
     assert [text for text in texts if text.startswith("Public")] == failed
     assert "refused the key (401)" in night.logs[REVOKED][1]
     assert rows(night, REVOKED, "jobs") == []
+
+
+def test_the_final_tables_have_all_that_was_loaded_whatever_failed(night: Night) -> None:
+    """They are an asset too, and the run has failed all the same."""
+    for organisation in LOADED:
+        titles = {job["id"]: job["jobTitle"] for job in published(night, organisation)}
+        found = open_jobs(night, organisation)
+        assert {row["id"]: row["job_title"] for row in found} == titles, night.output
+    assert open_jobs(night, REVOKED) == []
+
+    of_run = """
+        select dag_run.state, asset.name from dag_run
+        join asset_event on dag_run.run_id = asset_event.source_run_id
+        join asset on asset.id = asset_event.asset_id
+        where source_task_id = 'public_jobs_build' order by dag_run.id limit 1
+    """
+    assert ask_airflow(night, of_run) == [("failed", "public_jobs_analytics")]
 
 
 def test_an_organisation_that_was_loaded_is_an_asset_for_other_dags(night: Night) -> None:

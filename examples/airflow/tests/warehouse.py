@@ -32,6 +32,13 @@ def rows(night: Night, organisation: str, table: str) -> list[Row]:
     ]
 
 
+def open_jobs(night: Night, organisation: str) -> list[Row]:
+    """What the final tables have of an organisation."""
+    with psycopg.connect(night.database, row_factory=dict_row) as connection:
+        query = "select * from analytics.open_jobs where organisation = %s order by public_id"
+        return connection.execute(query, [organisation]).fetchall()
+
+
 def published(night: Night, organisation: str) -> list[Job]:
     """The truth, with numbers as exact as PostgreSQL keeps them."""
     jobs = [posting.job for posting in night.sandbox.organisations[organisation].published()]

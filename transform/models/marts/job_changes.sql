@@ -7,7 +7,7 @@ with jobs as (
         job_title as job_title_now,
         listed_at,
         version,
-        {%- for column in summary_texts() + summary_numbers() %}
+        {%- for column in fields()['jobs'] %}
         {{ column }},
         lag({{ column }}) over (partition by job_key order by version) as old_{{ column }},
         {%- endfor %}
@@ -22,8 +22,7 @@ details as (
         id,
         listed_at,
         row_number() over (partition by job_key order by dbt_valid_from) as version,
-        {%- for column in detail_texts() + detail_numbers()
-            + ['knockout_questions', 'additional_fields'] %}
+        {%- for column in fields()['job_details'] | list + ['additional_fields'] %}
         {{ column }},
         lag({{ column }}) over (partition by job_key order by dbt_valid_from) as old_{{ column }},
         {%- endfor %}
@@ -55,30 +54,16 @@ undeclared as (
 ),
 
 changes as (
-    {%- for table, texts, numbers in [
-        ('jobs', summary_texts(), summary_numbers()),
-        ('details', detail_texts() + ['knockout_questions'], detail_numbers()),
-    ] %}
-    {%- for column in texts %}
+    {%- for table, columns in [('jobs', fields()['jobs']), ('details', fields()['job_details'])] %}
+    {%- for column, group in columns.items() %}
+    {%- set is_number = group == 'number' %}
     select
         organisation, job_key, id, listed_at, version, is_summary,
         '{{ column }}' as field,
-        old_{{ column }} as old_value,
-        {{ column }} as new_value,
-        cast(null as float8) as old_number,
-        cast(null as float8) as new_number
-    from {{ table }}
-    where version > 1 and {{ column }} is distinct from old_{{ column }}
-    union all
-    {%- endfor %}
-    {%- for column in numbers %}
-    select
-        organisation, job_key, id, listed_at, version, is_summary,
-        '{{ column }}' as field,
-        {{ number_as_text('old_' ~ column) }} as old_value,
-        {{ number_as_text(column) }} as new_value,
-        old_{{ column }} as old_number,
-        {{ column }} as new_number
+        {{ number_as_text('old_' ~ column) if is_number else 'old_' ~ column }} as old_value,
+        {{ number_as_text(column) if is_number else column }} as new_value,
+        {{ 'old_' ~ column if is_number else 'cast(null as float8)' }} as old_number,
+        {{ column if is_number else 'cast(null as float8)' }} as new_number
     from {{ table }}
     where version > 1 and {{ column }} is distinct from old_{{ column }}
     union all

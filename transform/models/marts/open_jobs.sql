@@ -5,25 +5,16 @@ select
     publications.job_key,
     publications.id,
     publications.public_id,
-    jobs.job_title,
-    jobs.location,
-    jobs.department,
-    jobs.type,
-    jobs.seniority_level,
-    jobs.min_salary,
-    jobs.max_salary,
-    jobs.currency,
+    {%- for column in fields()['jobs'] if column != 'public_id' %}
+    jobs.{{ column }},
+    {%- endfor %}
+    {%- for column in fields()['job_details'] %}
+    details.{{ column }},
+    {%- endfor %}
     coalesce(
         {{ json_as_text(json_value('jobs.additional_fields', salary_period_field)) }},
         {{ json_as_text(json_value('details.additional_fields', salary_period_field)) }}
     ) as salary_period,
-    jobs.job_url,
-    jobs.apply_url,
-    details.role_overview,
-    details.years_experience,
-    details.primary_language,
-    details.education_level,
-    details.knockout_questions,
     coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
     periods.opened_after,
     periods.opened_by as first_seen_at,

@@ -1,20 +1,15 @@
 -- Only what a detail has beyond the summary: where both have a field, that of the list is newer.
 with raw as (
-    {{ raw('job_details', ['id'] + detail_texts() + detail_numbers()
-        + ['knockout_questions', 'additional_fields']) }}
+    {{ raw('job_details', ['id', 'additional_fields'] + fields()['job_details'] | list) }}
 )
 
 select
     raw.organisation,
     raw.job_key,
     raw.id,
-    {%- for column in detail_texts() %}
-    {{ text('raw.' ~ column) }} as {{ column }},
+    {%- for column, group in fields()['job_details'].items() %}
+    {{ cleaned('raw.' ~ column, group) }} as {{ column }},
     {%- endfor %}
-    {%- for column in detail_numbers() %}
-    {{ number('raw.' ~ column) }} as {{ column }},
-    {%- endfor %}
-    {{ json_text('raw.knockout_questions') }} as knockout_questions,
     {{ json_text('raw.additional_fields') }} as additional_fields,
     publications.listed_at
 from raw

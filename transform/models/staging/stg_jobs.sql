@@ -1,16 +1,13 @@
 with raw as (
-    {{ raw('jobs', ['id'] + summary_texts() + summary_numbers() + ['additional_fields']) }}
+    {{ raw('jobs', ['id', 'additional_fields'] + fields()['jobs'] | list) }}
 )
 
 select
     raw.organisation,
     raw.job_key,
     raw.id,
-    {%- for column in summary_texts() %}
-    {{ text('raw.' ~ column) }} as {{ column }},
-    {%- endfor %}
-    {%- for column in summary_numbers() %}
-    {{ number('raw.' ~ column) }} as {{ column }},
+    {%- for column, group in fields()['jobs'].items() %}
+    {{ cleaned('raw.' ~ column, group) }} as {{ column }},
     {%- endfor %}
     {{ json_text('raw.additional_fields') }} as additional_fields,
     publications.listed_at
