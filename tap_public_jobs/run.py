@@ -175,8 +175,9 @@ def sample_run(environment: Environment, jobs: int) -> Run:
         jobs: How many of the page's jobs to keep.
 
     Raises:
-        PublicJobsError: It cannot be read.
+        PublicJobsError: It cannot be read, or a sync could not read the change log.
     """
+    _read_change_log(environment.config, SyncState())
     page = environment.api.page(1)
     usable = [(job, item) for item in page.items if (job := job_ref(item))][:jobs]
     refs, summaries = {job.id: job for job, _ in usable}, [item for _, item in usable]
