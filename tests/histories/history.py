@@ -191,7 +191,7 @@ class History:
             asked = {request.public_id for request in self._api.requests}
             jobs = [job for job in self._organisation.published if job.public_id in asked]
             self._paid.check(jobs, self._state, sync.refresh, sync.naming, clock)
-        is_whole = self._load(sync, messages, clock) and status == 0
+        is_whole = self._load(sync, messages, clock, is_partial=status != 0) and status == 0
         self._has_unknown_rows |= not is_whole
         for warehouse, kept in self._warehouses:
             kept.check(warehouse, self._organisation, end)
@@ -260,7 +260,7 @@ class History:
         file.write_bytes(text[: text.rfind(b"\n") + 1])
         return read(file)
 
-    def _load(self, sync: Sync, messages: list[Message], clock: float) -> bool:
+    def _load(self, sync: Sync, messages: list[Message], clock: float, *, is_partial: bool) -> bool:
         """Load messages as far as the target gets; returns whether that is to the end."""
         if sync.target == "loads nothing":
             return False
@@ -271,7 +271,8 @@ class History:
             self._has_unknown_rows = True
         elif states[0]:
             self._paid.note(messages, states[0], sync.naming, clock)
-            self._state = _merged(self._state, states[0]) if self._merges else states[0]
+            is_merged = self._merges and is_partial
+            self._state = _merged(self._state, states[0]) if is_merged else states[0]
         return sync.target != "dies in between"
 
 
