@@ -191,16 +191,18 @@ class History:
             asked = {request.public_id for request in self._api.requests}
             jobs = [job for job in self._organisation.published if job.public_id in asked]
             self._paid.check(jobs, self._state, sync.refresh, sync.naming, clock)
-        is_whole = self._load(sync, messages, clock, is_partial=status != 0) and status == 0
-        self._has_unknown_rows |= not is_whole
+        is_loaded, is_kept = self._load(sync, messages, clock, is_partial=status != 0)
+        is_whole = is_loaded and status == 0
         for warehouse, kept in self._warehouses:
             kept.check(warehouse, self._organisation, end)
             check_periods(warehouse, self._organisation, sync.naming, self._times)
+        has_jobs = bool(self._organisation.published)
         if sync.is_quiet and is_whole and sync.selection == STREAMS:
-            self._has_unknown_rows &= not self._organisation.published
-            if not self._has_unknown_rows:
+            if has_jobs or not self._has_unknown_rows:
                 for warehouse, _ in self._warehouses:
                     check_tables(warehouse, self._organisation, sync.naming)
+            self._has_unknown_rows &= not (has_jobs and is_kept)
+        self._has_unknown_rows |= not (is_whole and is_kept)
 
     def _incidents(self, sync: Sync) -> dict[int, Callable[[], str | None]]:
         random, most = self.random, 2 * len(self._organisation.published) + 8
@@ -260,20 +262,25 @@ class History:
         file.write_bytes(text[: text.rfind(b"\n") + 1])
         return read(file)
 
-    def _load(self, sync: Sync, messages: list[Message], clock: float, *, is_partial: bool) -> bool:
-        """Load messages as far as the target gets; returns whether that is to the end."""
+    def _load(
+        self, sync: Sync, messages: list[Message], clock: float, *, is_partial: bool
+    ) -> tuple[bool, bool]:
+        """Load messages as far as the target gets.
+
+        Returns:
+            Whether that is to the end, and whether the last state is kept.
+        """
         if sync.target == "loads nothing":
-            return False
+            return False, False
         if sync.target == "dies in between":
             messages = messages[: self.random.randint(0, len(messages))]
         states = [warehouse.load(messages) for warehouse, _ in self._warehouses]
-        if sync.target == "loses its state":
-            self._has_unknown_rows = True
-        elif states[0]:
+        if states[0] and sync.target != "loses its state":
             self._paid.note(messages, states[0], sync.naming, clock)
             is_merged = self._merges and is_partial
             self._state = _merged(self._state, states[0]) if is_merged else states[0]
-        return sync.target != "dies in between"
+        is_kept = sync.target != "loses its state" and states[0] == states[1]
+        return sync.target != "dies in between", is_kept
 
 
 @cache
