@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.api.fanout import FanOut
 from tap_public_jobs.api.listing import Listing, ListReader
 from tap_public_jobs.api.models import job_ref
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import PublicJobsError, RequestError
 from tap_public_jobs.sync.plan import DAY, begin_run, plan_details
 from tap_public_jobs.sync.state import MOST_CLOSED, LogPosition, SyncState, hash_key
 
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tap_public_jobs.api.listing import Api
+    from tap_public_jobs.api.models import Detail, JobRef
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.report import Report
     from tap_public_jobs.sync.plan import Plan
     from tap_public_jobs.sync.state import Refresh
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +39,23 @@ class Environment(NamedTuple):
     """Counts what happens."""
     clock: Callable[[], float]
     """Returns seconds since the epoch."""
+
+
+class Answer(NamedTuple):
+    """What came of requesting one detail."""
+
+    job: JobRef
+    detail: Detail | None = None
+    error: RequestError | None = None
+
+    def size(self) -> int:
+        """Return the bytes that it takes."""
+        return self.detail.size if self.detail else 0
+
+    def release(self) -> None:
+        """Let the next large detail come."""
+        if self.detail:
+            self.detail.release()
 
 
 class Run:
@@ -70,7 +85,7 @@ class Run:
         self.is_resumed = is_resumed
         self.is_sample = is_sample
         self._workers: int = self.config["max_concurrent_requests"]
-        self._fan_out: FanOut[Any, Any] | None = None
+        self._fan_out: FanOut[JobRef, Answer] | None = None
         self._exit_status: int | None = None
 
     def plan(self) -> Plan:
@@ -85,22 +100,29 @@ class Run:
         """Read the list once more, after details that were not found."""
         return ListReader(self.api, workers=self._workers).read()
 
-    def each(
-        self, function: Callable[[T], R], items: Iterable[T], size_of: Callable[[R], int]
-    ) -> Iterator[R]:
-        """Call a function for each item, several at once, and yield the results as they arrive.
+    def details(self, jobs: Iterable[JobRef]) -> Iterator[Answer]:
+        """Request details, several at once, and yield what came of each as it arrives.
 
         Raises:
             SystemExit: `stop` was called; what was done until then has been yielded.
         """
-        self._fan_out = FanOut(function, items, workers=self._workers, size_of=size_of)
+
+        def fetch(job: JobRef) -> Answer:
+            try:
+                return Answer(job, self.api.detail(job))
+            except RequestError as error:
+                return Answer(job, error=error)
+
+        self._fan_out = FanOut(
+            fetch, jobs, workers=self._workers, size_of=Answer.size, release=Answer.release
+        )
         yield from self._fan_out
         self._fan_out = None
         if self._exit_status is not None:
             sys.exit(self._exit_status)
 
     def stop(self, exit_status: int) -> bool:
-        """End `each`, from a signal handler; returns whether it is under way."""
+        """End `details`, from a signal handler; returns whether it is under way."""
         if self._fan_out is None:
             return False
         self._exit_status = exit_status
@@ -175,8 +197,9 @@ def sample_run(environment: Environment, jobs: int) -> Run:
         jobs: How many of the page's jobs to keep.
 
     Raises:
-        PublicJobsError: It cannot be read.
+        PublicJobsError: It cannot be read, or a sync could not read the change log.
     """
+    _read_change_log(environment.config, SyncState())
     page = environment.api.page(1)
     usable = [(job, item) for item in page.items if (job := job_ref(item))][:jobs]
     refs, summaries = {job.id: job for job, _ in usable}, [item for _, item in usable]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from singer_sdk import SchemaDirectory, Stream, StreamSchema
 from singer_sdk.exceptions import MappingError
@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.errors import NotFoundError, PublicJobsError, RequestError
+from tap_public_jobs.errors import NotFoundError, PublicJobsError
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from singer_sdk.singerlib import Catalog
     from singer_sdk.singerlib.messages import RecordMessage
 
-    from tap_public_jobs.api.models import Detail, JobRef
+    from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.run import Run
 
 Row = dict[str, Any]
@@ -215,18 +215,6 @@ class JobPublications(PublicJobsStream):
         run.state.closed.clear()
 
 
-class _Answer(NamedTuple):
-    """What came of requesting one detail."""
-
-    job: JobRef
-    detail: Detail | None = None
-    error: RequestError | None = None
-
-    @property
-    def size(self) -> int:
-        return self.detail.size if self.detail else 0
-
-
 class JobDetails(PublicJobsStream):
     """The details of the published jobs (API page, "Get a single published job").
 
@@ -278,13 +266,7 @@ class JobDetails(PublicJobsStream):
             self.log("%s", run.report.key_works())
 
     def _fetched(self, run: Run, jobs: Iterable[JobRef], checkpoint_every: int) -> Iterator[Row]:
-        def fetch(job: JobRef) -> _Answer:
-            try:
-                return _Answer(job, run.api.detail(job))
-            except RequestError as error:
-                return _Answer(job, error=error)
-
-        for job, detail, error in run.each(fetch, jobs, lambda answer: answer.size):
+        for job, detail, error in run.details(jobs):
             if detail:
                 yield self.columns.row(detail.document, id=job.id, publicId=job.public_id)
                 run.state.note_detail(job, run.clock())

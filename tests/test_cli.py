@@ -60,10 +60,12 @@ def forked() -> Iterator[Tap]:
 
 @pytest.fixture(autouse=True)
 def _no_signal_is_ignored() -> Iterator[None]:
-    """Under `nohup` SIGHUP is, and processes inherit that."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Under `nohup` SIGHUP is, in the background SIGINT, and processes inherit that."""
+    hang_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, hang_up)
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def environment(config: Config) -> dict[str, str]:
@@ -328,6 +330,25 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
 def whole_lines(text: str) -> str:
     """What a target can read of what a killed process has written."""
     return text[: text.rfind("\n") + 1]
+
+
+def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
+    """A shell reports status 130 for a process that SIGINT has ended."""
+    module = tmp_path / "singer_sdk.py"
+    module.write_text("print('loading', flush=True); import sys; sys.stdin.read()")
+    with subprocess.Popen(
+        [*TAP, "--version"],
+        env=environment({}) | {"PYTHONPATH": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as tap:
+        read_until(tap.stdout, "loading")
+        tap.send_signal(signal.SIGINT)
+        _, errors = tap.communicate(timeout=SECONDS)
+
+    assert (tap.returncode, errors) == (-signal.SIGINT, "")
 
 
 @SIGNALS

@@ -283,6 +283,19 @@ def test_an_unreadable_log_stops_notified_before_any_request(
     assert not (tmp_path / "typo.db").exists()
 
 
+def test_an_unreadable_log_fails_the_connection_test_of_notified(
+    sandbox: Sandbox, notified: Config, tmp_path: Path
+) -> None:
+    """With the error of a sync, and as early."""
+    config = notified | {"changes_url": f"sqlite:///{tmp_path / 'typo.db'}"}
+
+    with pytest.raises(PublicJobsError, match="Correct changes_url"):
+        TapPublicJobs(config=config).run_connection_test()
+
+    assert asked(sandbox) == []
+    TapPublicJobs(config=notified).run_connection_test()
+
+
 @pytest.mark.parametrize("refresh", ["changed", "all"])
 def test_an_unreadable_log_costs_other_modes_a_warning_and_no_news(
     sandbox: Sandbox,

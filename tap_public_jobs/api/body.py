@@ -5,50 +5,100 @@ from __future__ import annotations
 import json
 import threading
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from requests import Response
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of a body after decompression."""
+Json = Any
 
-LARGE = 1024 * 1024
-"""Bytes beyond which bodies are read one at a time, so that few of them are in memory at once."""
+LARGEST = 8 * 1024 * 1024
+"""Bytes of a body after decompression. Its record is in memory five times while it is written."""
+
+LARGE = 2 * 1024 * 1024
+"""Bytes of memory beyond which bodies take turns."""
+
+READERS = 4
+"""Large bodies that are read at once, so that one that drips does not hold up the others."""
+
+MOST_VALUES = 200_000
+"""JSON values in a body. An empty object takes two bytes of it, and 64 of memory."""
+
+BYTES_OF_VALUE = 200
+"""Memory that a JSON value takes, about, besides its text."""
 
 CHUNK = 64 * 1024
-
-_one_large_body = threading.Lock()
 
 
 class BodyError(Exception):
     """A body cannot be read within bounds of memory and time."""
 
 
-def read_body(response: Response) -> bytes:
-    """Read the body of a response that was requested with `stream=True`.
+class Body(NamedTuple):
+    """A body that was read."""
 
-    Raises:
-        BodyError: It is larger than `LARGEST`, has no end, or was compressed more than once.
-        requests.RequestException: It is cut off, or cannot be decompressed.
-    """
-    if "," in response.headers.get("Content-Encoding", ""):
-        # Some kilobytes could keep the decompression busy for hours.
-        msg = "the body is compressed more than once"
-        raise BodyError(msg)
-    chunks = response.iter_content(CHUNK)
-    body = bytearray()
-    try:
-        _extend(body, chunks, LARGE)
-        if len(body) > LARGE:
-            with _one_large_body:
-                _extend(body, chunks, LARGEST)
-                if len(body) > LARGEST:
-                    msg = f"the body is larger than {LARGEST // LARGE} MiB"
+    document: dict[str, Json] | None
+    """The JSON object; None if the body is none."""
+    size: int
+    """Bytes."""
+    is_large: bool
+    """Whether it has the turn of large bodies, until it is given to `Bodies.release`."""
+    is_web_page: bool
+
+
+class Bodies:
+    """Reads bodies; of the large ones, one at a time is in memory as a document."""
+
+    def __init__(self) -> None:
+        self._readers = threading.Semaphore(READERS)
+        self._turn = threading.Lock()
+
+    def read(self, response: Response) -> Body:
+        """Read the body of a response that was requested with `stream=True`.
+
+        Waits until the large body before this one is released, if this one is large too.
+
+        Raises:
+            BodyError: It has more than `LARGEST` bytes or `MOST_VALUES` values, has no end, or was
+                compressed more than once.
+            requests.RequestException: It is cut off, or cannot be decompressed.
+        """
+        if "," in response.headers.get("Content-Encoding", ""):
+            # Some kilobytes could keep the decompression busy for hours.
+            msg = "the body is compressed more than once"
+            raise BodyError(msg)
+        chunks = response.iter_content(CHUNK)
+        content = bytearray()
+        try:
+            _extend(content, chunks, LARGE)
+            if len(content) <= LARGE:
+                return self._parse(content)
+            with self._readers:
+                _extend(content, chunks, LARGEST)
+                if len(content) > LARGEST:
+                    msg = f"the body is larger than {LARGEST >> 20} MiB"
                     raise BodyError(msg)
-        return bytes(body)
-    finally:
-        body.clear()  # else the traceback of an exception would keep it in memory
+                return self._parse(content)
+        finally:
+            content.clear()  # else the traceback of an exception would keep it in memory
+
+    def release(self, body: Body) -> None:
+        """Give the turn to the next large body."""
+        if body.is_large:
+            self._turn.release()
+
+    def _parse(self, content: bytearray) -> Body:
+        # Text may hold these characters too; there are few of them in prose.
+        values = content.count(b"{") + content.count(b"[") + content.count(b",")
+        if values > MOST_VALUES:
+            msg = f"the body has more than {MOST_VALUES:,} values"
+            raise BodyError(msg)
+        is_large = len(content) + values * BYTES_OF_VALUE > LARGE
+        if is_large:
+            self._turn.acquire()
+        document = json_object(content)
+        is_web_page = content[:CHUNK].lstrip()[:1] == b"<"
+        return Body(document, len(content), is_large, is_web_page)
 
 
 def _extend(body: bytearray, chunks: Any, most: int) -> None:  # noqa: ANN401  # requests' iterator
@@ -58,7 +108,7 @@ def _extend(body: bytearray, chunks: Any, most: int) -> None:  # noqa: ANN401  #
             return
 
 
-def json_object(body: bytes) -> dict[str, Any] | None:
+def json_object(body: bytes | bytearray) -> dict[str, Json] | None:
     """Parse a JSON object, numbers as `int` or `Decimal`; None if the body is no JSON object.
 
     An invalid byte becomes U+FFFD, so that it costs one value and not the response.

@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 from decimal import Decimal
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from urllib.parse import urlencode
 import backoff
 import requests
 
-from tap_public_jobs.api.body import BodyError, json_object, read_body
+from tap_public_jobs.api.body import Bodies, Body, BodyError
 from tap_public_jobs.api.faults import lasting_fault, root_cause
 from tap_public_jobs.api.models import Detail, JobRef, Page
 from tap_public_jobs.api.urls import host_of, path_of, path_segment
@@ -89,6 +90,8 @@ class PublicJobsClient:
         self._page_size = page_size
         self._timeout = timeout
         self._on_retry = on_retry
+        # Apart: a page is not kept waiting for a detail to be written.
+        self._pages, self._details = Bodies(), Bodies()
         # Until the API has answered once, some faults mean that base_url is wrong.
         self._has_answered = False
         self._checking_key = threading.Lock()
@@ -106,7 +109,8 @@ class PublicJobsClient:
         url = f"{self._url}/jobs"
         query = urlencode({"page": number, "pageSize": self._page_size})
         try:
-            envelope = self._fetch(f"{url}?{query}", _is_page)[0]
+            body, envelope = self._fetch(f"{url}?{query}", _is_page, self._pages)
+            self._pages.release(body)
         except RetriesExhaustedError as error:
             msg = (
                 f"The list of jobs cannot be read: {error}, after {MAX_TRIES} tries. Check "
@@ -137,7 +141,7 @@ class PublicJobsClient:
         """
         url = f"{self._url}/jobs/{path_segment(job.public_id)}"
         try:
-            document, size = self._fetch(url, lambda it: _is_detail(it, job))
+            body, document = self._fetch(url, lambda it: _is_detail(it, job), self._details)
         except AccessError as error:
             self._refuse_if_key_is_refused()
             path, status = path_of(url), error.status
@@ -145,9 +149,10 @@ class PublicJobsClient:
             raise RequestRefusedError(msg, status) from error
         key = document.get("id")
         if isinstance(key, str) and key != job.id:
+            self._details.release(body)
             msg = f"the publicId {job.public_id!r} belongs to another job now"
             raise NotFoundError(msg)
-        return Detail(document, size)
+        return Detail(document, body.size, partial(self._details.release, body))
 
     def _refuse_if_key_is_refused(self) -> None:
         """Request the list, to find out whether the key is refused or a single job."""
@@ -161,26 +166,27 @@ class PublicJobsClient:
                 raise self._key_error
 
     def _fetch(
-        self, url: str, is_expected: Callable[[dict[str, Json]], bool]
-    ) -> tuple[dict[str, Json], int]:
+        self, url: str, is_expected: Callable[[dict[str, Json]], bool], bodies: Bodies
+    ) -> tuple[Body, dict[str, Json]]:
         """Request one JSON object, up to `MAX_TRIES` times.
 
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the shape that was asked for.
+            bodies: Reads the body.
 
         Returns:
-            The object, and the bytes of its body.
+            The body, to be released, and the object that it is.
         """
 
-        def attempt() -> tuple[dict[str, Json], int]:
-            body = self._send(url)
-            document = json_object(body)
-            if document is not None and is_expected(document):
+        def attempt() -> tuple[Body, dict[str, Json]]:
+            body = self._send(url, bodies)
+            if body.document is not None and is_expected(body.document):
                 self._has_answered = True
-                return document, len(body)
-            is_web_page = body.lstrip().startswith(b"<")
-            del body, document  # else the traceback of an exception would keep them in memory
+                return body, body.document
+            bodies.release(body)
+            is_web_page = body.is_web_page
+            del body  # else the traceback of an exception would keep it in memory
             if is_web_page and not self._has_answered:
                 raise NotTheApiError(url, "the response is a web page")
             msg = f"{path_of(url)}: the response is not the JSON that was asked for"
@@ -196,12 +202,12 @@ class PublicJobsClient:
             logger=None,
         )
         try:
-            response: tuple[dict[str, Json], int] = retrying(attempt)()
+            response: tuple[Body, dict[str, Json]] = retrying(attempt)()
         except FaultError as error:
             raise RetriesExhaustedError(str(error)) from error
         return response
 
-    def _send(self, url: str) -> bytes:
+    def _send(self, url: str, bodies: Bodies) -> Body:
         prepared = self._session.prepare_request(requests.Request("GET", url))
         # requests decodes %2E%2E to "..", which the next hop reads as the folder above.
         prepared.url = url
@@ -210,7 +216,7 @@ class PublicJobsClient:
                 prepared, stream=True, allow_redirects=False, timeout=self._timeout
             ) as response:
                 self._check_status(response, url)
-                return read_body(response)
+                return bodies.read(response)
         except BodyError as error:
             msg = f"{path_of(url)}: {error}"
             raise FaultError(msg) from error

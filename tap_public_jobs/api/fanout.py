@@ -36,6 +36,7 @@ class FanOut(Generic[T, R]):
         items: Consumed lazily, one item at a time.
         workers: Calls at once.
         size_of: Bytes that a result occupies while it waits for the consumer.
+        release: Called with each result that the consumer is done with.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class FanOut(Generic[T, R]):
         *,
         workers: int,
         size_of: Callable[[R], int] = lambda _: 0,
+        release: Callable[[R], object] = lambda _: None,
     ) -> None:
         self._function = function
         self._items = iter(items)
         self._workers = workers
         self._size_of = size_of
+        self._release = release
         self._lock = threading.RLock()
         self._arrival = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
@@ -73,7 +76,10 @@ class FanOut(Generic[T, R]):
             while self._wait_for_result():
                 if self._stop_by and time.monotonic() > self._stop_by:
                     return  # the consumer is too slow to take them all
-                yield self._take()
+                result = self._take()
+                yield result
+                self._release(result)
+                del result
             if self._failure:
                 raise self._failure
         finally:

@@ -196,7 +196,7 @@ class ListReader:
 
     def _published_id(self, job: JobRef) -> str | None:
         try:
-            self._api.detail(job)
+            self._api.detail(job).release()
         except NotFoundError:
             return None
         return job.id

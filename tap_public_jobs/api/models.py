@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Json = Any
 
@@ -40,6 +43,8 @@ class Detail(NamedTuple):
     """Numbers are `int` or `Decimal`."""
     size: int
     """Bytes of the body."""
+    release: Callable[[], object] = bool
+    """To be called once the detail is no longer needed: a large one keeps the next one waiting."""
 
 
 def hash_of(value: Json) -> str:

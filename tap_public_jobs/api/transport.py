@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import time
+from http import HTTPStatus
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,20 @@ class _DeadlineSocket:
         return io.BufferedReader(_DeadlineReader(raw, self._deadline))
 
 
+class _FinalResponse(HTTPResponse):
+    """Reads past interim responses (RFC 9110, section 15.2), of which the base class knows 100.
+
+    The response that follows would be taken for that of the next request on the connection.
+    """
+
+    @override
+    def begin(self) -> None:
+        super().begin()
+        while self.status < HTTPStatus.OK:
+            self.headers = None  # type: ignore[assignment]  # the base class reads only once
+            super().begin()
+
+
 def _limit_response(connection: HTTPConnection) -> None:
     """Give the next response a deadline as a whole, headers included.
 
@@ -183,7 +198,7 @@ def _limit_response(connection: HTTPConnection) -> None:
 
     def response(sock: socket.socket, *args: Any, **kwargs: Any) -> HTTPResponse:  # noqa: ANN401
         limited: Any = _DeadlineSocket(sock, seconds)
-        return HTTPResponse(limited, *args, **kwargs)
+        return _FinalResponse(limited, *args, **kwargs)
 
     connection.response_class = response  # type: ignore[assignment]
 

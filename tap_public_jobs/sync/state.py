@@ -29,6 +29,8 @@ Refresh = Literal["all", "changed", "none"]
 FORMAT = 2
 """Version of the form of the state. `bookmarks` reads format 1 too."""
 
+STREAMS = ("jobs", "job_publications", "job_details")
+
 MOST_CLOSED = 1_000
 """Closed jobs to remember while nobody selects `job_publications`."""
 
@@ -137,7 +139,7 @@ class SyncState:
             },
             listed_at=milliseconds_or_none(state["listedAt"]),
             key_hash=text(state["key"]),
-            forms={name: text(value) for name, value in state["forms"].items()},
+            forms={name: text(value) for name, value in state["forms"].items() if value},
             fields={name: [*map(text, names)] for name, names in state["fields"].items()},
             versions={name: seconds(value) for name, value in state["versions"].items()},
             run=Run(seconds(run[0]), text(run[1])) if run else None,
@@ -156,7 +158,7 @@ class SyncState:
             "closed": [[key, *period] for key, period in self.closed.items()],
             "listedAt": self.listed_at,
             "key": self.key_hash,
-            "forms": self.forms,
+            "forms": dict.fromkeys(STREAMS) | self.forms,
             "fields": self.fields,
             "versions": self.versions,
             "run": list(self.run) if self.run else None,

@@ -8,19 +8,30 @@ import tracemalloc
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from queue import Queue
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from api.raw_server import answering, raw_server, response
 
 from tap_public_jobs.api import body, client
-from tap_public_jobs.api.body import LARGE, LARGEST, BodyError, json_object, read_body
+from tap_public_jobs.api.body import (
+    BYTES_OF_VALUE,
+    LARGE,
+    LARGEST,
+    MOST_VALUES,
+    READERS,
+    Bodies,
+    Body,
+    BodyError,
+    json_object,
+)
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.errors import RetriesExhaustedError
+from tap_public_jobs.errors import NotFoundError, RetriesExhaustedError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from api.conftest import Connect
     from api.raw_server import Answer
@@ -42,17 +53,23 @@ class Chunks:
         return self._chunks
 
 
-def read(chunks: Iterator[bytes]) -> bytes:
-    response: Any = Chunks(chunks)
-    return read_body(response)
+def read(chunks: Iterable[bytes], bodies: Bodies | None = None) -> Body:
+    response: Any = Chunks(iter(chunks))
+    return (bodies or Bodies()).read(response)
 
 
-@pytest.mark.parametrize("size", [0, 1, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE, LARGEST])
+def text_of(size: int) -> bytes:
+    """A body with this many bytes."""
+    return b'{"x": "%s"}' % (b"x" * (size - 9))
+
+
+@pytest.mark.parametrize("size", [9, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE, LARGEST])
 def test_a_body_is_read_whole(size: int) -> None:
-    content = bytes(size)
-    pieces = (content[start : start + 100_000] for start in range(0, size, 100_000))
+    content = text_of(size)
+    body = read(content[start : start + 100_000] for start in range(0, size, 100_000))
 
-    assert read(pieces) == content
+    assert body.document == {"x": "x" * (size - 9)}
+    assert (body.size, body.is_large) == (size, size > LARGE - BYTES_OF_VALUE)
 
 
 def test_a_body_beyond_the_bound_is_not_read_further() -> None:
@@ -64,53 +81,118 @@ def test_a_body_beyond_the_bound_is_not_read_further() -> None:
             taken += MIB
             yield bytes(MIB)
 
-    with pytest.raises(BodyError, match="larger than 64 MiB"):
+    with pytest.raises(BodyError, match="larger than 8 MiB"):
         read(endless())
     assert taken == LARGEST + MIB
 
 
-def test_large_bodies_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("value", [b"{}", b"[]", b"1"])
+def test_a_body_of_too_many_values_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch, value: bytes
+) -> None:
+    """Their memory is a multiple of their text."""
+    content = b'{"x": [%s]}' % b",".join([value] * (MOST_VALUES + 1))
+    monkeypatch.setattr(body, "json_object", pytest.fail)
+
+    with pytest.raises(BodyError, match="more than 200,000 values"):
+        read([content])
+
+
+def test_a_small_body_of_many_values_is_large() -> None:
+    number = LARGE // BYTES_OF_VALUE + 1
+    content = b'{"x": [%s]}' % b",".join([b"{}"] * number)
+
+    assert len(content) < LARGE // 50
+    assert read([content]).is_large
+
+
+class Turns:
+    """Threads that read bodies, and what they have read so far."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self.bodies = Bodies()
+        self.done: Queue[tuple[str, Body]] = Queue()
+        self._threads = threads
+
+    def read(self, name: str, chunks: Iterable[bytes]) -> None:
+        self._threads.submit(lambda: self.done.put((name, read(chunks, self.bodies))))
+
+    def next(self) -> tuple[str, Body]:
+        return self.done.get(timeout=30)
+
+
+@pytest.fixture
+def turns() -> Iterator[Turns]:
+    with ThreadPoolExecutor(8) as threads:
+        yield Turns(threads)
+
+
+def test_a_large_body_waits_until_the_one_before_is_released(turns: Turns) -> None:
     """Small ones go past them."""
-    is_waiting = threading.Event()
-    order: list[str] = []
+    turns.read("first", [text_of(LARGE + 1)])
+    _, first = turns.next()
+    turns.read("second", [text_of(LARGE + 1)])
+    turns.read("small", [b"{}"])
+    name, small = turns.next()
+    turns.bodies.release(small)
+    assert name == "small"
+    assert turns.done.empty()
 
-    class Lock:
-        """A lock that says so when a second thread wants it."""
+    turns.bodies.release(first)
 
-        def __init__(self) -> None:
-            self._lock = threading.Lock()
+    name, second = turns.next()
+    assert name == "second"
+    turns.bodies.release(second)
 
-        def __enter__(self) -> None:
-            if self._lock.locked():
-                is_waiting.set()
-            self._lock.acquire()
 
-        def __exit__(self, *_: object) -> None:
-            self._lock.release()
+def test_large_bodies_that_drip_do_not_hold_up_the_others(turns: Turns) -> None:
+    is_over = threading.Event()
 
-    monkeypatch.setattr(body, "_one_large_body", Lock())
+    def dripping() -> Iterator[bytes]:
+        yield text_of(LARGE + 1)
+        assert is_over.wait(30)
 
-    def second() -> Iterator[bytes]:
-        yield bytes(LARGE + 1)
-        order.append("second goes on")
-
-    with ThreadPoolExecutor(1) as thread:
-
-        def first() -> Iterator[bytes]:
-            yield bytes(LARGE + 1)
-            thread.submit(read, second())
-            assert is_waiting.wait(10)
-            order.append(f"a small one: {read(iter([b'small'])).decode()}")
-            yield b"!"
-            order.append("first ends")
-
-        read(first())
-
-    assert order == ["a small one: small", "first ends", "second goes on"]
+    try:
+        for _ in range(READERS - 1):
+            turns.read("dripping", dripping())
+        turns.read("quick", [text_of(LARGE + 1)])
+        name, quick = turns.next()
+        assert name == "quick"
+        turns.bodies.release(quick)
+    finally:
+        is_over.set()
+    for _ in range(READERS - 1):
+        turns.bodies.release(turns.next()[1])
 
 
 @pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("size", [10, LARGE + 10, 5 * LARGE])
+def test_every_large_detail_that_is_not_returned_is_released(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was not would keep the next one waiting for ever."""
+    monkeypatch.setattr(client, "MAX_TRIES", 2)
+    large = b"x" * LARGE
+    answers = [
+        response(b"no JSON, " + large),
+        response(b'{"x": "%s"}' % large),  # no detail
+        response(b'{"id": "another", "x": "%s"}' % large),
+        response(b'{"id": "id-1", "x": "%s"}' % large),
+        response(b'{"id": "id-1", "x": 1}'),
+    ]
+    with raw_server(answering(*answers)) as server:
+        api = connect(server.url)
+        with pytest.raises(RetriesExhaustedError):
+            api.detail(JOB)
+        with pytest.raises(NotFoundError):
+            api.detail(JOB)
+        detail = api.detail(JOB)
+        assert len(detail.document["x"]) == LARGE
+        detail.release()
+        assert api.detail(JOB).document["x"] == 1
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("size", [10, LARGE + 10, 3 * LARGE])
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "deflate"])
 def test_encoded_bodies_of_any_size_arrive_whole(
     connect: Connect, size: int, encoding: str
@@ -174,10 +256,9 @@ def test_bodies_without_bounds_are_faults_and_fill_no_memory(
 ) -> None:
     """Neither while they are read, nor in the errors that they become.
 
-    A quarter of the bound, to be quick: beyond it is one body, and one `LARGE` for each other.
+    A few are read to the bound, and all others to `LARGE`.
     """
     monkeypatch.setattr(client, "MAX_TRIES", 1)
-    monkeypatch.setattr(body, "LARGEST", 16 * MIB)
 
     with raw_server(attack) as server, ThreadPoolExecutor(16) as threads:
         api = connect(server.url, timeout=60.0)
@@ -194,18 +275,16 @@ def test_bodies_without_bounds_are_faults_and_fill_no_memory(
         finally:
             tracemalloc.stop()
 
-    assert {str(error).rpartition(": ")[2] for error in errors} == {
-        "the body is larger than 16 MiB"
-    }
+    assert {str(error).rpartition(": ")[2] for error in errors} == {"the body is larger than 8 MiB"}
     assert len(server.heads) == 16
-    assert peak < (16 + 16 * 2) * MIB, peak
+    assert peak < READERS * LARGEST + 16 * (LARGE + MIB), peak
 
 
 def test_a_large_body_that_is_no_job_is_not_kept_in_its_error(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "MAX_TRIES", 1)
-    answer = response(b'{"x": "%s"}' % bytes(16 * MIB).replace(b"\0", b"x"))
+    answer = response(b'{"x": "%s"}' % bytes(7 * MIB).replace(b"\0", b"x"))
     with raw_server(answering(answer)) as server:
         api = connect(server.url)
         tracemalloc.start()

@@ -176,6 +176,17 @@ def test_a_result_larger_than_the_bound_still_gets_through(
     assert sorted(results) == ["0", "1", "2", "3", "4"]
 
 
+def test_a_result_is_released_when_the_consumer_comes_back_for_the_next() -> None:
+    released: list[str] = []
+    results = iter(FanOut(str, range(3), workers=1, release=released.append))
+
+    for number in range(3):
+        assert next(results) == str(number)
+        assert released == [str(before) for before in range(number)]
+    assert list(results) == []
+    assert released == ["0", "1", "2"]
+
+
 def test_nothing_to_do() -> None:
     assert list(FanOut(str, [], workers=8)) == []
 

@@ -42,6 +42,7 @@ DRIPS = {
     "headers": HEADERS + b"X-Padding: x\r\n" * 90,
     "one header": HEADERS + b"X-Padding: " + b"x" * 60_000,
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+    "interim responses with headers": b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" * 1000,
     "body": HEADERS + b"Content-Length: 1000000\r\n\r\n" + b" " * 60_000,
     "body without a length": HEADERS + b"\r\n" + b" " * 60_000,
     "chunks": HEADERS + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 10_000,
@@ -143,6 +144,20 @@ def test_a_connection_that_the_server_closed_is_opened_again(connect: Connect) -
 
     assert [detail.document for detail in details] == [{"id": "id-1"}] * 3
     assert server.connections == 3
+
+
+@pytest.mark.parametrize("interim", ["100 Continue", "102 Processing", "103 Early Hints"])
+def test_an_interim_response_is_not_the_answer(connect: Connect, interim: str) -> None:
+    """Else the answer after it would be taken for that of the next request."""
+    before = f"HTTP/1.1 {interim}\r\nLink: </style.css>; rel=preload\r\n\r\n".encode()
+    answers = [before * 2 + DETAIL, before + response({"id": "id-2"})]
+    with raw_server(answering(*answers)) as server:
+        api = connect(server.url)
+        assert api.detail(JOB).document == {"id": "id-1"}
+        assert api.detail(JobRef("id-2", "job-2")).document == {"id": "id-2"}
+
+    assert server.targets == ["/jobs/job-1", "/jobs/job-2"]
+    assert server.connections == 1
 
 
 def test_cookies_are_not_kept(connect: Connect) -> None:

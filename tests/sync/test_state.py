@@ -65,6 +65,13 @@ class TestReadAndWrite:
         assert merged.jobs == {"x": listed("x")}
         assert (merged.closed, merged.run, merged.log) == ({}, None, None)
 
+    def test_a_merge_does_not_select_a_stream_again(self) -> None:
+        """Else nothing would be owed to the table that missed a run."""
+        earlier = SyncState(forms={"jobs": "1", "job_details": "1"}).write()
+        later = SyncState(forms={"job_details": "1"}).write()
+
+        assert SyncState.read(merge(later, earlier)).forms == {"job_details": "1"}
+
     def test_a_state_recognises_the_key_and_does_not_reveal_it(self) -> None:
         assert hash_key("secret") == hash_key("secret") != hash_key("other")
         assert "secret" not in json.dumps(FULL.write())

@@ -1,0 +1,177 @@
+"""Where a history is loaded: a real target, and one that only upserts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import duckdb
+import psycopg
+from e2e.pipeline import installed, written
+from e2e.stores import DuckDB, Postgres, SQLite, utc
+from e2e.targets import DUCKDB, meltanolabs, sqlite
+from histories.forks import Program
+from queries.warehouse import FIELDS
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from e2e.stores import Row, Store
+    from e2e.targets import Target
+
+TESTS = Path(__file__).parents[1]
+TIMES = {"openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt"}
+NESTED = {"knockoutQuestions", "additionalFields"}
+
+HARD, SOFT = sqlite("upsert", "hard"), sqlite("upsert", "soft")
+APPENDING = sqlite("append-only", "soft")
+TARGETS = [HARD, DUCKDB, APPENDING, HARD, DUCKDB, SOFT, HARD, DUCKDB, APPENDING]
+
+
+def target_of(seed: int) -> Target:
+    """The target of a seed, in turn; the one that takes longest is rare."""
+    number = seed % (len(TARGETS) + 1)
+    if number == len(TARGETS):
+        return meltanolabs("hard", f"seed_{seed}")
+    return TARGETS[number]
+
+
+PROGRAMS = {
+    "": (
+        "e2e.sqlite_target:SQLiteTarget.cli",
+        "e2e.sqlite_target",
+        "sqlalchemy.dialects.sqlite.pysqlite",
+    ),
+    "target-duckdb": ("target_duckdb:main",),  # DuckDB starts threads
+    "target-postgres": (
+        "target_postgres.target:TargetPostgres.cli",
+        "target_postgres.target",
+        "sqlalchemy.dialects.postgresql.psycopg",
+    ),
+}
+"""Where the programs begin and what they import, by the name of their command."""
+
+Message = dict[str, Any]
+
+
+class Programs:
+    """The tap and the targets, each imported once."""
+
+    def __init__(self) -> None:
+        self.tap = Program(
+            Path(sys.executable),
+            "histories.quick_tap:main",
+            TESTS,
+            ["histories.quick_tap", "pendulum", "dateutil.parser"],
+        )
+        self._targets: dict[str, Program] = {}
+
+    def target(self, target: Target) -> Program:
+        """The program of a target."""
+        name = target.executable
+        if name not in self._targets:
+            own = installed(target.requirements) / "python" if name else Path(sys.executable)
+            entry, *imports = PROGRAMS[name]
+            self._targets[name] = Program(own, entry, None if name else TESTS, imports)
+        return self._targets[name]
+
+    def close(self) -> None:
+        """End them."""
+        for program in (self.tap, *self._targets.values()):
+            program.close()
+
+
+class Warehouse(Protocol):
+    """Tables that a history is loaded into."""
+
+    def load(self, messages: list[Message]) -> Message | None:
+        """Load messages; returns the last state that is safe to keep."""
+
+    def rows(self, table: str) -> list[Row]:
+        """One row per id, its columns in lower case; `deleted` if it is marked so."""
+
+
+class Plain:
+    """Updates the columns that come, inserts what is new, and removes nothing."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[str, Row]] = {table: {} for table in FIELDS}
+
+    def load(self, messages: list[Message]) -> Message | None:
+        state = None
+        for message in messages:
+            if message["type"] == "RECORD":
+                table, record = self._tables[message["stream"]], message["record"]
+                table.setdefault(record["id"], {}).update(record)
+            elif message["type"] == "STATE":
+                state = message["value"]
+        return state
+
+    def rows(self, table: str) -> list[Row]:
+        return [_lowered(row) for row in self._tables[table].values()]
+
+
+class Real:
+    """A real target.
+
+    Args:
+        target: Which one, and its settings.
+        program: Runs it.
+        folder: For its files.
+        database: The address of a PostgreSQL database.
+    """
+
+    def __init__(self, target: Target, program: Program, folder: Path, database: str) -> None:
+        self._program = program
+        self._folder = folder
+        self._store: Store = target.store(folder, database)
+        self._config = written(folder / "target.json", target.settings(folder, database))
+
+    def load(self, messages: list[Message]) -> Message | None:
+        lines = [json.dumps(message, default=_number) + "\n" for message in messages]
+        (self._folder / "stdin").write_text("".join(lines), "utf-8")
+        status = self._program.call("--config", self._config, folder=self._folder, PGTZ="UTC")
+        assert status == 0, (self._folder / "stderr").read_text("utf-8")
+        states = (self._folder / "stdout").read_text("utf-8").splitlines()
+        return json.loads(states[-1]) if states else None
+
+    def rows(self, table: str) -> list[Row]:
+        assert isinstance(self._store, DuckDB | Postgres | SQLite)
+        try:
+            return [_lowered(row) for row in self._store.latest(table)]
+        except (
+            sqlite3.OperationalError,
+            duckdb.CatalogException,
+            duckdb.IOException,
+            psycopg.errors.UndefinedTable,
+        ):
+            return []  # no run has selected it yet
+
+
+def _number(value: Decimal) -> float | int:
+    return float(value) if value % 1 else int(value)
+
+
+def _lowered(row: Row) -> Row:
+    return {column.lower(): value for column, value in row.items()}
+
+
+def document(row: Row, table: str, naming: str) -> dict[str, Any]:
+    """The fields of the API that a row holds and that are not null, wherever they are in it."""
+    values: dict[str, Any] = {}
+    for field, column in FIELDS[table].items():
+        value = row.get(column if naming == "snake_case" else field.lower())
+        if field in TIMES:
+            value = utc(value)
+        elif field in NESTED and isinstance(value, str):
+            value = json.loads(value)
+        values[field] = value
+    return without_nulls(values | (values.pop("additionalFields", None) or {}))
+
+
+def without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    """A column that is null says nothing about the field."""
+    return {name: value for name, value in fields.items() if value is not None}
