@@ -335,15 +335,9 @@ def whole_lines(text: str) -> str:
 def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
     """A shell reports status 130 for a process that SIGINT has ended."""
     module = tmp_path / "singer_sdk.py"
-    module.write_text("print('loading', flush=True); import sys; sys.stdin.read()")
-    with subprocess.Popen(
-        [*TAP, "--version"],
-        env=environment({}) | {"PYTHONPATH": str(tmp_path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as tap:
+    module.write_text("print('loading', flush=True); import signal; signal.pause()")
+    variables = environment({}) | {"PYTHONPATH": str(tmp_path)}
+    with INSTALLED.start(["--version"], variables) as tap:
         read_until(tap.stdout, "loading")
         tap.send_signal(signal.SIGINT)
         _, errors = tap.communicate(timeout=SECONDS)
