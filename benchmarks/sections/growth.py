@@ -33,7 +33,7 @@ def measure(bench: Bench) -> Section:
     state = "However many jobs there are, state takes at most {} bytes per job of a backfill"
     claims = [
         Claim(time, each[-1] / each[0], at_most=1.1),
-        Claim(megabytes, memory, at_most=120),
+        Claim(megabytes, memory, at_most=170),
         Claim(state, max(states), MOST_STATE),
     ]
     return Section("How the cost grows", [explanation, table(COLUMNS, lines)], claims)
