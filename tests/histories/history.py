@@ -84,7 +84,7 @@ class History:
         self.steps.append(f"into {self._target.name}")
         self._real = Real(self._target, programs.target(self._target), folder, database)
         self._warehouses: list[tuple[Warehouse, Kept]] = [(self._real, Kept()), (Plain(), Kept())]
-        self._log = random.choice([ChangeLog(f"sqlite:///{folder}/changes.db"), None])
+        self._log = random.choice([ChangeLog(f"sqlite:///{folder}/changes.db"), None, None])
         if self._log:
             self._log.append([])  # makes it
         self._organisation = Organisation(random, self._on_change, shows_edits=self._log is None)
@@ -129,10 +129,12 @@ class History:
                 self._organisation.publish()
             for _ in range(self.random.randint(2, 4)):
                 self._sync(self._random_sync())
-                for _ in range(self.random.choice([0, 0, 1, 3, 8])):
+                for _ in range(self.random.choice([0, 1, 3, 8])):
                     self._organisation.change()
+            for _ in range(4):
+                self._organisation.change()
             # Nothing is disturbed any more. The first run may resume another, the second does not.
-            for refresh in (self._any_refresh(), "all"):
+            for refresh in ("notified" if self._log else "changed", "all"):
                 self._sync(Sync(refresh, self._naming, page_size=self.random.choice([3, 100])))
             if self._target.removal != "none" and self._target.load_method == "upsert":
                 check_removed(self._real, self._organisation, "jobs")

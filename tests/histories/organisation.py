@@ -79,7 +79,7 @@ class Organisation:
     def change(self) -> None:
         """Change something at random."""
         with self.lock:
-            changes = [self.publish, self.publish, self.edit, self.edit]
+            changes = [self.publish] * 3 + [self.edit] * 4
             if self._other():
                 changes += [self.unpublish, self.unpublish, self.rename, self.steal, self.swap]
             if any(not job.is_published for job in self.jobs.values()):
