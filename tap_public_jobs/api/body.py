@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import ExitStack, nullcontext
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,17 +13,21 @@ if TYPE_CHECKING:
 
 Json = Any
 
-LARGEST = 8 * 1024 * 1024
-"""Bytes of a body after decompression. Its record is in memory five times while it is written."""
-
 LARGE = 2 * 1024 * 1024
 """Bytes of memory beyond which bodies take turns."""
 
-READERS = 4
+VERY_LARGE = 12 * 1024 * 1024
+"""Bytes of a body beyond which one is read at a time, and not `READERS`."""
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a body after decompression."""
+
+READERS = 3
 """Large bodies that are read at once, so that one that drips does not hold up the others."""
 
-MOST_VALUES = 200_000
-"""JSON values in a body. An empty object takes two bytes of it, and 64 of memory."""
+MOST_MEMORY = 2 * LARGEST
+"""Bytes of memory that a document may take, about. An empty object has two bytes of text, and takes
+64 of memory."""
 
 BYTES_OF_VALUE = 200
 """Memory that a JSON value takes, about, besides its text."""
@@ -51,6 +56,7 @@ class Bodies:
 
     def __init__(self) -> None:
         self._readers = threading.Semaphore(READERS)
+        self._reader = threading.Lock()
         self._turn = threading.Lock()
 
     def read(self, response: Response) -> Body:
@@ -59,8 +65,8 @@ class Bodies:
         Waits until the large body before this one is released, if this one is large too.
 
         Raises:
-            BodyError: It has more than `LARGEST` bytes or `MOST_VALUES` values, has no end, or was
-                compressed more than once.
+            BodyError: It has more than `LARGEST` bytes, would take more than `MOST_MEMORY`, has no
+                end, or was compressed more than once.
             requests.RequestException: It is cut off, or cannot be decompressed.
         """
         if "," in response.headers.get("Content-Encoding", ""):
@@ -70,15 +76,18 @@ class Bodies:
         chunks = response.iter_content(CHUNK)
         content = bytearray()
         try:
-            _extend(content, chunks, LARGE)
-            if len(content) <= LARGE:
-                return self._parse(content)
-            with self._readers:
-                _extend(content, chunks, LARGEST)
-                if len(content) > LARGEST:
-                    msg = f"the body is larger than {LARGEST >> 20} MiB"
-                    raise BodyError(msg)
-                return self._parse(content)
+            with ExitStack() as places:
+                for most, place in (
+                    (LARGE, nullcontext()),
+                    (VERY_LARGE, self._readers),
+                    (LARGEST, self._reader),
+                ):
+                    places.enter_context(place)
+                    _extend(content, chunks, most)
+                    if len(content) <= most:
+                        return self._parse(content)
+            msg = f"the body is larger than {LARGEST >> 20} MiB"
+            raise BodyError(msg)
         finally:
             content.clear()  # else the traceback of an exception would keep it in memory
 
@@ -90,10 +99,11 @@ class Bodies:
     def _parse(self, content: bytearray) -> Body:
         # Text may hold these characters too; there are few of them in prose.
         values = content.count(b"{") + content.count(b"[") + content.count(b",")
-        if values > MOST_VALUES:
-            msg = f"the body has more than {MOST_VALUES:,} values"
+        memory = len(content) + values * BYTES_OF_VALUE
+        if memory > MOST_MEMORY:
+            msg = f"the body has too many values for {MOST_MEMORY >> 20} MiB of memory"
             raise BodyError(msg)
-        is_large = len(content) + values * BYTES_OF_VALUE > LARGE
+        is_large = memory > LARGE
         if is_large:
             self._turn.acquire()
         document = json_object(content)

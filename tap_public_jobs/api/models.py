@@ -43,7 +43,7 @@ class Detail(NamedTuple):
     """Numbers are `int` or `Decimal`."""
     size: int
     """Bytes of the body."""
-    release: Callable[[], object] = bool
+    release: Callable[[], object] = lambda: None
     """To be called once the detail is no longer needed: a large one keeps the next one waiting."""
 
 

@@ -19,8 +19,9 @@ from tap_public_jobs.api.body import (
     BYTES_OF_VALUE,
     LARGE,
     LARGEST,
-    MOST_VALUES,
+    MOST_MEMORY,
     READERS,
+    VERY_LARGE,
     Bodies,
     Body,
     BodyError,
@@ -63,7 +64,7 @@ def text_of(size: int) -> bytes:
     return b'{"x": "%s"}' % (b"x" * (size - 9))
 
 
-@pytest.mark.parametrize("size", [9, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE, LARGEST])
+@pytest.mark.parametrize("size", [9, LARGE - 1, LARGE, LARGE + 1, VERY_LARGE + 1, LARGEST])
 def test_a_body_is_read_whole(size: int) -> None:
     content = text_of(size)
     body = read(content[start : start + 100_000] for start in range(0, size, 100_000))
@@ -81,7 +82,7 @@ def test_a_body_beyond_the_bound_is_not_read_further() -> None:
             taken += MIB
             yield bytes(MIB)
 
-    with pytest.raises(BodyError, match="larger than 8 MiB"):
+    with pytest.raises(BodyError, match="larger than 64 MiB"):
         read(endless())
     assert taken == LARGEST + MIB
 
@@ -91,10 +92,11 @@ def test_a_body_of_too_many_values_is_not_parsed(
     monkeypatch: pytest.MonkeyPatch, value: bytes
 ) -> None:
     """Their memory is a multiple of their text."""
-    content = b'{"x": [%s]}' % b",".join([value] * (MOST_VALUES + 1))
+    number = MOST_MEMORY // BYTES_OF_VALUE
+    content = b'{"x": [%s]}' % b",".join([value] * number)
     monkeypatch.setattr(body, "json_object", pytest.fail)
 
-    with pytest.raises(BodyError, match="more than 200,000 values"):
+    with pytest.raises(BodyError, match="too many values for 128 MiB"):
         read([content])
 
 
@@ -256,9 +258,11 @@ def test_bodies_without_bounds_are_faults_and_fill_no_memory(
 ) -> None:
     """Neither while they are read, nor in the errors that they become.
 
-    A few are read to the bound, and all others to `LARGE`.
+    One is read to the bound, a few to `VERY_LARGE`, and all others to `LARGE`.
     """
     monkeypatch.setattr(client, "MAX_TRIES", 1)
+    most = 16 * MIB
+    monkeypatch.setattr(body, "LARGEST", most)
 
     with raw_server(attack) as server, ThreadPoolExecutor(16) as threads:
         api = connect(server.url, timeout=60.0)
@@ -275,9 +279,11 @@ def test_bodies_without_bounds_are_faults_and_fill_no_memory(
         finally:
             tracemalloc.stop()
 
-    assert {str(error).rpartition(": ")[2] for error in errors} == {"the body is larger than 8 MiB"}
+    assert {str(error).rpartition(": ")[2] for error in errors} == {
+        "the body is larger than 16 MiB"
+    }
     assert len(server.heads) == 16
-    assert peak < READERS * LARGEST + 16 * (LARGE + MIB), peak
+    assert peak < most + (READERS - 1) * VERY_LARGE + 16 * (LARGE + MIB), peak
 
 
 def test_a_large_body_that_is_no_job_is_not_kept_in_its_error(
