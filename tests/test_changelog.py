@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Changes
+from tap_public_jobs.changelog import database as database_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -311,6 +312,41 @@ def test_six_processes_may_make_it_at_once(sqlite: str) -> None:
 
     assert [process.communicate()[1] for process in processes] == [""] * 6
     assert sorted(ChangeLog(sqlite).read().public_ids) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_writer_takes_no_lock_from_another_of_its_process(
+    file: Path, sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POSIX releases all locks of a process on a file as soon as one thread closes that file."""
+    monkeypatch.setattr(database_module, "PATIENCE", 0)
+    log = ChangeLog(sqlite)
+    log.append(["a"])
+    other_process = (
+        "import sqlite3, sys; connection = sqlite3.connect(sys.argv[1], timeout=0); "
+        "connection.execute('BEGIN IMMEDIATE')"
+    )
+
+    with log._transaction(write=True):
+        with pytest.raises(ChangeLogError, match="database is locked"):
+            ChangeLog(sqlite).append(["b"])
+        result = subprocess.run(
+            [sys.executable, "-c", other_process, str(file)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert result.stderr.endswith("database is locked\n")
+
+
+def test_a_link_to_a_file_that_is_not_there_makes_it(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(file)
+
+    ChangeLog(f"sqlite:///{link}").append(["a"])
+
+    assert ChangeLog(f"sqlite:///{file}").read().public_ids == ["a"]
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(url: str) -> None:

@@ -165,8 +165,8 @@ class SQLite:
             journal: False to remove rows on a full disk. A kill during that commit could spoil the
                 file.
         """
-        if create:  # for its owner alone; SQLite gives the journal the same mode
-            os.close(os.open(self.place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        if create:
+            self._make()
         elif not Path(self.place).exists():
             yield None
             return
@@ -185,6 +185,16 @@ class SQLite:
                 transaction.execute(statement)
             with transaction:
                 yield transaction
+
+    def _make(self) -> None:
+        """Make the file for its owner alone, unless it is there.
+
+        One that is there must not be opened here: closing it would release the locks that another
+        thread holds on it (POSIX), and other processes would read and write what is half written.
+        """
+        path = os.path.realpath(self.place)  # a link may name a file that is not there yet
+        with contextlib.suppress(FileExistsError):  # SQLite gives the journal the same mode
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def has_tables(self, transaction: Transaction) -> bool:
         """Whether the tables of change logs are there."""
