@@ -339,6 +339,24 @@ def test_a_writer_takes_no_lock_from_another_of_its_process(
     assert result.stderr.endswith("database is locked\n")
 
 
+def test_a_write_that_cannot_begin_leaves_nothing_behind(file: Path, sqlite: str) -> None:
+    """Although its error is kept: the file would stay locked until the receiver is restarted."""
+    log = ChangeLog(sqlite)
+    log.append(["a"])
+    other = sqlite3.connect(file)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("SELECT * FROM public_jobs_log").fetchall()
+
+    with pytest.raises(ChangeLogError, match="database is locked") as kept:
+        log.append(["b"])
+    other.close()
+    log.append(["c"])
+
+    assert log.read().public_ids == ["a", "c"]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert kept
+
+
 def test_a_link_to_a_file_that_is_not_there_makes_it(file: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.db"
     link.symlink_to(file)

@@ -11,11 +11,11 @@ import os
 import re
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 PATIENCE = 10
 """Seconds to wait for a connection, or for another writer."""
@@ -41,9 +41,16 @@ class Transaction:
     Args:
         connection: Of sqlite3 or psycopg.
         parameter: How the driver writes the parameter `:name`, as a template of `re.sub`.
+        start: The statements that begin it.
     """
 
-    def __init__(self, connection: Any, parameter: str) -> None:  # noqa: ANN401  # two drivers
+    def __init__(
+        self,
+        connection: Any,  # noqa: ANN401  # two drivers
+        parameter: str,
+        start: Sequence[str],
+    ) -> None:
+        self._start = start
         self._connection = connection
         self._cursor = connection.cursor()
         self._parameter = parameter
@@ -53,18 +60,27 @@ class Transaction:
         self._cursor.execute(self._translated(statement), values)
         return self._cursor.fetchall() if self._cursor.description else []
 
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> Self:
+        try:
+            for statement in self._start:
+                self.execute(statement)
+        except BaseException:
+            self._end()
+            raise
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._cursor.execute("COMMIT")
         finally:
-            # SQLite keeps the lock of a closed connection while a failed statement is referenced,
-            # as it is by the traceback of its error.
-            self._cursor.close()
-            self._connection.rollback()
+            self._end()
+
+    def _end(self) -> None:
+        # SQLite keeps the file and the lock of a closed connection while a failed statement is
+        # referenced, as it is by the traceback of its error.
+        self._cursor.close()
+        self._connection.rollback()
 
     @property
     def changed(self) -> int:
@@ -174,16 +190,14 @@ class SQLite:
         with contextlib.closing(
             sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         ) as connection:
-            transaction = Transaction(connection, r":\1")
-            for statement in (
+            start = (
                 # The space of removed rows is given back. On a file with tables this would write.
                 "PRAGMA auto_vacuum = FULL" if create and _is_empty(self.place) else "",
                 "PRAGMA synchronous = EXTRA",  # what is committed survives a power cut
                 f"PRAGMA journal_mode = {'DELETE' if journal else 'MEMORY'}" if write else "",
                 "BEGIN IMMEDIATE" if write else "BEGIN",
-            ):
-                transaction.execute(statement)
-            with transaction:
+            )
+            with Transaction(connection, r":\1", start) as transaction:
                 yield transaction
 
     def _make(self) -> None:
@@ -246,10 +260,8 @@ class PostgreSQL:
             "SELECT pg_advisory_xact_lock(7062690576)",  # any number that is always the same
         )
         with contextlib.closing(psycopg.connect(**self._settings)) as connection:
-            transaction = Transaction(connection, r"%(\1)s")
-            for statement in writing if write else reading:
-                transaction.execute(statement)
-            with transaction:
+            start = writing if write else reading
+            with Transaction(connection, r"%(\1)s", start) as transaction:
                 yield transaction
 
     def has_tables(self, transaction: Transaction) -> bool:
