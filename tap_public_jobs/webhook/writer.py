@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -60,7 +60,8 @@ class Writer:
         if self._next is None:
             self._next = _task(self._commit())
         again = partial(self._log.append_to, {name: public_ids})
-        refused = await self._in_time(self._next, name, again)
+        # Shielded: others wait for the same commit.
+        refused = await self._in_time(asyncio.shield(self._next), name, again)
         if not set(public_ids).isdisjoint(refused.get(name, ())):
             raise self._log.full(name)
 
@@ -75,7 +76,8 @@ class Writer:
             self._log.keep(payload, name)
             return {}
 
-        await self._in_time(_task(self._run((name,), write)), name, write)
+        # Not shielded: payloads that are given up must not pile up in front of a stuck log.
+        await self._in_time(self._run((name,), write), name, write)
 
     async def check(self, name: str) -> None:
         """Repeat the writes that failed, and make an empty one.
@@ -91,7 +93,7 @@ class Writer:
         if self._check is None or self._check.done():
             self._check = _task(self._repeat(name))
         empty = partial(self._log.append_to, {name: ()})
-        await self._in_time(self._check, name, empty)
+        await self._in_time(asyncio.shield(self._check), name, empty)
 
     async def _repeat(self, name: str) -> None:
         while self._failures:
@@ -131,10 +133,9 @@ class Writer:
             logger.error("%s", failure.message)
         self._failures |= dict.fromkeys(failure.names, failure)
 
-    async def _in_time(self, task: asyncio.Task[T], name: str, write: Write) -> T:
+    async def _in_time(self, result: Awaitable[T], name: str, write: Write) -> T:
         try:
-            # Shielded: others wait for the same commit.
-            return await asyncio.wait_for(asyncio.shield(task), self._patience)
+            return await asyncio.wait_for(result, self._patience)
         except TimeoutError as error:
             msg = "The change log did not answer in time: make sure that its database does."
             self._failed(_Failure((name,), write, msg))
