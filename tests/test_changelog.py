@@ -188,6 +188,23 @@ def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_server_that_vanishes_is_noticed_while_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is sent while a commit is awaited, so that only keepalives find out."""
+    given: dict[str, object] = {}
+
+    def connect(**settings: object) -> None:
+        given.update(settings)
+        raise psycopg.OperationalError
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    with pytest.raises(ChangeLogError):
+        ChangeLog("postgresql://user@127.0.0.1/db?keepalives_interval=5").read()
+
+    assert (given["keepalives_idle"], given["keepalives_interval"]) == (10, "5")
+
+
 def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("This is no database, and longer than the header of one." * 9)
 

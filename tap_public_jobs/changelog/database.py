@@ -234,7 +234,14 @@ class PostgreSQL:
     """
 
     def __init__(self, settings: Mapping[str, Any], error: type[Exception]) -> None:
-        waiting = {"connect_timeout": PATIENCE, "tcp_user_timeout": PATIENCE * 1000}
+        waiting = {
+            "connect_timeout": PATIENCE,
+            "tcp_user_timeout": PATIENCE * 1000,
+            # A server that lost its power in the middle of a commit never answers. By default, TCP
+            # looks after two hours.
+            "keepalives_idle": PATIENCE,
+            "keepalives_interval": 1,
+        }
         self._settings: dict[str, Any] = {**waiting, **settings, "autocommit": True}
         self.errors = (error, OSError, TypeError, ValueError)
         self.place = f"{settings.get('dbname')} on {settings.get('host', 'localhost')}"
