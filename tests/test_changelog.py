@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tap_public_jobs.changelog import ChangeLog, ChangeLogError, Changes
+from tap_public_jobs.changelog import database as database_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +188,23 @@ def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_server_that_vanishes_is_noticed_while_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is sent while a commit is awaited, so that only keepalives find out."""
+    given: dict[str, object] = {}
+
+    def connect(**settings: object) -> None:
+        given.update(settings)
+        raise psycopg.OperationalError
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    with pytest.raises(ChangeLogError):
+        ChangeLog("postgresql://user@127.0.0.1/db?keepalives_interval=5").read()
+
+    assert (given["keepalives_idle"], given["keepalives_interval"]) == (10, "5")
+
+
 def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("This is no database, and longer than the header of one." * 9)
 
@@ -311,6 +329,59 @@ def test_six_processes_may_make_it_at_once(sqlite: str) -> None:
 
     assert [process.communicate()[1] for process in processes] == [""] * 6
     assert sorted(ChangeLog(sqlite).read().public_ids) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_writer_takes_no_lock_from_another_of_its_process(
+    file: Path, sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POSIX releases all locks of a process on a file as soon as one thread closes that file."""
+    monkeypatch.setattr(database_module, "PATIENCE", 0)
+    log = ChangeLog(sqlite)
+    log.append(["a"])
+    other_process = (
+        "import sqlite3, sys; connection = sqlite3.connect(sys.argv[1], timeout=0); "
+        "connection.execute('BEGIN IMMEDIATE')"
+    )
+
+    with log._transaction(write=True):
+        with pytest.raises(ChangeLogError, match="database is locked"):
+            ChangeLog(sqlite).append(["b"])
+        result = subprocess.run(
+            [sys.executable, "-c", other_process, str(file)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert result.stderr.endswith("database is locked\n")
+
+
+def test_a_write_that_cannot_begin_leaves_nothing_behind(file: Path, sqlite: str) -> None:
+    """Although its error is kept: the file would stay locked until the receiver is restarted."""
+    log = ChangeLog(sqlite)
+    log.append(["a"])
+    other = sqlite3.connect(file)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("SELECT * FROM public_jobs_log").fetchall()
+
+    with pytest.raises(ChangeLogError, match="database is locked") as kept:
+        log.append(["b"])
+    other.close()
+    log.append(["c"])
+
+    assert log.read().public_ids == ["a", "c"]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert kept
+
+
+def test_a_link_to_a_file_that_is_not_there_makes_it(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(file)
+
+    ChangeLog(f"sqlite:///{link}").append(["a"])
+
+    assert ChangeLog(f"sqlite:///{file}").read().public_ids == ["a"]
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(url: str) -> None:

@@ -63,24 +63,24 @@ def test_a_job_takes_one_row_however_often_it_changes(url: str) -> None:
 def test_a_full_log_refuses_new_jobs_and_takes_known_ones(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other logs of the same commit are written."""
+    """Although they come in one commit, in which the other logs are written too."""
     monkeypatch.setattr(tables, "MOST_ROWS", 3)
     log = ChangeLog(url)
     log.append(["a", "b", "c"])
 
     with pytest.raises(ChangeLogError, match=r"The change log default in .* is full .*prune\.$"):
-        log.append(["c", "d"])
-    assert log.read().public_ids == ["a", "b", "c"]
-    assert log.append_to({"default": ["d"], "acme": ["e"]}) == {"default"}
-    assert log.append_to({"default": ["b"]}) == set()
-    assert log.read().public_ids == ["a", "c", "b"]
+        log.append(["d", "a"])
+    assert log.read().public_ids == ["b", "c", "a"]
+    assert log.append_to({"default": ["d"], "acme": ["e"]}) == {"default": {"d"}}
+    assert log.append_to({"default": ["b"]}) == {}
+    assert log.read().public_ids == ["c", "a", "b"]
     assert {name: place.position for name, place in log.places().items()} == {
-        "default": 4,
+        "default": 5,
         "acme": 1,
     }
-    log.forget(4)
+    log.forget(5)
     log.append(["d"])
-    assert log.read(4).public_ids == ["d"]
+    assert log.read(5).public_ids == ["d"]
 
 
 def test_only_the_last_unrecognised_payloads_are_kept(

@@ -67,22 +67,22 @@ class ChangeLog:
         if self.append_to({self.name: list(public_ids)}):
             raise self.full(self.name)
 
-    def append_to(self, public_ids: Mapping[str, Collection[str]]) -> set[str]:
+    def append_to(self, public_ids: Mapping[str, Collection[str]]) -> dict[str, Collection[str]]:
         """Note changes in several logs, in one commit.
 
         Args:
             public_ids: For each name of a log, the jobs.
 
         Returns:
-            The names of the logs that are full, and in which nothing was noted.
+            For each name of a log that is full, the jobs that were not noted.
         """
         now = _text(self._now())
         with self._transaction(write=True, create=True) as transaction:
-            return {
-                name
+            refused = {
+                name: tables.append(transaction, name, dict.fromkeys(ids), now)
                 for name, ids in public_ids.items()
-                if not tables.append(transaction, name, dict.fromkeys(ids), now)
             }
+            return {name: ids for name, ids in refused.items() if ids}
 
     def keep(self, payload: str, name: str | None = None) -> None:
         """Keep the beginning of a payload in which no publicId was found; returns after the commit.

@@ -11,11 +11,11 @@ import os
 import re
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 PATIENCE = 10
 """Seconds to wait for a connection, or for another writer."""
@@ -41,9 +41,16 @@ class Transaction:
     Args:
         connection: Of sqlite3 or psycopg.
         parameter: How the driver writes the parameter `:name`, as a template of `re.sub`.
+        start: The statements that begin it.
     """
 
-    def __init__(self, connection: Any, parameter: str) -> None:  # noqa: ANN401  # two drivers
+    def __init__(
+        self,
+        connection: Any,  # noqa: ANN401  # two drivers
+        parameter: str,
+        start: Sequence[str],
+    ) -> None:
+        self._start = start
         self._connection = connection
         self._cursor = connection.cursor()
         self._parameter = parameter
@@ -53,18 +60,27 @@ class Transaction:
         self._cursor.execute(self._translated(statement), values)
         return self._cursor.fetchall() if self._cursor.description else []
 
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> Self:
+        try:
+            for statement in self._start:
+                self.execute(statement)
+        except BaseException:
+            self._end()
+            raise
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._cursor.execute("COMMIT")
         finally:
-            # SQLite keeps the lock of a closed connection while a failed statement is referenced,
-            # as it is by the traceback of its error.
-            self._cursor.close()
-            self._connection.rollback()
+            self._end()
+
+    def _end(self) -> None:
+        # SQLite keeps the file and the lock of a closed connection while a failed statement is
+        # referenced, as it is by the traceback of its error.
+        self._cursor.close()
+        self._connection.rollback()
 
     @property
     def changed(self) -> int:
@@ -165,8 +181,8 @@ class SQLite:
             journal: False to remove rows on a full disk. A kill during that commit could spoil the
                 file.
         """
-        if create:  # for its owner alone; SQLite gives the journal the same mode
-            os.close(os.open(self.place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        if create:
+            self._make()
         elif not Path(self.place).exists():
             yield None
             return
@@ -174,17 +190,25 @@ class SQLite:
         with contextlib.closing(
             sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         ) as connection:
-            transaction = Transaction(connection, r":\1")
-            for statement in (
+            start = (
                 # The space of removed rows is given back. On a file with tables this would write.
                 "PRAGMA auto_vacuum = FULL" if create and _is_empty(self.place) else "",
                 "PRAGMA synchronous = EXTRA",  # what is committed survives a power cut
                 f"PRAGMA journal_mode = {'DELETE' if journal else 'MEMORY'}" if write else "",
                 "BEGIN IMMEDIATE" if write else "BEGIN",
-            ):
-                transaction.execute(statement)
-            with transaction:
+            )
+            with Transaction(connection, r":\1", start) as transaction:
                 yield transaction
+
+    def _make(self) -> None:
+        """Make the file for its owner alone, unless it is there.
+
+        One that is there must not be opened here: closing it would release the locks that another
+        thread holds on it (POSIX), and other processes would read and write what is half written.
+        """
+        path = os.path.realpath(self.place)  # a link may name a file that is not there yet
+        with contextlib.suppress(FileExistsError):  # SQLite gives the journal the same mode
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def has_tables(self, transaction: Transaction) -> bool:
         """Whether the tables of change logs are there."""
@@ -210,7 +234,14 @@ class PostgreSQL:
     """
 
     def __init__(self, settings: Mapping[str, Any], error: type[Exception]) -> None:
-        waiting = {"connect_timeout": PATIENCE, "tcp_user_timeout": PATIENCE * 1000}
+        waiting = {
+            "connect_timeout": PATIENCE,
+            "tcp_user_timeout": PATIENCE * 1000,
+            # A server that lost its power in the middle of a commit never answers. By default, TCP
+            # looks after two hours.
+            "keepalives_idle": PATIENCE,
+            "keepalives_interval": 1,
+        }
         self._settings: dict[str, Any] = {**waiting, **settings, "autocommit": True}
         self.errors = (error, OSError, TypeError, ValueError)
         self.place = f"{settings.get('dbname')} on {settings.get('host', 'localhost')}"
@@ -236,10 +267,8 @@ class PostgreSQL:
             "SELECT pg_advisory_xact_lock(7062690576)",  # any number that is always the same
         )
         with contextlib.closing(psycopg.connect(**self._settings)) as connection:
-            transaction = Transaction(connection, r"%(\1)s")
-            for statement in writing if write else reading:
-                transaction.execute(statement)
-            with transaction:
+            start = writing if write else reading
+            with Transaction(connection, r"%(\1)s", start) as transaction:
                 yield transaction
 
     def has_tables(self, transaction: Transaction) -> bool:

@@ -77,8 +77,10 @@ def places(transaction: Transaction) -> dict[str, Place]:
     return {name: Place(*place) for name, *place in rows}
 
 
-def append(transaction: Transaction, name: str, public_ids: Collection[str], now: str) -> bool:
-    """Note changes, unless that makes the log too long.
+def append(
+    transaction: Transaction, name: str, public_ids: Collection[str], now: str
+) -> Collection[str]:
+    """Note changes, of a log that is full only those of jobs that it has already.
 
     A publicId has one row, at the position of its last notification: a reader that had seen the
     one before sees it again, and any other sees it once.
@@ -90,30 +92,21 @@ def append(transaction: Transaction, name: str, public_ids: Collection[str], now
         name: Of the log, which is made if it does not exist.
         public_ids: Distinct.
         now: When they came.
+
+    Returns:
+        Those for which there is no space.
     """
     _make(transaction, name)
     transaction.execute("SAVEPOINT this_log")
-    transaction.execute(
-        "UPDATE public_jobs_log SET position = position + :count WHERE name = :name",
-        count=len(public_ids),
-        name=name,
-    )
-    query = "SELECT position FROM public_jobs_log WHERE name = :name"
-    [(last,)] = transaction.execute(query, name=name)
-    transaction.execute_many(
-        """
-        INSERT INTO public_jobs_log_change VALUES (:name, :public_id, :position, :now)
-        ON CONFLICT (name, public_id)
-        DO UPDATE SET position = excluded.position, received_at = excluded.received_at
-        """,
-        (
-            {"name": name, "public_id": public_id, "position": position, "now": now}
-            for position, public_id in enumerate(public_ids, last - len(public_ids) + 1)
-        ),
-    )
+    _note(transaction, name, public_ids, now)
     fits = _count(transaction, "public_jobs_log_change", name) <= MOST_ROWS
     transaction.execute("RELEASE this_log" if fits else "ROLLBACK TO this_log")
-    return fits
+    if fits:
+        return ()
+    # One commit has the notifications of many senders: new jobs must not keep out the known.
+    known = set(read(transaction, name, after=0))
+    _note(transaction, name, [it for it in public_ids if it in known], now)
+    return set(public_ids) - known
 
 
 def read(transaction: Transaction, name: str, after: int) -> list[str]:
@@ -181,6 +174,27 @@ def prune(
     return (
         forget(transaction, name, _end(transaction, *changes, name, before, most)),
         _discard(transaction, name, _end(transaction, *payloads, name, before, most)),
+    )
+
+
+def _note(transaction: Transaction, name: str, public_ids: Collection[str], now: str) -> None:
+    transaction.execute(
+        "UPDATE public_jobs_log SET position = position + :count WHERE name = :name",
+        count=len(public_ids),
+        name=name,
+    )
+    query = "SELECT position FROM public_jobs_log WHERE name = :name"
+    [(last,)] = transaction.execute(query, name=name)
+    transaction.execute_many(
+        """
+        INSERT INTO public_jobs_log_change VALUES (:name, :public_id, :position, :now)
+        ON CONFLICT (name, public_id)
+        DO UPDATE SET position = excluded.position, received_at = excluded.received_at
+        """,
+        (
+            {"name": name, "public_id": public_id, "position": position, "now": now}
+            for position, public_id in enumerate(public_ids, last - len(public_ids) + 1)
+        ),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
+import traceback
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -38,8 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(" ".join(error.format_message().split()), arguments)
     except ChangeLogError as error:
         _fail(str(error), arguments)
+    except OSError as error:  # of stdout; the files that a command reads are looked after
+        with contextlib.suppress(OSError):
+            sys.stdout.close()  # Python would try again at its end
+        _fail(f"The output cannot be written ({error.strerror})", arguments)
     except click.Abort:
         sys.exit(130)
+    except Exception:
+        if arguments[0] != "news":
+            raise
+        traceback.print_exc()  # Python would exit with 1, which says that there is no news
+        sys.exit(FAILED_TO_LOOK)
 
 
 def _fail(message: str, arguments: Sequence[str]) -> NoReturn:

@@ -67,5 +67,5 @@ def read_state(path: str) -> str:
     """Read a file, or stdin for `-`; one that cannot be read is an empty state."""
     try:
         return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):  # the last: this process has no stdin
         return ""

@@ -58,11 +58,14 @@ def serve(
 def _reload(log: ChangeLog, tokens: Tokens) -> None:
     try:
         tokens.reload()
-        log.append_to(dict.fromkeys(tokens.names, ()))
-    except (TokensError, ChangeLogError, click.ClickException) as error:
+    except (TokensError, click.ClickException) as error:
         logger.error("The tokens are as they were: %s", error)  # noqa: TRY400  # one line
-    else:
-        logger.info("The tokens were read again: %d logs.", len(tokens.names))
+        return
+    try:
+        log.append_to(dict.fromkeys(tokens.names, ()))
+    except ChangeLogError as error:  # a token that was removed must not stay right because of it
+        logger.error("%s", error)  # noqa: TRY400  # one line
+    logger.info("The tokens were read again: %d logs.", len(tokens.names))
 
 
 def _signature(header: str | None) -> Signature | None:

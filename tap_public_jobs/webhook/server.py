@@ -13,7 +13,7 @@ import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tap_public_jobs.webhook.connections import Connections
+from tap_public_jobs.webhook.connections import STRANGERS, Connections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 KEEP_ALIVE = 75
 """Seconds that an idle connection of a sender is kept open, longer than common proxies do."""
 
-BACKLOG = 128
-"""asyncio accepts as many connections at once, each with a file descriptor, of which the usual
-limit is 1,024."""
+BACKLOG = 1024
+"""Connections that wait in the kernel to be accepted."""
+
+ACCEPTED_AT_ONCE = STRANGERS // 4
+"""asyncio accepts as many before it looks at what has arrived, and three times as many before it
+answers. They must be fewer than `STRANGERS`: otherwise a sender makes way with its request unread.
+"""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -114,7 +118,7 @@ class Server(uvicorn.Server):
             lifespan="off",
             log_config=None,
             server_header=False,
-            backlog=BACKLOG,
+            backlog=ACCEPTED_AT_ONCE,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=25,  # longer than any request takes
         )
@@ -123,6 +127,8 @@ class Server(uvicorn.Server):
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)  # asyncio has set it to the number that it accepts at once
         if self._reload:
             loop = asyncio.get_running_loop()
             run = partial(loop.run_in_executor, None, self._reload)

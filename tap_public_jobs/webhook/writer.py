@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -15,8 +15,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-Write = Callable[[], Collection[str]]
-"""Writes to some logs, and returns the names of those that are full."""
+Refused = Mapping[str, Collection[str]]
+"""For each name of a log that is full, the publicIds that were not noted."""
+
+Write = Callable[[], Refused]
+"""Writes to some logs."""
 
 
 class _Failure(NamedTuple):
@@ -41,7 +44,7 @@ class Writer:
         # One: the log takes one writer at a time.
         self._thread = ThreadPoolExecutor(1, "change-log")
         self._waiting: dict[str, list[str]] = {}
-        self._next: asyncio.Task[Collection[str]] | None = None
+        self._next: asyncio.Task[Refused] | None = None
         self._check: asyncio.Task[None] | None = None
         self._committing = asyncio.Lock()
         self._failures: dict[str, _Failure] = {}
@@ -57,7 +60,9 @@ class Writer:
         if self._next is None:
             self._next = _task(self._commit())
         again = partial(self._log.append_to, {name: public_ids})
-        if name in await self._in_time(self._next, name, again):
+        # Shielded: others wait for the same commit.
+        refused = await self._in_time(asyncio.shield(self._next), name, again)
+        if not set(public_ids).isdisjoint(refused.get(name, ())):
             raise self._log.full(name)
 
     async def keep(self, name: str, payload: str) -> None:
@@ -67,11 +72,12 @@ class Writer:
             ChangeLogError: It may not have been committed.
         """
 
-        def write() -> Collection[str]:
+        def write() -> Refused:
             self._log.keep(payload, name)
-            return ()
+            return {}
 
-        await self._in_time(_task(self._run((name,), write)), name, write)
+        # Not shielded: payloads that are given up must not pile up in front of a stuck log.
+        await self._in_time(self._run((name,), write), name, write)
 
     async def check(self, name: str) -> None:
         """Repeat the writes that failed, and make an empty one.
@@ -87,7 +93,7 @@ class Writer:
         if self._check is None or self._check.done():
             self._check = _task(self._repeat(name))
         empty = partial(self._log.append_to, {name: ()})
-        await self._in_time(self._check, name, empty)
+        await self._in_time(asyncio.shield(self._check), name, empty)
 
     async def _repeat(self, name: str) -> None:
         while self._failures:
@@ -97,16 +103,16 @@ class Writer:
                 raise self._log.full(min(full))
         await self._run((name,), partial(self._log.append_to, {name: ()}))
 
-    async def _commit(self) -> Collection[str]:
+    async def _commit(self) -> Refused:
         async with self._committing:
             public_ids, self._waiting, self._next = self._waiting, {}, None
             full = await self._run(tuple(public_ids), partial(self._log.append_to, public_ids))
         for name in full:
-            again = partial(self._log.append_to, {name: public_ids[name]})
+            again = partial(self._log.append_to, {name: full[name]})
             self._failed(_Failure((name,), again, str(self._log.full(name))))
         return full
 
-    async def _run(self, names: tuple[str, ...], write: Write) -> Collection[str]:
+    async def _run(self, names: tuple[str, ...], write: Write) -> Refused:
         try:
             full = await asyncio.get_running_loop().run_in_executor(self._thread, write)
         except ChangeLogError as error:
@@ -127,10 +133,9 @@ class Writer:
             logger.error("%s", failure.message)
         self._failures |= dict.fromkeys(failure.names, failure)
 
-    async def _in_time(self, task: asyncio.Task[T], name: str, write: Write) -> T:
+    async def _in_time(self, result: Awaitable[T], name: str, write: Write) -> T:
         try:
-            # Shielded: others wait for the same commit.
-            return await asyncio.wait_for(asyncio.shield(task), self._patience)
+            return await asyncio.wait_for(result, self._patience)
         except TimeoutError as error:
             msg = "The change log did not answer in time: make sure that its database does."
             self._failed(_Failure((name,), write, msg))

@@ -11,6 +11,7 @@ import requests
 from tap_public_jobs.webhook.server import Server, listen
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp
@@ -25,9 +26,9 @@ def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def serving(app: ASGIApp) -> Iterator[tuple[str, int]]:
+def serving(app: ASGIApp, listener: socket.socket | None = None) -> Iterator[tuple[str, int]]:
     """Serve an application from a thread, and yield its host and port."""
-    listener = listen("127.0.0.1", 0)
+    listener = listener or listen("127.0.0.1", 0)
     address: tuple[str, int] = listener.getsockname()
     server = Server(app)
     thread = threading.Thread(target=server.run, args=([listener],))

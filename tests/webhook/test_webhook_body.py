@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 
+from tap_public_jobs.changelog.tables import LONGEST_PAYLOAD
 from tap_public_jobs.webhook.body import MOST_UNPACKED, TooLargeError, storable, text_of
 
 if TYPE_CHECKING:
@@ -112,3 +113,8 @@ def test_the_largest_packed_body_is_read() -> None:
 
 def test_what_is_kept_can_be_encoded() -> None:
     assert storable(text_of(bytes(range(256)))).encode()
+
+
+def test_no_more_is_escaped_than_is_kept() -> None:
+    """A sender of bytes that are no text would else fill the memory, and stop the others."""
+    assert storable(text_of(b"\xff" * MOST_UNPACKED)) == r"\xff" * LONGEST_PAYLOAD

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import requests
@@ -16,9 +16,6 @@ from webhook.command import COMMAND, PREFIX, run
 from webhook.served import TOKEN
 
 from tap_public_jobs.changelog import ChangeLog
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOTIFICATION = b'{"publicId": "designer-paris-1a2b3c"}'
 
@@ -158,6 +155,17 @@ def test_a_log_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str])
         "public-jobs-webhook with the same one first."
     )
     assert run(capsys, "log") == (message, "", "")
+
+
+@pytest.mark.usefixtures("log")
+def test_an_output_on_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [*COMMAND, "log"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    message = "Error: The output cannot be written (No space left on device)\n"
+    assert (result.returncode, result.stderr) == (1, message)
 
 
 def test_the_url_may_be_the_one_of_the_tap(

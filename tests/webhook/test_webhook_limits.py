@@ -13,8 +13,8 @@ from webhook.served import TOKEN, serving
 
 from tap_public_jobs.webhook import app
 from tap_public_jobs.webhook.app import make_app
-from tap_public_jobs.webhook.connections import Connections
-from tap_public_jobs.webhook.server import BACKLOG, Protocol
+from tap_public_jobs.webhook.connections import STRANGERS, Connections
+from tap_public_jobs.webhook.server import BACKLOG, Protocol, listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +85,43 @@ def test_a_crowd_of_strangers_leaves_a_sender_served(
     assert [it.partition(b"\r\n")[0] for it in (first, again)] == [b"HTTP/1.1 200 OK"] * 2
     assert (new.status_code, health.text) == (200, "OK")
     assert log.counts().position == before.position + 3
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_sender_is_served_before_strangers_that_come_at_once_after_it(
+    log: ChangeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait in the kernel together, and are accepted faster than requests are read."""
+    monkeypatch.setattr(Protocol, "patience", 600)
+    listener = listen("127.0.0.1", 0)
+    address = listener.getsockname()
+    with contextlib.ExitStack() as stack:
+        sender = stack.enter_context(socket.create_connection(address, timeout=60))
+        sender.sendall(RIGHT + f"Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
+        for _ in range(5 * STRANGERS):
+            stack.enter_context(socket.create_connection(address, timeout=60))
+        with serving(make_app(log, TOKEN), listener):
+            read = answer(sender)
+
+    assert read.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_more_connections_wait_in_the_kernel_than_are_accepted_at_once(
+    log: ChangeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that finds no place there is tried again by its kernel, a second later."""
+    waiting: list[int] = []
+    listening = socket.socket.listen
+
+    def listen_and_note(listener: socket.socket, backlog: int) -> None:
+        waiting.append(backlog)
+        listening(listener, backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", listen_and_note)
+    with serving(make_app(log, TOKEN)) as (host, port):
+        assert requests.get(f"http://{host}:{port}/health", timeout=60).text == "OK"
+
+    assert waiting[-1] == BACKLOG
 
 
 @pytest.mark.usefixtures("short_linger")

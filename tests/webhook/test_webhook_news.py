@@ -132,6 +132,29 @@ def test_an_error_is_not_taken_for_the_absence_of_news(
     assert err.count("\n") == 1
 
 
+def test_a_state_from_a_closed_stdin_is_news(folder: Path) -> None:
+    """As a scheduler may start it."""
+    code = "from tap_public_jobs.webhook.cli import main; main(['news', '--state', 'acme=-'])"
+    command = ["sh", "-c", '"$0" -c "$1" <&-', sys.executable, code]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    assert (result.returncode, result.stdout, result.stderr) == (0, "acme\n", "")
+
+
+def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: ChangeLog) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(ChangeLog, "places", fail)
+
+    status, out, err = run(capsys, "--state", str(folder / "default.json"))
+
+    assert (status, out) == (2, "")
+    assert err.endswith("\nMemoryError\n")
+
+
 def test_it_imports_nothing_that_takes_long(folder: Path) -> None:
     code = """
 import sys

@@ -16,6 +16,7 @@ from webhook.served import NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.app import make_app
+from tap_public_jobs.webhook.serve import _reload
 from tap_public_jobs.webhook.tokens import Tokens, TokensError
 
 if TYPE_CHECKING:
@@ -151,3 +152,20 @@ def test_tokens_are_read_again_after_a_signal(tmp_path: Path) -> None:
             process.stderr.read()
     places = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}").places()
     assert {name: place.position for name, place in places.items()} == {"acme": 5, "other": 2}
+
+
+def test_tokens_are_replaced_while_the_log_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that has leaked must not stay right because a disk is full."""
+    lines = [f"acme {TOKEN}"]
+    tokens = Tokens(lambda: lines[0], "default")
+    lines[0] = f"acme {'x' * 32}"
+
+    with caplog.at_level("INFO"):
+        _reload(ChangeLog(f"sqlite:///{tmp_path / 'no' / 'folder.db'}"), tokens)
+
+    assert (tokens.name_of(TOKEN), tokens.name_of("x" * 32)) == (None, "acme")
+    failed, read = caplog.messages
+    assert read == "The tokens were read again: 1 logs."
+    assert failed.startswith("The change log in ")
