@@ -157,7 +157,7 @@ def test_a_log_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str])
     assert run(capsys, "log") == (message, "", "")
 
 
-@pytest.mark.usefixtures("log")
+@pytest.mark.usefixtures("log_of_four")
 def test_an_output_on_a_full_disk_is_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(

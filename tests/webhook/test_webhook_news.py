@@ -149,7 +149,7 @@ def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
 
     monkeypatch.setattr(ChangeLog, "places", fail)
 
-    status, out, err = run(capsys, "--state", str(folder / "default.json"))
+    status, out, err = run(capsys, "news", "--state", str(folder / "default.json"))
 
     assert (status, out) == (2, "")
     assert err.endswith("\nMemoryError\n")
