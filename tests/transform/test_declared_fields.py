@@ -69,3 +69,33 @@ def test_a_column_of_its_own_changes_no_answer(
     for table in TABLES:
         expected = getattr(history, table)()
         assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
+
+
+@pytest.mark.parametrize("kind", ["DuckDB", "PostgreSQL"])
+def test_changes_are_written_alike_on_both_databases(
+    new_warehouse: Callable[[str], Warehouse],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    """Empty text is null, also in additional_fields, and a great number has all its digits."""
+    warehouse = new_warehouse(kind)
+    with opened(warehouse, tmp_path, monkeypatch) as portal:
+        portal.edit(0, note="some text", minSalary=1, maxSalary=9)
+        portal.edit(1, note=None)
+        portal.sync()
+        portal.build(*HISTORY_ALONE)
+
+        portal.day(2)
+        portal.edit(0, note="", minSalary=10**15, maxSalary=2 * 10**15)
+        portal.edit(1, note="")
+        portal.sync()
+        portal.build()
+
+    changes = warehouse.rows("analytics.job_changes")
+    assert {row["field"]: (row["old_value"], row["new_value"]) for row in changes} == {
+        "min_salary": ("1", "1000000000000000"),
+        "max_salary": ("9", "2000000000000000"),
+        "additional_fields.note": ("some text", None),
+    }
+    assert len(changes) == 3
