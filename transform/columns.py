@@ -33,6 +33,17 @@ TYPES = {
 }
 """What target-duckdb and target-postgres make of each type."""
 
+LATEST_LISTING = """\
+select min(listed_at) from (
+{%- for schema in schemas() %}
+select max(greatest(last_seen_at, unpublished_at)) as listed_at
+from {{ this.incorporate(path={'schema': schema}) }}
+{% if not loop.last %}union all{% endif %}
+{%- endfor %}
+) as latest
+"""
+"""Of several organisations, the one whose list was read longest ago."""
+
 IN_DUCKDB = {"text": "varchar", "double precision": "double"}
 """DuckDB's names of the types of the final tables, where they differ from PostgreSQL's."""
 
@@ -79,7 +90,7 @@ def sources() -> str:
         if name == "job_publications":
             # Says when the list was last read whole, and is there on every target.
             table["config"] = {
-                "loaded_at_field": "last_seen_at",
+                "loaded_at_query": LATEST_LISTING,
                 "freshness": {"warn_after": {"count": 36, "period": "hour"}},
             }
         tables.append(table)

@@ -31,6 +31,9 @@ class Warehouse(Protocol):
     def build(self, *arguments: str) -> str:
         """Run `dbt build`; returns what it prints."""
 
+    def listed_at(self, *arguments: str) -> str:
+        """Run `dbt source freshness`; returns the time that it compares with the clock."""
+
     def run(self, statement: str) -> None:
         """Execute SQL."""
 
@@ -79,7 +82,7 @@ def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -
 def run_dbt(name: str, folder: Path, arguments: tuple[str, ...], **variables: str) -> str:
     target = plugin("utilities", name)["config"]["target"]
     result = subprocess.run(
-        [command("utilities", name), "--no-use-colors", "build", "--target", target, *arguments],
+        [command("utilities", name), "--no-use-colors", *arguments, "--target", target],
         cwd=TRANSFORM,
         env=environment(
             DBT_TARGET_PATH=str(folder / "dbt"),
@@ -98,6 +101,13 @@ def run_dbt(name: str, folder: Path, arguments: tuple[str, ...], **variables: st
     return result.stdout
 
 
+def freshness(folder: Path) -> str:
+    """The time of the only source that has one, as dbt has read it."""
+    (result,) = json.loads((folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
+    found: str = result["max_loaded_at"]
+    return found
+
+
 @dataclass
 class DuckDB:
     """A file."""
@@ -113,6 +123,13 @@ class DuckDB:
         return run_target("target-duckdb", self.folder, config, messages)
 
     def build(self, *arguments: str) -> str:
+        return self._dbt("build", *arguments)
+
+    def listed_at(self, *arguments: str) -> str:
+        self._dbt("source", "freshness", *arguments)
+        return freshness(self.folder)
+
+    def _dbt(self, *arguments: str) -> str:
         return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
 
     def run(self, statement: str) -> None:
@@ -152,6 +169,13 @@ class Postgres:
         return run_target("target-postgres", self.folder, config, messages)
 
     def build(self, *arguments: str) -> str:
+        return self._dbt("build", *arguments)
+
+    def listed_at(self, *arguments: str) -> str:
+        self._dbt("source", "freshness", *arguments)
+        return freshness(self.folder)
+
+    def _dbt(self, *arguments: str) -> str:
         return run_dbt(
             "dbt-postgres", self.folder, arguments, TARGET_POSTGRES_SQLALCHEMY_URL=self.url
         )
