@@ -43,6 +43,17 @@ TYPES = {
 GROUPS = {"number": "number", "integer": "number", "object": "json", "array": "json"}
 """How the models treat each type; all others are text."""
 
+LATEST_LISTING = """\
+select min(listed_at) from (
+{%- for schema in schemas() %}
+select max(greatest(last_seen_at, unpublished_at)) as listed_at
+from {{ this.incorporate(path={'schema': schema}) }}
+{% if not loop.last %}union all{% endif %}
+{%- endfor %}
+) as latest
+"""
+"""Of several organisations, the one whose list was read longest ago."""
+
 IN_DUCKDB = {"text": "varchar", "double precision": "double"}
 """DuckDB's names of the types of the final tables, where they differ from PostgreSQL's."""
 
@@ -50,17 +61,7 @@ GIVEN = (
     "{%- set given = var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}"
     "{%- set schemas = given.split(',') if given is string else given -%}"
 )
-"""The schemas in Jinja, as YAML needs it: there dbt knows no macros, such as schemas()."""
-
-OLDEST_LISTING = """
-select min(listed_at) from (
-{%- for schema in schemas %}
-select max(last_seen_at) as listed_at from "{{ schema | trim }}".job_publications
-{%- if not loop.last %} union all {%- endif %}
-{%- endfor %}
-) as listings
-"""
-"""The latest listing of the organisation whose latest listing is the oldest."""
+"""The schemas, in Jinja: the schema of a source is rendered before macros are known."""
 
 INTRODUCTION = """\
 # Every column
@@ -171,7 +172,7 @@ def sources() -> str:
         if name == "job_publications":
             # Says when the list was last read whole, and is there on every target.
             table["config"] = {
-                "loaded_at_query": GIVEN + OLDEST_LISTING,
+                "loaded_at_query": LATEST_LISTING,
                 "freshness": {"warn_after": {"count": 36, "period": "hour"}},
             }
         tables.append(table)

@@ -59,6 +59,11 @@ def test_the_snapshots_compare_every_column_of_the_raw_tables() -> None:
     assert compared["publication_history"] == in_publications
 
 
+def test_every_final_table_is_described() -> None:
+    described = {it["name"] for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"]}
+    assert described == {path.stem for path in MARTS.parent.glob("*.sql")}
+
+
 def test_both_utilities_take_the_same_dbt() -> None:
     """And the DuckDB of the target, because a newer one creates files that it cannot open."""
     of_duckdb, of_postgres = (

@@ -22,15 +22,9 @@ if TYPE_CHECKING:
     from transform.portal import Listing, Portal
     from transform.warehouses import Row, Warehouse
 
-TABLES = (
-    "open_jobs",
-    "publication_periods",
-    "job_changes",
-    "daily_open_jobs",
-    "salary_ranges",
-    "knockout_questions",
-    "undeclared_fields",
-)
+TABLES = [it["name"] for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"]]
+"""Every final table; `History` has the rows of each."""
+
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
 EXAMPLES = re.findall(
     r"^```sql\n(.*?);\n```$",

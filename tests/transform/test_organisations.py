@@ -57,6 +57,9 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
             portal.listings[-1].built = True
         warehouse.build(*schemas)
 
+        # The one of initech, who was not synced again: no other organisation hides it.
+        assert warehouse.listed_at(*schemas).startswith("2026-11-01T04:00:00")
+
         histories = [History(portal.listings, portal.schema) for portal in portals]
     warehouse.dbt("source", "freshness", *schemas)
     found = json.loads((warehouse.folder / "dbt" / "sources.json").read_text("utf-8"))

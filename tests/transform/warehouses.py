@@ -40,6 +40,9 @@ class Warehouse(Protocol):
     def build(self, *arguments: str) -> str:
         """Run `dbt build`, which must end well; returns what it prints."""
 
+    def listed_at(self, *arguments: str) -> str:
+        """Run `dbt source freshness`; returns the time that it compares with the clock."""
+
     def run(self, statement: str) -> None:
         """Execute SQL."""
 
@@ -117,6 +120,13 @@ class Builds:
         return output
 
 
+def freshness(folder: Path) -> str:
+    """The time of the only source that has one, as dbt has read it."""
+    (result,) = json.loads((folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
+    found: str = result["max_loaded_at"]
+    return found
+
+
 @dataclass
 class DuckDB(Builds):
     """A file."""
@@ -130,6 +140,11 @@ class DuckDB(Builds):
     def load(self, messages: str, schema: str = "public_jobs") -> Json:
         config = {"filepath": self.file, "default_target_schema": schema}
         return run_target("target-duckdb", self.folder, config, messages)
+
+    def listed_at(self, *arguments: str) -> str:
+        status, output = self.dbt("source", "freshness", *arguments)
+        assert status == 0, output
+        return freshness(self.folder)
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
@@ -171,6 +186,11 @@ class Postgres(Builds):
             "activate_version": True,
         }
         return run_target("target-postgres", self.folder, config, messages)
+
+    def listed_at(self, *arguments: str) -> str:
+        status, output = self.dbt("source", "freshness", *arguments)
+        assert status == 0, output
+        return freshness(self.folder)
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         return run_dbt(

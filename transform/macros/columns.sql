@@ -22,7 +22,7 @@
 {# A number as people write it, the same on both databases: 85000 and not 85000.0. #}
 {% macro number_as_text(column) -%}
     case
-        when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e15
+        when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e18
             then cast(cast({{ column }} as bigint) as {{ dbt.type_string() }})
         else cast({{ column }} as {{ dbt.type_string() }})
     end

@@ -105,3 +105,30 @@ array of objects, and a missing object as a JSON null.
 {% macro postgres__json_type(value) -%}
     jsonb_typeof({{ value }})
 {%- endmacro %}
+
+
+{# A JSON object, with other columns put into it by name; those that are null are left out. #}
+{% macro json_with(column, others) -%}
+    {{ adapter.dispatch('json_with')(column, others) }}
+{%- endmacro %}
+
+{% macro duckdb__json_with(column, others) -%}
+    nullif(json_merge_patch(
+        coalesce(nullif(cast({{ column }} as varchar), 'null'), '{}')
+        {%- for name, other in others.items() %},
+        case when {{ other }} is null then '{}' else json_object('{{ name }}', {{ other }}) end
+        {%- endfor %}
+    ), '{}')
+{%- endmacro %}
+
+{% macro postgres__json_with(column, others) -%}
+    nullif(
+        coalesce(nullif(to_jsonb({{ column }}), 'null'), '{}')
+        {%- for name, other in others.items() %}
+        || case
+            when {{ other }} is null then '{}'
+            else jsonb_build_object('{{ name }}', {{ other }})
+        end
+        {%- endfor %}, '{}'
+    )
+{%- endmacro %}

@@ -18,7 +18,10 @@
     select
         cast('{{ schema }}' as {{ dbt.type_string() }}) as organisation,
         cast('{{ schema }}' as {{ dbt.type_string() }}) || '/' || id as job_key,
-        {{ columns | join(',\n        ') }}
+        {{ columns | reject('equalto', 'additional_fields') | join(',\n        ') }}
+        {%- if 'additional_fields' in columns %},
+        {{ all_additional_fields(first.incorporate(path={'schema': schema})) }} as additional_fields
+        {%- endif %}
     from {{ first.incorporate(path={'schema': schema}) }}
     {% if not loop.last %}union all{% endif %}
     {%- endfor %}
@@ -45,3 +48,21 @@
     {%- do exceptions.warn('There is no table ' ~ table ~ ' yet: ' ~ organisation ~ ' is left out.') -%}
     {{ return(false) }}
 {% endmacro %}
+
+
+{#
+additional_fields, and in it each field that was given a column in Meltano's `schema` extra. So a
+field has one history, whether or not it has a column.
+#}
+{% macro all_additional_fields(relation) %}
+    {%- set known = ['id', 'additional_fields'] + (fields().values() | map('list') | sum(start=[])) -%}
+    {%- set declared = {} -%}
+    {%- for column in adapter.get_columns_in_relation(relation) if execute -%}
+        {%- if column.name not in known and not column.name.startswith('_sdc_') -%}
+            {%- set words = column.name.split('_') -%}
+            {%- set field = words[0] ~ words[1:] | map('capitalize') | join -%}
+            {%- do declared.update({field: adapter.quote(column.name)}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ json_with('additional_fields', declared) if declared else 'additional_fields' }}
+{%- endmacro %}

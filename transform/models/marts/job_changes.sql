@@ -48,8 +48,8 @@ undeclared_names as (
 undeclared as (
     select
         organisation, job_key, id, listed_at, version, field,
-        {{ json_as_text(json_value('old_additional_fields', 'field')) }} as old_value,
-        {{ json_as_text(json_value('additional_fields', 'field')) }} as new_value
+        {{ text(json_as_text(json_value('old_additional_fields', 'field'))) }} as old_value,
+        {{ text(json_as_text(json_value('additional_fields', 'field'))) }} as new_value
     from undeclared_names
 ),
 

@@ -3,20 +3,23 @@ with history as (
         *,
         lag(first_seen_at) over (partition by job_key order by dbt_valid_from)
             as previous_first_seen_at,
+        lag(listed_at) over (partition by job_key order by dbt_valid_from)
+            as previous_listed_at,
         lag(is_published) over (partition by job_key order by dbt_valid_from)
             as was_published
     from {{ ref('publication_history') }}
 ),
 
--- A job whose times start anew after a full refresh, with nothing before them, is still in the
--- period in which it was last seen.
+-- A period is over when a build saw the job unpublished, or when a listing since then did not show
+-- it. After a lost or restored state the tap may write other times for the same period.
 numbered as (
     select
         *,
         1 + sum(
             case
-                when first_seen_at <> previous_first_seen_at
-                    and (opened_after is not null or not was_published) then 1
+                when was_published and opened_after > previous_first_seen_at then 1
+                when not was_published and (is_published or first_seen_at > previous_listed_at)
+                    then 1
                 else 0
             end
         ) over (partition by job_key order by dbt_valid_from rows unbounded preceding) as period
@@ -28,29 +31,46 @@ placed as (
         *,
         row_number() over (partition by job_key, period order by dbt_valid_from) as place,
         row_number() over (partition by job_key, period order by dbt_valid_from desc)
-            as place_from_end
+            as place_from_end,
+        min(case when not is_published then coalesce(unpublished_at, listed_at) end)
+            over (partition by job_key, period) as seen_closed_by
     from numbered
 ),
 
+-- The tap knows no listing before a lost state, but the history does: none of those showed a job
+-- that it does not have.
 beginnings as (
     select
-        job_key,
-        period,
-        opened_after,
-        first_seen_at as opened_by,
-        lead(opened_after) over (partition by job_key order by period) as next_opened_after,
-        lead(listed_at) over (partition by job_key order by period) as next_listed_at
+        placed.job_key,
+        placed.period,
+        placed.opened_after as tap_opened_after,
+        listings.previous_listed_at as listed_before,
+        case
+            when placed.first_seen_at <= placed.previous_listed_at then placed.listed_at
+            else placed.first_seen_at
+        end as opened_by,
+        lead(placed.opened_after) over (partition by placed.job_key order by placed.period)
+            as next_opened_after,
+        lead(placed.listed_at) over (partition by placed.job_key order by placed.period)
+            as next_listed_at,
+        lead(listings.previous_listed_at)
+            over (partition by placed.job_key order by placed.period) as listed_before_next
     from placed
-    where place = 1
+    left join {{ ref('int_listings') }} as listings
+        on
+            placed.organisation = listings.organisation
+            and placed.listed_at = listings.listed_at
+    where placed.place = 1
 ),
 
 ends as (
     select
         placed.*,
-        beginnings.opened_after as first_opened_after,
+        beginnings.tap_opened_after,
+        beginnings.listed_before,
         beginnings.opened_by,
         beginnings.next_opened_after,
-        listings.previous_listed_at as listed_before_next,
+        beginnings.listed_before_next,
         case
             when not placed.is_published then 'seen'
             when beginnings.next_listed_at is not null then 'between builds'
@@ -58,10 +78,6 @@ ends as (
         end as closing
     from placed
     inner join beginnings using (job_key, period)
-    left join {{ ref('int_listings') }} as listings
-        on
-            placed.organisation = listings.organisation
-            and beginnings.next_listed_at = listings.listed_at
     where placed.place_from_end = 1
 ),
 
@@ -72,7 +88,8 @@ bounded as (
         id,
         public_id,
         period,
-        first_opened_after,
+        tap_opened_after,
+        listed_before,
         opened_by,
         case closing
             when 'seen' then last_seen_at
@@ -80,19 +97,22 @@ bounded as (
             when 'row removed' then listed_at
         end as closed_after,
         case closing
-            when 'seen' then coalesce(unpublished_at, listed_at)
+            when 'seen' then seen_closed_by
             when 'between builds' then next_opened_after
             when 'row removed' then cast(dbt_valid_to as timestamp)
         end as closed_by
     from ends
 ),
 
--- A listing that did not show the job is known where it was closed before.
 opened as (
     select
         bounded.*,
-        coalesce(first_opened_after, lag(closed_by) over (partition by job_key order by period))
-            as opened_after,
+        coalesce(
+            greatest(
+                tap_opened_after, lag(closed_by) over (partition by job_key order by period)
+            ),
+            listed_before
+        ) as opened_after,
         coalesce(bounded.closed_after, listings.listed_at) as open_until
     from bounded
     left join {{ ref('stg_listings') }} as listings using (organisation)
