@@ -12,7 +12,7 @@ import yaml
 from transform.warehouses import TRANSFORM, command, plugin
 
 from tap_public_jobs.records.naming import named
-from transform.columns import RAW_TABLES, SOURCES, schema_of, written
+from transform.columns import MARTS, RAW_TABLES, SOURCES, schema_of, written
 
 RENDER = """
 import json, sys, yaml
