@@ -50,10 +50,10 @@ class Paid:
             naming: How that run names columns.
             clock: When it began.
         """
+        if naming != self._naming:  # the state owes all details
+            self._clocks, self._naming = {}, naming
         if not Output(messages).of("SCHEMA", "job_details"):
             return
-        if naming != self._naming:
-            self._clocks, self._naming = {}, naming
         position = max(n for n, it in enumerate(messages) if it.get("value") == state)
         for record in Output(messages[:position]).records("job_details"):
             key = document(record, "job_details", naming)["id"]
