@@ -16,7 +16,7 @@ Json = Any
 LARGE = 2 * 1024 * 1024
 """Bytes of memory beyond which bodies take turns."""
 
-VERY_LARGE = 12 * 1024 * 1024
+VERY_LARGE = 8 * 1024 * 1024
 """Bytes of a body beyond which one is read at a time, and not `READERS`."""
 
 LARGEST = 64 * 1024 * 1024

@@ -150,6 +150,7 @@ class PublicJobsClient:
         key = document.get("id")
         if isinstance(key, str) and key != job.id:
             self._details.release(body)
+            del body, document  # else the traceback of the error would keep them in memory
             msg = f"the publicId {job.public_id!r} belongs to another job now"
             raise NotFoundError(msg)
         return Detail(document, body.size, partial(self._details.release, body))

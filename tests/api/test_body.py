@@ -28,7 +28,7 @@ from tap_public_jobs.api.body import (
     json_object,
 )
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.errors import NotFoundError, RetriesExhaustedError
+from tap_public_jobs.errors import NotFoundError, RequestError, RetriesExhaustedError
 
 if TYPE_CHECKING:
     import socket
@@ -286,22 +286,28 @@ def test_bodies_without_bounds_are_faults_and_fill_no_memory(
     assert peak < most + (READERS - 1) * VERY_LARGE + 16 * (LARGE + MIB), peak
 
 
-def test_a_large_body_that_is_no_job_is_not_kept_in_its_error(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (b'{"x": "', "not the JSON that was asked for"),
+        (b'{"id": "another", "x": "', "belongs to another job"),
+    ],
+)
+def test_a_large_body_that_is_refused_is_not_kept_in_its_error(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, start: bytes, message: str
 ) -> None:
     monkeypatch.setattr(client, "MAX_TRIES", 1)
-    answer = response(b'{"x": "%s"}' % bytes(7 * MIB).replace(b"\0", b"x"))
-    with raw_server(answering(answer)) as server:
+    with raw_server(answering(response(start + b"x" * 7 * MIB + b'"}'))) as server:
         api = connect(server.url)
         tracemalloc.start()
         try:
-            with pytest.raises(RetriesExhaustedError) as caught:
+            with pytest.raises(RequestError, match=message) as caught:
                 api.detail(JOB)
             size, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
 
-    assert "not the JSON that was asked for" in str(caught.value)
+    assert caught.value.__traceback__
     assert size < MIB
 
 
