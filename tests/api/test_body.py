@@ -301,7 +301,7 @@ def test_a_large_body_that_is_no_job_is_not_kept_in_its_error(
         finally:
             tracemalloc.stop()
 
-    assert "not the JSON that was asked for" in str(caught.value)
+    assert "not the expected JSON" in str(caught.value)
     assert size < MIB
 
 
