@@ -4,9 +4,9 @@
 set -eu
 umask 077
 
-# shellcheck disable=SC2329  # the trap calls it
 stop() {
     stopped=yes
+    [ -n "$meltano" ] || return 0
     children=$(cat "/proc/$meltano/task/"*/children)
     for process in $children; do
         if tr '\0' ' ' < "/proc/$process/cmdline" | grep -q '/tap-public-jobs '; then
@@ -16,10 +16,11 @@ stop() {
     kill -TERM "$meltano"
 }
 
+stopped=no meltano=
+trap stop TERM INT
 meltano "$@" &
 meltano=$!
-stopped=no
-trap stop TERM INT
+[ "$stopped" = no ] || stop # the signal came before there was a process
 
 status=0
 wait "$meltano" || status=$?

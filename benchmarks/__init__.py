@@ -1,1 +1,1 @@
-"""Measures what only a benchmark can show, and fails where a claim does not hold."""
+"""Measures what only a benchmark can show, and fails if a claim does not hold."""

@@ -42,7 +42,7 @@ def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
     """Measure what the documentation claims; the status is 1 if a figure falls short of it."""
     if write:
         if only or not full:
-            message = "--write wants all sections in full: use it with --full and without --only"
+            message = "--write needs all sections in full: use it with --full and without --only"
             raise click.UsageError(message)
         with_tables(DESTINATION, "")  # fails now rather than at the end
     parts, broken = [], []
@@ -61,7 +61,7 @@ def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
 
 
 def _parts(folder: Path, names: tuple[str, ...], *, full: bool) -> Iterator[str | Section]:
-    """Install the clients and measure; yield each part of the report when it is there."""
+    """Install the clients and measure; yield each part of the report when it is ready."""
     clients, versions, left_out = [], [], []
     for client in CLIENTS:
         try:

@@ -1,4 +1,4 @@
-"""What all sections share: the clients, the API that they read, and one run of one of them."""
+"""What all sections share: the clients, the API that they read, and the run of a client."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 LIMIT = 60
-"""Requests per period, as the API's page has it."""
+"""Requests per period, as on the API page."""
 
 PAGE_SIZE = 100
 NO_LIMIT = Options(limited=False)
 
 AT_ONCE = 8
-"""Runs that mostly wait. More would take each other's processor time."""
+"""Runs at once that mostly wait. More would compete for processor time."""
 
 APART = 1.0
-"""Seconds between the starts of two, so that they neither start nor burst at once."""
+"""Seconds between the starts of two runs, so that their starts and bursts do not coincide."""
 
 
 class Trial(NamedTuple):
-    """What one run of a client took and brought; the shorter of two is the lesser.
+    """The cost and outcome of one run of a client; runs compare by their duration.
 
     Attributes:
         measured: Its process.
@@ -97,10 +97,10 @@ class Bench:
     def attempt(
         self, client: Client, order: Order, expected: Ids | None = None, timeout: float = 600.0
     ) -> Trial:
-        """Let a client fulfil an order; the second run of one starts with the state of the first.
+        """Run a client on an order; the second run starts with the state of the first.
 
         Nothing else may use its sandbox at the same time.
-        `expected` are the ids that have to come, by stream; by default all in both.
+        `expected` are the ids that must arrive, by stream; by default all ids in both.
         """
         sandbox = order.world.sandbox
         published = frozenset(posting.job["id"] for posting in sandbox.organisation.published())
@@ -139,7 +139,7 @@ def limited(period: float, latency: float, algorithm: str = "sliding_log") -> Op
 
 @contextlib.contextmanager
 def serve(jobs: int, options: Options) -> Iterator[World]:
-    """Serve published jobs; what is measured runs in other processes."""
+    """Serve published jobs; the clients run in other processes."""
     sandbox = Sandbox.demo(jobs, options=options)
     with serving(sandbox) as url:
         yield World(sandbox, url)

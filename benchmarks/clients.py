@@ -1,6 +1,6 @@
-"""The programs that are measured: this project's tap, and what a user could pick instead.
+"""The programs that are measured: this project's tap, and its alternatives.
 
-Timed is extraction: from the API to records on disk.
+The time measured is that of extraction: from the API to records on disk.
 Singer taps and Airbyte sources write messages to stdout, which goes to a file.
 dlt writes its files of extracted rows; it does not normalise or load them.
 No client sends telemetry.
@@ -87,7 +87,7 @@ class Client:
         distribution: Whose version is reported.
         config: Returns the content of its `--config` for an order.
         script: Its file in `peers/`; by default it is the command of the same name.
-        isolated: Whether the script has inline metadata (PEP 723) and an environment of its own;
+        isolated: Whether the script has inline metadata (PEP 723) and its own environment;
             by default it runs in the project's.
     """
 
@@ -104,14 +104,14 @@ class Client:
 
     def command(self, order: Order) -> list[str]:
         """Write the files that a run needs, and return its command."""
-        # dlt's rows of the run before: a load would have removed them. The state stays.
+        # dlt's rows of the previous run: a load would have removed them. The state stays.
         for folder in order.folder.glob("pipelines/*/normalize"):
             shutil.rmtree(folder)
         program = [str(Path(sys.executable).with_name(self.name))]
         if self.script:
             program = [self._python, str(PEERS / self.script)]
         command = [*program, "--config", order.write("config.json", self.config(order))]
-        # A run that wrote no state leaves the state of the run before in force.
+        # If a run wrote no state, the state of the previous run still counts.
         for _, message in order.messages("STATE"):
             if "value" in message:  # Singer's; nothing passes on the state of a full refresh
                 order.write("state.json", message["value"])
@@ -129,7 +129,7 @@ class Client:
 
 
 def install(*arguments: str) -> str:
-    """Let uv install something, and return what it prints; raise `LeftOutError` if it cannot."""
+    """Install something with uv, and return what it prints; raise `LeftOutError` if that fails."""
     try:
         return _output("uv", "--quiet", *arguments)
     except FileNotFoundError:
@@ -141,10 +141,10 @@ def install(*arguments: str) -> str:
 
 
 def extracted(order: Order) -> Mapping[str, set[str]]:
-    """Return the ids that the last run of any client has left, by stream."""
+    """Return the ids that the last run of a client has written, by stream."""
     ids = defaultdict[str, set[str]](set)
     for _, message in order.messages("RECORD"):
-        record = message["record"]  # Airbyte's holds stream and data, Singer's is the data
+        record = message["record"]  # Airbyte's record holds stream and data, Singer's is the data
         stream = message.get("stream") or record["stream"]
         ids[stream].add(record.get("data", record)["id"])
     # Each line of these is a list of rows.
@@ -158,7 +158,7 @@ def _documents(file: Path, containing: bytes = b"") -> Iterator[tuple[bytes, Jso
     if file.exists():
         with file.open("rb") as lines:
             for line in lines:
-                if containing in line and line.endswith(b"\n"):  # else the run was killed
+                if containing in line and line.endswith(b"\n"):  # otherwise the run was killed
                     yield line, json.loads(line)
 
 
@@ -199,4 +199,4 @@ CLIENTS = [
     Client("dlt rest_api", "dlt", _dlt, "dlt_rest_api.py", isolated=True),
     Client("airbyte-cdk low-code", "airbyte-cdk", _json, "airbyte.py", isolated=True),
 ]
-"""All of them, this project's tap first."""
+"""All clients, this project's tap first."""

@@ -1,8 +1,8 @@
-"""Runs one command in a process of its own, and measures the time and memory it takes.
+"""Runs one command in its own process, and measures the time and memory it takes.
 
 Run as a script, this file is the parent of the command.
 Linux counts the memory of a parent as its child's until the child has become another program.
-So the parent must be smaller than what is measured, and the benchmarks are not.
+So the parent must be smaller than the command, and the benchmarks are not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PER_MEGABYTE = 1_000_000 if sys.platform == "darwin" else 1_000_000 / 1024
 """The operating system counts memory in bytes, or in units of 1,024 bytes."""
 
 PRIVATE = ("TAP_", "TARGET_", "MELTANO_", "PYTHON")
-"""Prefixes of variables that a user's shell may have and no measured command gets."""
+"""Prefixes of variables that a user's shell may have, and that no measured command gets."""
 
 
 class Measured(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-WIDTH = 7.6  # inches of 72 points, which is about as wide as a README is
+WIDTH = 7.6  # inches of 72 points: about as wide as a README
 ROW = 0.34
 BAR = 0.62  # of a row
 HEADER, FOOTER = 0.65, 0.1

@@ -42,9 +42,9 @@ PAY_CHANGES = """
 """
 
 DATES = 6
-"""At most as many are written below a chart."""
+"""The most dates to write below a chart."""
 LONGEST_TITLE = 40
-"""In characters, which is half as wide as a chart."""
+"""In characters: half as wide as a chart."""
 
 
 class Day(NamedTuple):

@@ -1,1 +1,1 @@
-"""The pages in docs/ that are written by a program, and the program that runs their commands."""
+"""Programs that write pages in docs/, and that run the commands on all pages."""

@@ -1,8 +1,8 @@
-"""The command `python -m pages.commands`: run what the pages say.
+"""The command `python -m pages.commands`: run every command on the pages.
 
 Every fenced `bash` block of every page runs, in order and in one shell, in an empty home folder,
-with the sandbox as the API and a PostgreSQL of its own.
-Blocks that a reader would put into a file or hand to cron or systemd are treated so: see `Block`.
+with the sandbox as the API and a temporary PostgreSQL.
+Blocks for a file, cron or systemd are handled as such: see `Block`.
 It needs the network, about ten minutes and 2 GB.
 """
 
@@ -41,7 +41,7 @@ ORDER = {
     "docs/deploy.md": "my-pipeline",
     "docs/webhooks.md": ".",
 }
-"""The pages, and the folder of the home in which their reader is.
+"""The pages, and the folder below the home in which their commands run.
 
 `docs/start.md` makes the clone `tap-public-jobs` and the project `my-pipeline`.
 """
@@ -55,7 +55,7 @@ AS_ONE_USER = {
     r"(/opt|/etc|/var/lib)/public-jobs": r"{home}\1/public-jobs",
     r"https://hooks\.example\.com": "http://127.0.0.1:8080",
 }
-"""What needs root, systemd or a domain, and what runs in its place."""
+"""Commands that need root, systemd or a domain, and what runs instead."""
 
 
 class Block(NamedTuple):
@@ -66,7 +66,7 @@ class Block(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What a reader does with it in a shell; empty if it is only shown."""
+        """The shell commands that follow this block; empty if it is only shown."""
         first, _, rest = self.text.partition("\n")
         if self.language == "bash":
             return self.text
@@ -139,7 +139,7 @@ def main(*, all_tests: bool) -> None:
 
 
 def _copy_repository(destination: Path) -> None:
-    """Make a repository of the files as they are, committed or not."""
+    """Make a repository of the current files, committed or not."""
     git = ["git", "-c", "user.name=pages", "-c", "user.email=pages@example.com"]
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.check_output(listed, cwd=REPOSITORY, text=True).splitlines()  # noqa: S603
@@ -170,7 +170,7 @@ def _script(given: dict[str, str], home: Path) -> str:
 
 
 def _run(script: str, home: Path) -> int:
-    # `pip install uv` installs into an environment of its own, whatever the computer has.
+    # `pip install uv` installs into a separate environment, whatever the computer has.
     subprocess.run([sys.executable, "-m", "venv", home / "python"], check=True)  # noqa: S603
     inherited = {name: it for name, it in os.environ.items() if not name.startswith(MINE)}
     path = [it for it in os.environ["PATH"].split(":") if not it.startswith(sys.prefix)]

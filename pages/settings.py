@@ -19,23 +19,23 @@ Json = Any
 INTRODUCTION = f"""\
 # Settings
 
-In the environment each setting is called `{PREFIX}` and its name in capitals.
+The variable of a setting is `{PREFIX}` and its name in capitals.
 Under Meltano, write the variables into `.env`, beside `meltano.yml`.
 A wrong value is refused before the first request, in one line that names the setting and what it allows.
 A misspelt variable causes a warning.
 
-## The tap's own
+## Settings of the tap
 """
 
 SDK = """\
-## Those of every tap on the Singer SDK
+## Settings of every Singer SDK tap
 
-[Stream maps](https://sdk.meltano.com/en/latest/stream_maps.html) rename, filter and compute columns; flattening gives nested values columns of their own.
+[Stream maps](https://sdk.meltano.com/en/latest/stream_maps.html) rename, filter and compute columns; flattening gives nested values their own columns.
 
 """
 
 REST = """\
-There is no BATCH: files carry no version, so no row could be removed, and `batch_config` is refused.
+BATCH is not supported: files carry no version, so no row could be removed. The tap refuses `batch_config`.
 
 ## The log
 
@@ -46,7 +46,7 @@ There is no BATCH: files carry no version, so no row could be removed, and `batc
 
 ## Which streams and columns
 
-Selection is Meltano's: `TAP_PUBLIC_JOBS__SELECT='["jobs.*", "job_publications.*"]'`, with two underscores.
+Select them with Meltano: `TAP_PUBLIC_JOBS__SELECT='["jobs.*", "job_publications.*"]'`, with two underscores.
 
 <!-- This page is generated: change tap_public_jobs/settings.py and run `python -m pages.settings`. -->
 """

@@ -1,4 +1,4 @@
-"""What MkDocs needs to know of the repository around docs/: a hook of mkdocs.yml."""
+"""A MkDocs hook for links from docs/ into the rest of the repository."""
 
 from __future__ import annotations
 

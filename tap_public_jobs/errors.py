@@ -1,15 +1,15 @@
-"""The tap's errors, sorted by what follows from them.
+"""The tap's errors, sorted by their consequences.
 
 A `PublicJobsError` ends the run with one line and exit status 1, so its message says what happened
 and what to do about it.
-A `RequestError` describes a single request, and its caller decides what follows.
+A `RequestError` describes a single request, and its caller decides what to do.
 """
 
 from __future__ import annotations
 
 
 class PublicJobsError(Exception):
-    """The run cannot go on, or has ended incomplete; the message names the remedy."""
+    """The run cannot continue, or has ended incomplete; the message names the remedy."""
 
 
 class AccessError(PublicJobsError):
@@ -35,8 +35,8 @@ class NotTheApiError(PublicJobsError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
-            f"base_url does not look like the Public Jobs API: asked for {url.partition('?')[0]}, "
-            f"{reason}. Set base_url to the address before /api/public/v1."
+            f"base_url does not look like the Public Jobs API: requested {url.partition('?')[0]}, "
+            f"{reason}. Set base_url to the part of the address before /api/public/v1."
         )
 
 
@@ -65,7 +65,7 @@ class RequestError(Exception):
 
 
 class NotFoundError(RequestError):
-    """The API answered 404, or the publicId belongs to another job now.
+    """The API answered 404, or the publicId now belongs to another job.
 
     The job is not published (API page, "Get a single published job", rule 1).
     """

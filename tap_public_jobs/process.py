@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
 
 SECONDS_TO_STOP = 1.9
-"""After a signal: how long a target that does not read may hold up the end of the process."""
+"""How long after a signal a target that does not read may delay the end of the process."""
 
 
 class WholeMessageWriter(SingerWriter):
@@ -39,7 +39,7 @@ class WholeMessageWriter(SingerWriter):
     def serialize_message(self, message: Message) -> str:
         """Serialize one message.
 
-        The SDK copies each item of a state first, which takes longer than all else about a state.
+        The SDK first copies each item of a state, which takes longer than the rest of the work.
         """
         if isinstance(message, StateMessage):
             return serialize_json({"type": message.type, "value": message.value})
@@ -50,7 +50,7 @@ class WholeMessageWriter(SingerWriter):
         """Write one message.
 
         Raises:
-            PublicJobsError: It cannot be written, for instance because nobody reads any more.
+            PublicJobsError: It cannot be written, for instance because the target stopped reading.
             SystemExit: `stop` was called while the line was written.
         """
         line = self.format_message(message) + "\n"
@@ -59,7 +59,7 @@ class WholeMessageWriter(SingerWriter):
             sys.stdout.write(line)
             sys.stdout.flush()
         except OSError as error:
-            # Else Python fails once more at exit, where it flushes stdout.
+            # Otherwise Python fails again at exit, when it flushes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             msg = f"Messages cannot be written to stdout: {error.strerror}."
             if isinstance(error, BrokenPipeError):
@@ -120,7 +120,7 @@ class Command(click.Command):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command; see `click.Command.main`."""
         logging.captureWarnings(capture=True)
-        # A line of a response that is no header is worth no traceback.
+        # urllib3 warns of a malformed header with a traceback.
         logging.getLogger("urllib3").setLevel(logging.ERROR)
         if sys.stdout is None:  # started with its stdout closed
             self._fail("There is no stdout to write messages to.")
@@ -132,7 +132,7 @@ class Command(click.Command):
         except (PublicJobsError, ConfigurationError, MappingError) as error:
             self._fail(str(error))
         except RecursionError:
-            self._fail("An answer of the API, or a file, is nested too deeply to be worked with.")
+            self._fail("A response of the API, or a file, is nested too deeply to process.")
 
     def _fail(self, message: str) -> NoReturn:
         self.logger.critical("%s", " ".join(message.split()))
@@ -142,8 +142,8 @@ class Command(click.Command):
 def _buffer_stdout() -> None:
     """Give stdout a buffer, so that every line is written whole.
 
-    Without one, as under PYTHONUNBUFFERED, a signal or a pipe that does not block cuts a line
-    short, and Python reports nothing.
+    Without one, as under PYTHONUNBUFFERED, a signal or a non-blocking pipe can cut a line short,
+    and Python reports nothing.
     """
     if not sys.stdout.isatty():
         with contextlib.suppress(AttributeError, OSError, ValueError):
@@ -153,7 +153,7 @@ def _buffer_stdout() -> None:
 
 
 class _JsonObjectFile(click.File):
-    """A file that has to hold a JSON object; the SDK would not look before it uses it."""
+    """A file that has to hold a JSON object, which the SDK does not check."""
 
     @override
     def convert(
@@ -177,5 +177,5 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # The SDK reports every failure once more, as unhandled; `Command.main` has its own line.
+    # The SDK reports every failure again, as unhandled; `Command.main` has its own line.
     return not str(record.msg).startswith("An unhandled error occurred while syncing")

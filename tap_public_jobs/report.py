@@ -1,4 +1,4 @@
-"""What a run reports: the time left while it works, and what it did when it ends."""
+"""What a run reports: the time left while it works, and a summary when it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRESS_INTERVAL = 30.0
 
 
 class Report:
-    """What happens in a run. `count_retry` and `pacing` may be called from any thread.
+    """The counts and events of a run. `count_retry` and `pacing` may be called from any thread.
 
     Args:
         limit: Requests per period that the API allows.
@@ -62,7 +62,7 @@ class Report:
             self.retries += 1
 
     def pacing(self, pause: float, interval: float) -> None:
-        """Log that the API rejected a request, and how the run goes on."""
+        """Log that the API rejected a request, and how the run continues."""
         logger.warning(
             "The API rejected a request for the rate limit. Pausing for %.1f seconds, then sending "
             "at most one request every %.3g seconds.%s",
@@ -72,11 +72,11 @@ class Report:
         )
 
     def fetching(self, plan: Plan, outcomes: Outcomes) -> Progress:
-        """Log what the run fetches, and return the progress, to be entered while it does.
+        """Log what the run fetches, and return the progress, to be entered while it fetches.
 
         Args:
             plan: The details to fetch.
-            outcomes: What has come of them so far.
+            outcomes: Their outcomes so far.
         """
         self._plan, self._outcomes = plan, outcomes
         self._progress = Progress(
@@ -129,7 +129,7 @@ class Report:
         return f"{'; '.join(parts)}."
 
     def key_works(self) -> str:
-        """Say what a test of the connection has found out."""
+        """Describe the result of a test of the connection."""
         pages = math.ceil(self.published / 100)
         seconds = max(0, self.published + pages - self._limit) * self._period / self._limit
         return (
@@ -139,7 +139,7 @@ class Report:
 
 
 class Progress:
-    """Logs how far a long piece of work is, every `PROGRESS_INTERVAL` seconds while it is entered.
+    """Logs the progress of long work every `PROGRESS_INTERVAL` seconds, while it is entered.
 
     Args:
         total: Requests to make.
@@ -180,7 +180,7 @@ class Progress:
         self._ended.set()
 
     def line(self) -> str:
-        """Say how far the work is and how long it will still take."""
+        """Describe the progress and the time left."""
         percent = 100 * self._done() // self._total if self._total else 100
         return (
             f"Details: {self._done():,} of {self._total:,} ({percent} %), "
@@ -197,7 +197,7 @@ class Progress:
             logger.info("%s", self.line())
 
     def seconds_left(self) -> float:
-        """Extrapolate, but not below what the rate limit allows: its first burst is no measure."""
+        """Extrapolate, but not below what the rate limit allows: its first burst says little."""
         done = self._done()
         so_far = self._clock() - self._started_at
         return (self._total - done) * max(self._seconds_each, so_far / done if done else 0.0)

@@ -1,4 +1,4 @@
-"""One run: what the state, the change log and the list say, and what follows for the streams."""
+"""One run: reads the state, the change log and the list, and decides what the streams do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Environment(NamedTuple):
-    """What a run works with."""
+    """The dependencies of a run."""
 
     config: Mapping[str, Any]
     """The settings."""
@@ -42,27 +42,27 @@ class Environment(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of requesting one detail."""
+    """The outcome of a request for one detail."""
 
     job: JobRef
     detail: Detail | None = None
     error: RequestError | None = None
 
     def size(self) -> int:
-        """Return the bytes that it takes."""
+        """Return the size of the detail in bytes."""
         return self.detail.size if self.detail else 0
 
     def release(self) -> None:
-        """Let the next large detail come."""
+        """Let the next large detail be read."""
         if self.detail:
             self.detail.release()
 
 
 class Run:
-    """What the streams of one run share.
+    """One run, which the streams share.
 
     Args:
-        environment: What it works with.
+        environment: Its dependencies.
         state: What earlier runs know; this run adds to it.
         listing: The published jobs; None if the run has nothing to do.
         is_resumed: Whether an earlier run has fetched a part of the details.
@@ -101,10 +101,10 @@ class Run:
         return ListReader(self.api, workers=self._workers).read()
 
     def details(self, jobs: Iterable[JobRef]) -> Iterator[Answer]:
-        """Request details, several at once, and yield what came of each as it arrives.
+        """Request details, several at once, and yield each outcome as it arrives.
 
         Raises:
-            SystemExit: `stop` was called; what was done until then has been yielded.
+            SystemExit: `stop` was called; the outcomes until then have been yielded.
         """
 
         def fetch(job: JobRef) -> Answer:
@@ -122,7 +122,7 @@ class Run:
             sys.exit(self._exit_status)
 
     def stop(self, exit_status: int) -> bool:
-        """End `details`, from a signal handler; returns whether it is under way."""
+        """End `details`, from a signal handler; returns whether it was running."""
         if self._fan_out is None:
             return False
         self._exit_status = exit_status
@@ -131,18 +131,18 @@ class Run:
 
 
 def start_run(environment: Environment, state: SyncState, forms: Mapping[str, str]) -> Run:
-    """Find out what there is to do, and read the list if there is anything.
+    """Decide whether there is work to do, and if so, read the list.
 
     Args:
-        environment: What the run works with.
-        state: What earlier runs know; gets what this run finds out.
+        environment: The dependencies of the run.
+        state: What earlier runs know; this run adds to it.
         forms: Per selected stream, a hash of what its records are made of.
 
     Raises:
         PublicJobsError: The change log or the list cannot be read.
     """
     config, api, report, clock = environment
-    # Read before the list: what was notified until now, the list and the details show.
+    # Read before the list, so that the list and the details show everything notified until now.
     changes = _read_change_log(config, state)
     if config["detail_refresh"] == "notified":
         if not _covers(state, changes):
@@ -177,7 +177,7 @@ def start_run(environment: Environment, state: SyncState, forms: Mapping[str, st
         state.log = LogPosition(changes.log, changes.position)
     is_resumed = begin_run(state, _refresh(config, forms), clock())
     if is_resumed:
-        logger.info("Resuming the last run: only what it did not fetch is fetched.")
+        logger.info("Resuming the last run: fetching only the details that it did not fetch.")
     else:
         state.next_version("job_details", clock())
     return Run(environment._replace(config=config), state, listing, is_resumed=is_resumed)
@@ -193,7 +193,7 @@ def sample_run(environment: Environment, jobs: int) -> Run:
     """Read the first page for a test of the connection.
 
     Args:
-        environment: What the run works with.
+        environment: The dependencies of the run.
         jobs: How many of the page's jobs to keep.
 
     Raises:
@@ -224,17 +224,17 @@ def _read_change_log(config: Mapping[str, Any], state: SyncState) -> Changes | N
         log = ChangeLog(config["changes_url"])
         changes = log.read(position)
         if state.log and changes.log != state.log.log:
-            return log.read(0)  # another log, whose positions are its own
+            return log.read(0)  # another log, with other positions
     except ChangeLogError as error:
         if config["detail_refresh"] == "notified":
             raise PublicJobsError(str(error)) from error
-        logger.warning("%s This run goes on without it.", error)
+        logger.warning("%s Continuing without it.", error)
         return None
     return changes
 
 
 def _covers(state: SyncState, changes: Changes | None) -> bool:
-    """Whether a job that the changes do not name has not changed since the last run."""
+    """Whether the changes name every job that has changed since the last run."""
     return (
         changes is not None
         and state.log is not None
@@ -246,7 +246,7 @@ def _covers(state: SyncState, changes: Changes | None) -> bool:
 
 
 def _owes(state: SyncState, forms: Mapping[str, str]) -> bool:
-    """Whether something is to be written that no change names."""
+    """Whether the run has work that no change names."""
     if state.run or any(state.forms.get(stream) != form for stream, form in forms.items()):
         return True
     return "job_details" in forms and any(not entry.detail_hash for entry in state.jobs.values())

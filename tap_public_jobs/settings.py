@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Json = Any
 
 LONGEST_TIME = 86_400
-"""Seconds. What a day cannot hold is a mistake of units."""
+"""Seconds. More than a day is a mistake of units."""
 
 CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     th.Property(
@@ -34,7 +34,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType,
         required=True,
         title="Base URL",
-        description="Where the API is, without /api/public/v1, such as https://jobs.example.com. "
+        description="Address of the API, without /api/public/v1, such as https://jobs.example.com. "
         "https only; plain http for loopback hosts only. A path prefix is allowed.",
     ),
     th.Property(
@@ -86,16 +86,16 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType(allowed_values=["all", "changed", "notified"]),
         default="all",
         title="Detail refresh",
-        description="Which details a run fetches again. all: every one. changed: those of jobs "
-        "whose summary changed, that webhooks named, or that are older than detail_max_age_days. "
-        "notified: nothing at all unless webhooks named a job, and then as changed, whatever the "
+        description="Which details a run fetches again. all: every detail. changed: those of jobs "
+        "whose summary changed or that webhooks named, and those older than detail_max_age_days. "
+        "notified: no request at all unless webhooks named a job; then as changed, whatever the "
         "age.",
     ),
     th.Property(
         "detail_max_age_days",
         th.NumberType(minimum=0, maximum=36_500),
         default=7,
-        title="Greatest age of a detail",
+        title="Maximum age of a detail",
         description="Days after which a detail is fetched again under detail_refresh: changed. "
         "0 fetches all; at most 36,500.",
     ),
@@ -104,7 +104,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType,
         secret=True,
         title="Change log",
-        description="SQLAlchemy URL of the log that public-jobs-webhook fills, such as "
+        description="SQLAlchemy URL of the change log that public-jobs-webhook writes, such as "
         "sqlite:////var/lib/public-jobs/changes.db. The run fetches the details of the jobs that "
         "webhooks named.",
     ),
@@ -113,9 +113,8 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType(allowed_values=["source", "snake_case"]),
         default="source",
         title="Column naming",
-        description="How columns are named: source, like the fields of the API (jobTitle), or "
-        "snake_case, as SQL prefers (job_title). What is nested in a column keeps the names of "
-        "the API.",
+        description="How columns are named: source, as in the API (jobTitle), or snake_case, as "
+        "SQL prefers (job_title). Fields nested in a column keep the API's names.",
     ),
     th.Property(
         "emit_activate_version_messages",
@@ -142,9 +141,9 @@ _BOOLEANS = {
 def from_environment(schema: Mapping[str, Json], prefix: str) -> dict[str, Json]:
     """Read the settings from environment variables, and from a `.env` file as the SDK does.
 
-    The SDK would read a misspelt "ture" as false, and end at a bad number with a traceback that
-    does not name it. So it is asked for the text of every setting, and values that are not what
-    their setting needs stay text, for `problems` to name.
+    The SDK would read a misspelt "ture" as false, and fail on a bad number with a traceback that
+    does not name the setting. So this asks the SDK for text only, and values that do not fit their
+    setting stay text, for `problems` to name.
 
     Args:
         schema: JSON schema of all settings.
@@ -166,7 +165,7 @@ def from_environment(schema: Mapping[str, Json], prefix: str) -> dict[str, Json]
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     """Fill in the defaults of settings that are missing, null or empty.
 
-    An empty variable in a deployment means a setting that was left out.
+    In a deployment, an empty variable means that the setting is unset.
     """
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
     properties: dict[str, dict[str, Json]] = CONFIG_JSONSCHEMA["properties"]
@@ -175,7 +174,7 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _plain(value: Json) -> Json:
-    # The SDK reads the numbers of a file as decimals, which clocks and sockets do not take.
+    # The SDK reads the numbers of a file as decimals, which clocks and sockets do not accept.
     if not isinstance(value, float | Decimal) or not math.isfinite(value):
         return value
     return int(value) if value == int(value) else float(value)

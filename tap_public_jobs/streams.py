@@ -53,7 +53,7 @@ class _NamedSchema(StreamSchema[str]):
 
 
 class PublicJobsStream(Stream):
-    """A stream whose records are written whole, and activated only once all of them are.
+    """A stream that writes whole records, and activates them only after the last one.
 
     The SDK writes ACTIVATE_VERSION before the records, and a target that obeys it deletes every row
     that an interrupted run did not reach.
@@ -90,7 +90,7 @@ class PublicJobsStream(Stream):
         return None
 
     def is_everything(self, run: Run) -> bool:  # noqa: ARG002
-        """Whether the records of this version are all there is."""
+        """Whether this version has all records."""
         return False
 
     @property
@@ -124,7 +124,7 @@ class PublicJobsStream(Stream):
         """The columns that the effective schema declares.
 
         Raises:
-            PublicJobsError: It is a user's own, and no schema of this stream.
+            PublicJobsError: A user's own schema does not fit this stream.
         """
         naming = self.config["column_naming"]
         try:
@@ -136,9 +136,7 @@ class PublicJobsStream(Stream):
             )
             raise PublicJobsError(msg) from error
         if not columns.accepts("id", "text"):
-            msg = (
-                f"The catalog's schema of {self.name} has no column id of the type string, the key."
-            )
+            msg = f"The catalog's schema of {self.name} needs the key: a column id of type string."
             raise PublicJobsError(msg)
         return columns
 
@@ -154,7 +152,7 @@ class PublicJobsStream(Stream):
         """A hash of what records are made of: the selected columns, and what the SDK maps.
 
         Raises:
-            PublicJobsError: The catalog is not one of this stream.
+            PublicJobsError: The catalog does not fit this stream.
         """
         columns = self.columns.names
         selected = [name for name in columns if self.mask.get(("properties", name), True)]
@@ -168,7 +166,7 @@ class PublicJobsStream(Stream):
         except (ArithmeticError, LookupError, MappingError, TypeError, ValueError) as error:
             msg = (
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
-                f"{record.get('id')!r}: {type(error).__name__}: {error}. Correct its expressions."
+                f"{record.get('id')!r}: {type(error).__name__}: {error}. Correct the expression."
             )
             raise PublicJobsError(msg) from error
 
@@ -237,7 +235,7 @@ class JobDetails(PublicJobsStream):
         if run.listing is None or not run.listing.is_complete or self.problems:
             return False
         if not self._outcomes.written and self.config["detail_refresh"] != "all":
-            return False  # nothing new is no reason to forget the rest
+            return False  # without new details, the target keeps the others
         return run.state.has_all_details({job.id for job in self._outcomes.unpublished})
 
     @property

@@ -45,7 +45,7 @@ PREFIX = "TAP_PUBLIC_JOBS_"
 """What the names of the environment variables begin with."""
 
 ORDER = (Jobs, JobPublications, JobDetails)
-"""The order in which streams are synced: what is ready at once comes before the long fan-out."""
+"""The order in which streams are synced: the fast ones come before the long fan-out."""
 
 
 class TapPublicJobs(Tap):
@@ -68,7 +68,7 @@ class TapPublicJobs(Tap):
         *,
         config: dict[str, Any] | None = None,
         parse_env_config: bool = False,
-        **kwargs: Any,  # noqa: ANN401  # as the SDK has them
+        **kwargs: Any,  # noqa: ANN401  # as in the SDK
     ) -> None:
         self._run: Run | None = None
         is_from_meltano = "MELTANO_EXTRACTOR_NAME" in os.environ or bool(kwargs.get("catalog"))
@@ -86,7 +86,7 @@ class TapPublicJobs(Tap):
                 "the catalog again, and remove the state to start over."
             )
             raise PublicJobsError(msg) from error
-        # The SDK handles TERM and INT. `nohup` has HUP ignored, and that stays so.
+        # The SDK handles TERM and INT. Under `nohup`, HUP stays ignored.
         if threading.current_thread() is threading.main_thread() and (
             signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
         ):
@@ -94,7 +94,7 @@ class TapPublicJobs(Tap):
 
     @cached_property
     def report(self) -> Report:
-        """What happens in this run."""
+        """The counts and events of this run."""
         return Report(*self._budget)
 
     @cached_property
@@ -164,12 +164,12 @@ class TapPublicJobs(Tap):
         """Sync the selected streams, sum up, and report what is missing.
 
         Raises:
-            PublicJobsError: Something is missing, or the run could not go on.
+            PublicJobsError: Something is missing, or the run could not continue.
         """
         try:
             super().sync_all()
             missing = self._problems()
-            # What failed is all that the next run fetches, but only once: else one broken detail
+            # The next run fetches only what failed, but only once: otherwise one broken detail
             # would keep all others from being refreshed.
             if self._run and (self._run.is_resumed or not missing):
                 self._run.state.run = None
@@ -184,7 +184,7 @@ class TapPublicJobs(Tap):
                     requests=self.throttle.requests, rejections=self.throttle.rejections
                 ),
             )
-            # Whatever ended the run: what is paid for and written need not be fetched again.
+            # However the run ended: what it has written need not be fetched again.
             self.save()
             self.state_writer.write_state(self.state)
         if missing:
@@ -198,14 +198,14 @@ class TapPublicJobs(Tap):
     def _read_state(self) -> SyncState:
         if self._lacks_state:
             logger.info(
-                "No state came in. If this is not the first run, add `state` to the plugin's "
+                "Running without state. If this is not the first run, add `state` to the plugin's "
                 "`capabilities` in meltano.yml, or pass --state."
             )
         try:
             return read_bookmarks(self.state.get("bookmarks", {}))
         except DamagedStateError as error:
             logger.warning(
-                "The state of earlier runs cannot be read (%s) and is set aside; fetching all "
+                "Ignoring the state of earlier runs, which cannot be read (%s); fetching all "
                 "details again.",
                 error,
             )
@@ -215,7 +215,7 @@ class TapPublicJobs(Tap):
     def load_state(self, state: dict[str, Any]) -> None:
         bookmarks = state.get("bookmarks", {})
         if not isinstance(bookmarks, dict) or not all(map(_is_bookmark, bookmarks.values())):
-            logger.warning("The state is damaged and set aside; fetching all details again.")
+            logger.warning("Ignoring the state, which is damaged; fetching all details again.")
             return
         super().load_state(state)
 
@@ -225,7 +225,7 @@ class TapPublicJobs(Tap):
         try:
             return super().cb_config(ctx, param, value)
         except (OSError, ValueError, TypeError) as error:
-            # The value may be the settings themselves, the key among them.
+            # The value may be the settings themselves, including the key.
             names = " ".join(name if "{" not in name else "…" for name in value)
             msg = f"--config {names} is not a file with a JSON object: {type(error).__name__}"
             raise PublicJobsError(msg) from error
@@ -237,7 +237,7 @@ class TapPublicJobs(Tap):
 
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
-        # The SDK's messages quote the value, which may be the key, and not what is allowed.
+        # The SDK's messages quote the value, which may be the key, and omit what is allowed.
         self.append_builtin_config(self.config_jsonschema)
         for warning in unused_variables(self._config, self.config_jsonschema, os.environ, PREFIX):
             self.logger.warning("%s", warning)
@@ -268,7 +268,7 @@ def _is_bookmark(value: object) -> bool:
 def _incomplete(problems: list[str], most: int = 10) -> str:
     more = f"; and {len(problems) - most:,} more" if len(problems) > most else ""
     return (
-        "The sync is incomplete, so no row was removed and no job was closed where one may be "
-        f"missing: {'; '.join(problems[:most])}{more}. Run again; what stays wrong is for the "
+        f"The sync is incomplete: {'; '.join(problems[:most])}{more}. In tables that may lack a "
+        "job, no row was removed and no job was closed. Run again; if it fails again, contact the "
         "API's support."
     )

@@ -71,7 +71,7 @@ def unused_variables(
 ) -> Iterator[str]:
     """Find variables of the tap that have no effect on this run.
 
-    Meltano passes only the settings that it knows, and says nothing about the others.
+    Meltano passes only the settings that it knows, and silently ignores the others.
 
     Args:
         config: The settings as they reached the tap, without defaults.
@@ -83,7 +83,7 @@ def unused_variables(
         A sentence for each: the variable, why it has no effect, and the remedy.
     """
     known = schema["properties"]
-    # Meltano makes a variable of each key in a setting of structure, such as STREAM_MAPS_JOBS.
+    # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
     nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
     for variable, text in environment.items():
         name = variable.removeprefix(prefix).lower()
@@ -124,7 +124,7 @@ def _wrong_value(name: str, value: Json, schema: Mapping[str, Json]) -> str:
 
 
 def _allowed(schema: Mapping[str, Json]) -> str:  # noqa: PLR0911  # a table of cases
-    """Put the values that a schema allows into words; empty for a schema of structure."""
+    """Put the values that a schema allows into words; empty for an object or array."""
     types = schema.get("type", [])
     if "enum" in schema:
         return "one of " + ", ".join(str(value) for value in schema["enum"] if value is not None)
@@ -143,11 +143,11 @@ def _allowed(schema: Mapping[str, Json]) -> str:  # noqa: PLR0911  # a table of 
 
 
 def _unknown(name: str, known: Iterable[str]) -> dict[str, str]:
-    """Refuse a setting that is probably misspelt; warn of any other that has no effect."""
+    """Refuse an unknown setting that is probably misspelt; warn about any other."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     if close:
         return {name: f"{name} is not a setting: did you mean {close[0]}?"}
-    logger.warning("The setting %s is not known and has no effect.", name)
+    logger.warning("Ignoring the unknown setting %s.", name)
     return {}
 
 
@@ -176,11 +176,11 @@ def _check_base_url(value: str) -> Iterator[str]:
     elif url.scheme not in {"https", "http"} or not _is_host(host) or not _is_plain(value):
         yield f"is not a URL: {_REMEDIES['base_url']}"
     elif url.scheme == "http" and not _is_loopback(host):
-        yield "must begin with https://: over plain http anyone on the way can read the key"
+        yield "must begin with https://: over plain http, anyone on the network can read the key"
     elif url.query or url.fragment or "?" in value or "#" in value:
-        yield "must end with the path: leave out everything from ? or # on"
+        yield "must end with the path: remove everything from ? or # on"
     elif url.path.rstrip("/").endswith(API_PATH):
-        yield f"must not contain {API_PATH}, which is added to it"
+        yield f"must not contain {API_PATH}: the tap adds it"
 
 
 def _check_changes_url(value: str) -> Iterator[str]:

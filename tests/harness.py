@@ -37,7 +37,7 @@ class Output:
         return [message["record"] for message in self.of("RECORD", stream)]
 
     def rows(self, stream: str) -> dict[str, dict[str, Json]]:
-        """The records by id: details arrive in any order. A job must not be written twice."""
+        """The records by id: details arrive in any order. No job may be written twice."""
         records = self.records(stream)
         rows = {record["id"]: record for record in records}
         assert len(rows) == len(records)
@@ -45,7 +45,7 @@ class Output:
 
     @property
     def order(self) -> list[str]:
-        """Kinds and streams of the messages, runs of the same kind as one."""
+        """Kinds and streams of the messages; messages of the same kind in a row count as one."""
         kinds = [f"{m['type']} {m.get('stream', '')}".strip() for m in self.messages]
         return [kind for kind, last in zip(kinds, [None, *kinds], strict=False) if kind != last]
 
@@ -79,7 +79,7 @@ def sync(config: dict[str, Json], **kwargs: Json) -> Output:
 
 
 def catalog_of(config: dict[str, Json]) -> dict[str, Json]:
-    """Discover the catalog, as a dictionary that may be changed and given back."""
+    """Discover the catalog, as a dictionary that may be changed and passed to a run."""
     catalog: dict[str, Json] = json.loads(TapPublicJobs(config=config).catalog_json_text)
     return catalog
 
@@ -94,9 +94,9 @@ def select_only(config: dict[str, Json], *names: str) -> dict[str, Json]:
 
 
 def paths(requests: list[SeenRequest]) -> list[str]:
-    """What was asked, in order: paths below the API's own, with the page number of the list.
+    """The requests in order: paths below the API's base path, with the page number of the list.
 
-    Pages asked for one after the other are sorted: they are on their way together.
+    Consecutive pages are sorted, because they are requested concurrently.
     """
     asked: list[str] = []
     for is_list, group in groupby(requests, key=lambda request: bool(request.query)):

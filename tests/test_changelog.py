@@ -165,7 +165,7 @@ def test_a_url_that_cannot_be_is_refused(url: str) -> None:
 
     assert str(caught.value) == (
         "changes_url must be sqlite:///path/to/a/file or "
-        "postgresql+psycopg://user:password@host/name; an @ in the password is written %40."
+        "postgresql+psycopg://user:password@host/name; write an @ in the password as %40."
     )
 
 

@@ -533,7 +533,7 @@ def test_damaged_state_is_set_aside(config: Config, caplog: pytest.LogCaptureFix
     output = sync(config, state={"bookmarks": {"jobs": ["?"]}})
 
     assert len(output.records("jobs")) == 25
-    assert "The state is damaged and set aside" in caplog.text
+    assert "Ignoring the state, which is damaged" in caplog.text
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -638,7 +638,8 @@ def test_what_no_warehouse_stores_is_replaced_and_named(
     assert row["roleOverview"] == clean
     assert row["additionalFields"]["nested"] == {"key" + clean: [clean]}
     assert (
-        f"'roleOverview' of the job '{public_id}' holds what no warehouse can store" in caplog.text
+        f"'roleOverview' of the job '{public_id}' holds a value that no warehouse can store"
+        in caplog.text
     )
     assert "'nested' of the job" in caplog.text
 

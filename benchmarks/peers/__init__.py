@@ -1,1 +1,1 @@
-"""The same extraction as other tools do it, one script each."""
+"""The same extraction with other tools, one script each."""

@@ -27,7 +27,7 @@ if __name__ == "__main__":
         "path": "jobs",
         "params": {"pageSize": 100},
         "data_selector": "data",
-        # The paginator knows a total of pages, and `total` counts jobs: it reads to an empty page.
+        # The paginator expects a total of pages, but `total` counts jobs: read to an empty page.
         "paginator": {"type": "page_number", "base_page": 1, "total_path": None},
     }
     details = {

@@ -1,6 +1,6 @@
-"""A tap as the SDK's template and its page on parent-child streams lead to.
+"""A tap as the SDK's template and its page on parent-child streams suggest.
 
-It has no throttle of its own, and the SDK's retries.
+It has no throttle, and retries as the SDK does.
 What the template leaves open is filled in from the API's specification.
 """
 

@@ -1,4 +1,4 @@
-"""What a dbt build costs: beside the sync before it, and as history grows."""
+"""What a dbt build costs, compared with the sync before it and as history grows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = "database | rows of history | seconds | of the sync's | CPU seconds | 
 
 @dataclass(frozen=True)
 class Database:
-    """An empty database, what its plugins are called, and their setting for where it is."""
+    """An empty database, the names of its plugins, and their setting for its address."""
 
     name: str
     plugins: str

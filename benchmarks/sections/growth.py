@@ -17,7 +17,7 @@ MOST_STATE = 3_500
 
 
 def measure(bench: Bench) -> Section:
-    """Let this tap sync organisations of several sizes, without a limit."""
+    """Sync organisations of several sizes with this tap, without a limit."""
     sizes = SIZES[bench.full]
     lines, each, states = [], [], []
     for jobs in sizes:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 JOBS = 300
 PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
-"""Ways of counting that never reject a client which keeps the limit in every window."""
+"""Ways of counting that never reject a client that keeps the limit in every window."""
 
 STRICTER = ("sliding_counter", "leaky_bucket")
-"""Ways of counting that reject it nevertheless, because they allow less after a burst."""
+"""Ways of counting that reject even this client, because they allow less after a burst."""
 
 QUICK = [(0.05, "sliding_log"), (0.5, "sliding_log"), (0.05, "sliding_counter")]
 FULL = [(0.5, how) for how in PREDICTABLE + STRICTER]
@@ -25,7 +25,7 @@ FULL += [(0.05, "sliding_log"), (2.0, "sliding_log")]
 SETUPS = ((6.0, QUICK, 1.1), (60.0, FULL, 1.03))
 """Seconds of a period; round trips and ways of counting; the most of the least time in the first.
 
-Start-up is a larger share of the shorter one.
+Start-up is a larger share of a shorter period.
 """
 
 COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rejections"

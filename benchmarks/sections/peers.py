@@ -1,4 +1,4 @@
-"""This tap beside what a user could pick instead: the same jobs from the same server, no limit."""
+"""This tap and its alternatives: the same jobs from the same server, without a limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = "client | seconds | of this tap's | CPU seconds | MB | requests | rows
 
 
 def measure(bench: Bench) -> Section:
-    """Let the clients make one backfill after the other, in another order each round."""
+    """Run the backfills of the clients one after the other, in a different order each round."""
     rounds = ROUNDS[bench.full]
     trials: dict[Client, list[Trial]] = {client: [] for client in bench.clients}
     with serve(JOBS, NO_LIMIT) as world:

@@ -1,4 +1,4 @@
-"""What second runs cost under a limit, in requests and in time, beside the first."""
+"""What second runs cost under a limit, in requests and in time, compared with the first."""
 
 from __future__ import annotations
 

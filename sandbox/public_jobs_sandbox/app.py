@@ -110,7 +110,7 @@ class _Api:
         return operation(admitted, request, unquote(public_id.decode()))
 
     def _admit(self, request: SeenRequest) -> Organisation | Response | str:
-        """Return the organisation of a request, or else its error or the kind of its fault.
+        """Return the organisation of a request, its error, or the kind of its fault.
 
         The checks have the order of a gateway in front of a service: key, limit, plan.
         """

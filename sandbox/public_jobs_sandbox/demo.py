@@ -117,7 +117,7 @@ def demo(*, webhook: bool) -> None:
 
 
 def _show_syncs(database: Path) -> None:
-    """Sync once and ask what is published; sync on, and ask what happened."""
+    """Sync once and ask what is published; then sync more often, and ask what happened."""
     database.parent.mkdir(exist_ok=True)
     for file in (database, database.with_suffix(".duckdb.wal")):
         file.unlink(missing_ok=True)
@@ -140,9 +140,8 @@ def _show_syncs(database: Path) -> None:
         )
         answer(database, QUESTIONS)
         click.echo(
-            f"\nTime goes on: {len(CHANGES)} more syncs with detail_refresh: changed, which fetch "
-            "the list\nand the details of new jobs. Before each, roles open and close in the "
-            "sandbox."
+            f"\nNow {len(CHANGES)} more syncs with detail_refresh: changed, which fetch the list\n"
+            "and the details of new jobs. Before each, roles open and close in the sandbox."
         )
         variables["TAP_PUBLIC_JOBS_DETAIL_REFRESH"] = "changed"
         new = iter(make_jobs(2 * JOBS)[-JOBS:])
@@ -157,7 +156,7 @@ def _show_syncs(database: Path) -> None:
     answer(database, OVER_TIME, first=len(QUESTIONS) + 1)
     click.echo(
         f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs, job_details and "
-        "job_publications. Each demo makes it anew. transform/README.md has more answers over "
+        "job_publications. Each demo creates it again. transform/README.md has more answers over "
         "time, such as pay changes.\n\nWith your own key, in this folder:\n\n"
         "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
         "  uv tool install 'meltano~=4.4'\n"

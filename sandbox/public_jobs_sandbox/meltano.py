@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[2]
 COMMAND = "$ meltano run tap-public-jobs target-duckdb"
 SCHEMA = "public_jobs"
 REQUESTS, PERIOD = 60, 1
-"""The budget of a minute in a second: the throttle is at work, and the demo stays short."""
+"""The requests of a minute in a second: the throttle works, and the demo stays short."""
 
 SECONDS_TO_STOP = 5
 
@@ -69,7 +69,7 @@ def uv_command() -> list[str]:
 
 
 def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -> dict[str, str]:
-    """Return variables that point Meltano at the sandbox, and none of the user's own.
+    """Return variables that point Meltano at the sandbox, without any of the user's own.
 
     Args:
         sandbox: The API.

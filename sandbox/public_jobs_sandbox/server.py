@@ -147,7 +147,7 @@ class _Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.transport.abort()
         # One turn of the loop closes the connections.
-        # Requests in progress then end by themselves, because their clients are gone.
+        # Requests in progress then end, because their clients are gone.
         await asyncio.sleep(0)
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=1)

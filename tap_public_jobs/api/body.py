@@ -17,7 +17,7 @@ LARGE = 2 * 1024 * 1024
 """Bytes of memory beyond which bodies take turns."""
 
 VERY_LARGE = 8 * 1024 * 1024
-"""Bytes of a body beyond which one is read at a time, and not `READERS`."""
+"""Bytes of a body beyond which one is read at a time, instead of `READERS`."""
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of a body after decompression."""
@@ -26,11 +26,11 @@ READERS = 3
 """Large bodies that are read at once, so that one that drips does not hold up the others."""
 
 MOST_MEMORY = 2 * LARGEST
-"""Bytes of memory that a document may take, about. An empty object has two bytes of text, and takes
-64 of memory."""
+"""Approximate bytes of memory that a document may take. An empty object has two bytes of text, and
+takes 64 of memory."""
 
 BYTES_OF_VALUE = 200
-"""Memory that a JSON value takes, about, besides its text."""
+"""Approximate bytes of memory that a JSON value takes, besides its text."""
 
 CHUNK = 64 * 1024
 
@@ -43,16 +43,16 @@ class Body(NamedTuple):
     """A body that was read."""
 
     document: dict[str, Json] | None
-    """The JSON object; None if the body is none."""
+    """The JSON object; None if the body is something else."""
     size: int
     """Bytes."""
     is_large: bool
-    """Whether it has the turn of large bodies, until it is given to `Bodies.release`."""
+    """Whether it holds the turn of large bodies, until `Bodies.release`."""
     is_web_page: bool
 
 
 class Bodies:
-    """Reads bodies; of the large ones, one at a time is in memory as a document."""
+    """Reads bodies, and keeps at most one large document in memory."""
 
     def __init__(self) -> None:
         self._readers = threading.Semaphore(READERS)
@@ -62,7 +62,7 @@ class Bodies:
     def read(self, response: Response) -> Body:
         """Read the body of a response that was requested with `stream=True`.
 
-        Waits until the large body before this one is released, if this one is large too.
+        If this body is large, waits until the large body before it is released.
 
         Raises:
             BodyError: It has more than `LARGEST` bytes, would take more than `MOST_MEMORY`, has no
@@ -89,7 +89,7 @@ class Bodies:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
             raise BodyError(msg)
         finally:
-            content.clear()  # else the traceback of an exception would keep it in memory
+            content.clear()  # otherwise the traceback of an exception keeps it in memory
 
     def release(self, body: Body) -> None:
         """Give the turn to the next large body."""

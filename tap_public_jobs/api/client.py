@@ -43,7 +43,7 @@ FIRST_WAIT = 0.5
 """Seconds before the second try; doubled for each further one, about a minute in all."""
 
 REMEDY_KEY = (
-    "The API refused the key (401): it is mistyped, revoked, or of another environment. Create a "
+    "The API refused the key (401): it is mistyped, revoked, or for another environment. Create a "
     "new one in the portal under Settings → Integrations → API keys and set api_key, or the "
     "variable TAP_PUBLIC_JOBS_API_KEY."
 )
@@ -62,7 +62,7 @@ _WRONG_PROXY = (
 
 
 class FaultError(Exception):
-    """A try failed in a way that another try may mend."""
+    """A try failed, but another one may succeed."""
 
 
 class PublicJobsClient:
@@ -90,7 +90,7 @@ class PublicJobsClient:
         self._page_size = page_size
         self._timeout = timeout
         self._on_retry = on_retry
-        # Apart: a page is not kept waiting for a detail to be written.
+        # Separate, so that a page never waits for a detail to be written.
         self._pages, self._details = Bodies(), Bodies()
         # Until the API has answered once, some faults mean that base_url is wrong.
         self._has_answered = False
@@ -134,10 +134,10 @@ class PublicJobsClient:
         """Fetch the detail of one job.
 
         Raises:
-            NotFoundError: The job is not published, or its publicId is another job's now.
+            NotFoundError: The job is not published, or its publicId now belongs to another job.
             RequestRefusedError: The API refuses this request.
             RetriesExhaustedError: All tries failed.
-            PublicJobsError: The run cannot go on.
+            PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/jobs/{path_segment(job.public_id)}"
         try:
@@ -150,13 +150,13 @@ class PublicJobsClient:
         key = document.get("id")
         if isinstance(key, str) and key != job.id:
             self._details.release(body)
-            del body, document  # else the traceback of the error would keep them in memory
-            msg = f"the publicId {job.public_id!r} belongs to another job now"
+            del body, document  # otherwise the traceback of the error keeps them in memory
+            msg = f"the publicId {job.public_id!r} now belongs to another job"
             raise NotFoundError(msg)
         return Detail(document, body.size, partial(self._details.release, body))
 
     def _refuse_if_key_is_refused(self) -> None:
-        """Request the list, to find out whether the key is refused or a single job."""
+        """Request the list, to find out whether the API refuses the key or a single job."""
         with self._checking_key:
             if self._key_error is None:
                 try:
@@ -173,11 +173,11 @@ class PublicJobsClient:
 
         Args:
             url: Sent as it is.
-            is_expected: Whether an object has the shape that was asked for.
+            is_expected: Whether an object has the expected shape.
             bodies: Reads the body.
 
         Returns:
-            The body, to be released, and the object that it is.
+            The body, to be released, and its object.
         """
 
         def attempt() -> tuple[Body, dict[str, Json]]:
@@ -187,10 +187,10 @@ class PublicJobsClient:
                 return body, body.document
             bodies.release(body)
             is_web_page = body.is_web_page
-            del body  # else the traceback of an exception would keep it in memory
+            del body  # otherwise the traceback of an exception keeps it in memory
             if is_web_page and not self._has_answered:
                 raise NotTheApiError(url, "the response is a web page")
-            msg = f"{path_of(url)}: the response is not the JSON that was asked for"
+            msg = f"{path_of(url)}: the response is not the expected JSON"
             raise FaultError(msg)
 
         retrying = backoff.on_exception(
@@ -210,7 +210,7 @@ class PublicJobsClient:
 
     def _send(self, url: str, bodies: Bodies) -> Body:
         prepared = self._session.prepare_request(requests.Request("GET", url))
-        # requests decodes %2E%2E to "..", which the next hop reads as the folder above.
+        # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
         prepared.url = url
         try:
             with self._session.send(
@@ -223,12 +223,12 @@ class PublicJobsClient:
             raise FaultError(msg) from error
         except requests.RequestException as error:
             raise self._fault(error, url) from error
-        except OSError as error:  # requests checks the bundle itself, with an error of its own
+        except OSError as error:  # what requests raises if the bundle is missing
             msg = f"The certificates in REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE are missing: {error}"
             raise NetworkError(msg) from error
 
     def _check_status(self, response: requests.Response, url: str) -> None:
-        """Sort responses by what follows from them (API page, "Errors")."""
+        """Raise what a status means (API page, "Errors")."""
         status = response.status_code
         if status == HTTPStatus.OK:
             return
@@ -267,7 +267,7 @@ class PublicJobsClient:
         )
 
     def _quote(self, text: object) -> str:
-        """Quote a server's words, which may be long, of many lines, or repeat the key."""
+        """Quote a server's words, which may be long, have many lines, or repeat the key."""
         key = getattr(self._session.auth, "key", "")
         words = " ".join(str(text).split())
         return (words.replace(key, "***") if key else words)[:200]

@@ -21,8 +21,8 @@ def lasting_fault(cause: BaseException, host: str) -> str | None:
         return f"{host} refuses connections"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return (
-            f"its certificate is not trusted ({cause.verify_message}; for an authority of your "
-            "own, set REQUESTS_CA_BUNDLE)"
+            f"its certificate is not trusted ({cause.verify_message}; if your own authority "
+            "signed it, set REQUESTS_CA_BUNDLE)"
         )
     if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
         return f"{host} does not speak https"

@@ -28,13 +28,13 @@ MAX_SWEEPS = 8
 MAX_PAGES_WITHOUT_NEWS = 10
 
 SAMPLE = 20
-"""Jobs whose details are asked for when more than a few are gone."""
+"""Jobs whose details are requested when more than a few are gone."""
 
 Json = Any
 
 
 class Api(Protocol):
-    """What the list is read with; `PublicJobsClient` is one."""
+    """The operations of the API; `PublicJobsClient` implements them."""
 
     def page(self, number: int) -> Page:
         """Fetch one page of the list."""
@@ -73,7 +73,7 @@ class _Sweep:
     pages: int = 0
 
     def add(self, number: int, page: Page) -> bool:
-        """Take a page in; whether it held a job that the sweep had not seen."""
+        """Add a page; return whether it has a job that the sweep had not seen."""
         known = len(self.jobs) + len(self.unusable)
         # A page beyond the last may say 0 (API page, "List published jobs", rule 2).
         if page.total is not None and (page.items or number == 1):
@@ -97,7 +97,7 @@ class ListReader:
     """Reads the list in sweeps, from the first page to the last, until it is complete.
 
     The list can change between two pages, and then a sweep misses jobs.
-    So sweeps are united until they have seen at least as many jobs as the last one says there are.
+    So sweeps are combined until they have seen at least as many jobs as the last one counts.
     Even then a swap of two jobs can hide a third.
     So a job counts as unpublished only if its own detail is gone too.
 
@@ -105,7 +105,7 @@ class ListReader:
         api: Answers requests.
         workers: Requests at once.
         known: The publicIds of the jobs that earlier runs saw published, by id.
-        is_new_key: Whether the API key is another than in earlier runs.
+        is_new_key: Whether the API key differs from that of earlier runs.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class ListReader:
         return Listing(self._jobs, list(self._summaries.values()), gone, problems)
 
     def _problems(self, sweep: _Sweep, *, is_first: bool) -> tuple[list[str], bool]:
-        """Return why the list is not complete, and whether another sweep cannot change that."""
+        """Return why the list is not complete, and whether that is final."""
         if sweep.total is None:
             return ["the list does not say how many jobs there are"], True
         seen = len(self._jobs) + len(sweep.unusable)
@@ -159,7 +159,7 @@ class ListReader:
         try:
             problems = self._still_published(sweep, is_first=is_first)
         except RequestError as error:
-            return [f"a job is no longer listed, but its detail is not a 404: {error}"], True
+            return [f"a job is no longer listed, but its detail did not return 404: {error}"], True
         return problems, not problems
 
     def _refuse_other_organisation(self) -> None:
@@ -167,19 +167,19 @@ class ListReader:
             msg = (
                 f"api_key has changed, and the API lists none of the {len(self._known):,} jobs "
                 "that were synced before: the key seems to belong to another organisation. Set "
-                "api_key back, or give each organisation a state and a schema of its own; to "
-                "replace what is in the tables, run once with --full-refresh."
+                "api_key back, or give each organisation its own state and schema; to replace "
+                "the contents of the tables, run once with --full-refresh."
             )
             raise OtherOrganisationError(msg)
 
     def _still_published(self, sweep: _Sweep, *, is_first: bool) -> list[str]:
-        """Ask for the details of known jobs that are not listed; anything but 404 is a problem."""
+        """Request the details of known jobs that are not listed; anything but 404 is a problem."""
         gone = [job_id for job_id in self._known if job_id not in self._jobs]
         if len(gone) > sweep.pages + SAMPLE:
             if is_first:
-                return [f"it does not show {len(gone):,} of {len(self._known):,} known jobs"]
+                return [f"the list lacks {len(gone):,} of {len(self._known):,} known jobs"]
             gone = [gone[len(gone) * number // SAMPLE] for number in range(SAMPLE)]
-        # A publicId that is listed for another job is not this job's any more.
+        # A publicId that is listed for another job no longer belongs to this one.
         taken = {job.public_id for job in self._jobs.values()}
         asked = [
             JobRef(job_id, self._known[job_id])
@@ -189,7 +189,7 @@ class ListReader:
         found = set(FanOut(self._published_id, asked, workers=self._workers))
         self._confirmed.update({job.id for job in asked} - found)
         return [
-            f"the list does not show the job {job.public_id!r}, whose detail is there"
+            f"the list does not show the job {job.public_id!r}, but its detail exists"
             for job in asked
             if job.id in found
         ]
@@ -209,23 +209,23 @@ class ListReader:
         return sweep
 
     def _walk(self, sweep: _Sweep) -> None:
-        """Read pages until the list ends, and take each one into the sweep."""
+        """Read pages until the list ends, and add each one to the sweep."""
         last: list[JobRef | None] = []
         without_news = 0
         for number, page, is_next_here in self._pages():
             if isinstance(page, PageError):
-                # What is beyond the last page is not documented: an error there is the end.
+                # The API does not document pages beyond the last: an error there is the end.
                 if number == 1 or not sweep.is_at_total:
                     raise page
                 return
             keys = [job_ref(item) for item in page.items]
             if any(keys) and keys == last:
                 if sweep.is_at_total:
-                    return  # a server that answers its last page to every number beyond
+                    return  # a server that repeats its last page for every number beyond
                 raise _endless(number)
             has_news = sweep.add(number, page)
             # No single number is trusted: a short page ends the list only if the count fits too;
-            # else an empty page does.
+            # otherwise only an empty page does.
             is_short = len(page.items) < page.size
             is_end = not page.items or (is_short and sweep.is_at_total)
             if is_end and not is_next_here:
@@ -263,7 +263,7 @@ def _pages_in(first: Page | PageError) -> int:
     """Return how many pages there should be, by the first of them."""
     if isinstance(first, PageError) or first.total is None or len(first.items) < first.size:
         return 1
-    # After a full page comes one more, if only to be empty.
+    # A full last page is followed by one more, which may be empty.
     return first.total // first.size + 1
 
 

@@ -1,4 +1,4 @@
-"""What the API answers, as values."""
+"""The API's responses, as values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HASH_BYTES = 6
 
 
 class JobRef(NamedTuple):
-    """What it takes to request one job's detail, and to see whether the job has changed."""
+    """What is needed to request one job's detail, and to see whether the job has changed."""
 
     id: str
     public_id: str
@@ -27,12 +27,12 @@ class JobRef(NamedTuple):
 class Page(NamedTuple):
     """One response of the list operation (API page, "List envelope").
 
-    The numbers are None where the response has none that makes sense.
+    A number is None if the response has no valid one.
     """
 
     items: list[Json]
     size: int
-    """Items per page, as the server answered it, else as it was requested."""
+    """Items per page, as the server reports it, or else as requested."""
     total: int | None
 
 
@@ -44,7 +44,7 @@ class Detail(NamedTuple):
     size: int
     """Bytes of the body."""
     release: Callable[[], object] = lambda: None
-    """To be called once the detail is no longer needed: a large one keeps the next one waiting."""
+    """To be called once the detail is no longer needed: the next large one waits for that."""
 
 
 def hash_of(value: Json) -> str:

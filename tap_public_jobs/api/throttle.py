@@ -46,14 +46,14 @@ class Throttle:
     `limit` of them.
 
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
-    measuring refuse even that.
+    measuring reject even that.
     Two lessons are enough for all of them:
 
     1. After a rejection all requests pause, then go out evenly, `MARGIN * period / (limit - 1)`
-       apart: a server that estimates its window from the one before needs the one less.
-    2. Refused again after that, for instance because the network let two requests catch up with
-       each other, they pause for a whole period and then go out one at a time, each that long
-       after the response to the one before: so far apart at the server too.
+       apart: a server that estimates its window from the one before allows one request less.
+    2. If one is rejected again, for instance because the network let two requests catch up with
+       each other, all pause for a whole period and then go out one at a time, each that interval
+       after the response to the one before: they are then as far apart at the server.
 
     All methods may be called from any thread.
 
@@ -62,7 +62,7 @@ class Throttle:
         period: Seconds.
         clock: Monotonic time in seconds.
         wait: Called with the lock held and the seconds to wait, or None to wait until another
-            request ends. It may return early. By default waits for real, and lets go of the lock.
+            request ends. It may return early. The default really waits, and releases the lock.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Throttle:
         self._closed = False
         self._in_flight = 0
         self._answered = 0
-        self._received: deque[float] = deque()  # when answers came whose requests hold a slot
+        self._received: deque[float] = deque()  # times of responses whose requests hold a slot
         self._not_before = -math.inf
         self._lessons = 0
         self._last_lesson_at = -math.inf
@@ -92,8 +92,7 @@ class Throttle:
         """Wait until a request may be sent, and count it as sent.
 
         Returns:
-            The time of sending by the throttle's clock, to be given back to `answered` or
-            `rejected`.
+            The time of sending by the throttle's clock, to pass to `answered` or `rejected`.
 
         Raises:
             ThrottleClosedError: The throttle was closed.
@@ -136,7 +135,7 @@ class Throttle:
             self._answered += 1
 
     def rejected(self, sent: float, retry_after: float | None = None) -> tuple[float, float] | None:
-        """Pause all requests because the server refused this one for the rate limit.
+        """Pause all requests because the server rejected this one for the rate limit.
 
         Args:
             sent: What `acquire` returned.
@@ -168,13 +167,13 @@ class Throttle:
 
     @property
     def _interval(self) -> float:
-        # Under a limit of 1 such a server wants an empty window between two requests.
+        # Under a limit of 1 such a server needs an empty window between two requests.
         return MARGIN * self._period / max(self._limit - 1, 0.5) if self._lessons else 0.0
 
     @property
     def _most_in_flight(self) -> int:
-        # A limit without any burst shows itself at the second request. Until then it should cost
-        # few rejections, and not one for each worker.
+        # A limit that allows no burst rejects the second request. Until that is known, it should
+        # cost few rejections, not one for each worker.
         if self._lessons > 1 or self._answered == 0:
             return 1
         return FEW if self._answered <= FEW else self._limit
@@ -207,8 +206,8 @@ class Throttle:
 def is_rejection(response: Response) -> bool:
     """Return whether a response means "too many requests".
 
-    The status of a rejection is not documented (API page, "Errors"). It is taken to be 429, or any
-    client error or 503 that says when to try again.
+    The status of a rejection is not documented (API page, "Errors"). The tap takes it to be 429,
+    or any client error or 503 that says when to try again.
     """
     status = response.status_code
     return status == HTTPStatus.TOO_MANY_REQUESTS or (
@@ -236,7 +235,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str, server_now: str) -> float:
-    # The server's own Date is the clock that its Retry-After was written by.
+    # The server wrote its Retry-After by the clock that its Date shows.
     try:
         moment = parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEADLINE = 10
-"""A response may take this many times the read timeout in total, however steadily it drips."""
+"""A response may take this many times the read timeout in total, however steadily it arrives."""
 
 
 class KeyAuth(AuthBase):
@@ -56,7 +56,7 @@ class Session(requests.Session):
         adapter: Sends every request.
         auth: Authenticates every request.
         user_agent: The User-Agent header.
-        base_url: Where requests go. Plain http is for this computer alone, and so not for a proxy.
+        base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Session(requests.Session):
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
-        """Never follow a redirect: it would carry the key to wherever it points."""
+        """Never follow a redirect: it would send the key wherever it points."""
         return None
 
 
@@ -176,9 +176,9 @@ class _DeadlineSocket:
 
 
 class _FinalResponse(HTTPResponse):
-    """Reads past interim responses (RFC 9110, section 15.2), of which the base class knows 100.
+    """Reads past interim responses (RFC 9110, section 15.2); the base class skips only 100.
 
-    The response that follows would be taken for that of the next request on the connection.
+    Otherwise the final response would be read as that of the next request on the connection.
     """
 
     @override
@@ -190,9 +190,9 @@ class _FinalResponse(HTTPResponse):
 
 
 def _limit_response(connection: HTTPConnection) -> None:
-    """Give the next response a deadline as a whole, headers included.
+    """Set a deadline for the whole of the next response, headers included.
 
-    The read timeout of a socket starts anew with each byte.
+    The read timeout of a socket restarts with each byte.
     """
     seconds = DEADLINE * (connection.timeout or 0)
 

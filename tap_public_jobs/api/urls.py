@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 def path_segment(public_id: str) -> str:
     """Encode a string as one segment of a path (RFC 3986, section 3.3).
 
-    A segment of dots alone would be read as this folder or the one above.
+    A segment of only dots would be read as this folder or its parent.
     """
     encoded = quote(public_id, safe="")
     return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded

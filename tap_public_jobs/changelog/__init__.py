@@ -1,4 +1,4 @@
-"""The log of changed publicIds: webhooks fill it, the tap reads it.
+"""The log of changed publicIds: webhooks write it, the tap reads it.
 
 One database holds a log for each name, so that one receiver serves many organisations, and one
 query shows which of them have news. Knows neither Singer nor HTTP.
@@ -28,9 +28,9 @@ class Changes(NamedTuple):
     """What was notified since a position."""
 
     log: str
-    """Identity of the log. Positions in another log say nothing."""
+    """Identity of the log. Positions in another log are unrelated."""
     position: int
-    """Of the last row read. Less than asked for if an earlier copy of the log was put back."""
+    """Of the last row read. Smaller than requested if an earlier copy of the log was restored."""
     public_ids: list[str]
     """Distinct, in the order of their last notification."""
     forgotten: int = 0
@@ -40,15 +40,15 @@ class Changes(NamedTuple):
 class ChangeLog:
     """The log at a URL.
 
-    Appending makes it. Reading one that is not there is an error, because a path with a typing
-    mistake would otherwise look like a log without changes.
+    Appending creates it. Reading a log that does not exist is an error, because a mistyped path
+    would otherwise look like a log without changes.
 
     Args:
         url: `sqlite:///…` or `postgresql+psycopg://…`; `?name=…` chooses one of several logs.
         now: The clock.
 
     Raises:
-        ChangeLogError: It is another URL, or the driver is missing.
+        ChangeLogError: The URL is not supported, or the driver is missing.
     """
 
     def __init__(self, url: str, *, now: Callable[[], datetime] | None = None) -> None:
@@ -62,7 +62,7 @@ class ChangeLog:
             public_ids: Of the jobs. Without any, this only proves that the log can be written.
 
         Raises:
-            ChangeLogError: They are not noted.
+            ChangeLogError: The changes were not noted.
         """
         if self.append_to({self.name: list(public_ids)}):
             raise self.full(self.name)
@@ -132,7 +132,7 @@ class ChangeLog:
     def prune(self, *, before: datetime | None = None, most: int | None = None) -> tuple[int, int]:
         """Remove old rows and payloads from every log of the database, read or not.
 
-        A reader that has missed some sees that in `Changes.forgotten`.
+        `Changes.forgotten` shows a reader whether it has missed some.
 
         Args:
             before: Remove what came before.
@@ -152,7 +152,7 @@ class ChangeLog:
         return self._remove(remove)
 
     def full(self, name: str) -> ChangeLogError:
-        """Return the error of a log that takes no more."""
+        """Return the error for a log that is full."""
         return ChangeLogError(
             f"The change log {name} in {self._database.place} is full ({tables.MOST_ROWS:,} jobs): "
             "run the tap, then public-jobs-webhook prune."

@@ -27,7 +27,7 @@ DEFAULT_NAME = "default"
 
 _NOT_A_URL = (
     "changes_url must be sqlite:///path/to/a/file or postgresql+psycopg://user:password@host/name; "
-    "an @ in the password is written %40."
+    "write an @ in the password as %40."
 )
 
 
@@ -96,7 +96,7 @@ class Transaction:
 
 
 class Address(NamedTuple):
-    """What a URL says."""
+    """The parts of a URL."""
 
     database: SQLite | PostgreSQL
     name: str
@@ -107,7 +107,7 @@ def parse(url: str) -> Address:
     """Read a URL; `?name=` names the log and is no part of the database's address.
 
     Raises:
-        ChangeLogError: It is another URL, or the driver is missing.
+        ChangeLogError: The URL is not supported, or the driver is missing.
     """
     address, _, text = url.partition("?")
     scheme, _, place = address.partition("://")
@@ -157,12 +157,12 @@ class SQLite:
     """A file.
 
     Its journal is SQLite's default, not a WAL. Connections are short, so that a WAL would be merged
-    and removed after every commit, and on a full disk nothing could be removed from it. To read the
-    log, no permission to write is needed.
+    and removed after every commit, and on a full disk nothing could be removed from it. Reading
+    the log needs no permission to write.
     """
 
     errors = (sqlite3.Error, OSError, TypeError, ValueError)
-    """What a transaction raises if the database does not do as asked."""
+    """What a transaction raises if the database fails."""
 
     def __init__(self, path: str) -> None:
         self.place = path
@@ -177,21 +177,21 @@ class SQLite:
 
         Args:
             write: Whether anything is changed.
-            create: Whether a file is made where there is none; if not, None is yielded.
-            journal: False to remove rows on a full disk. A kill during that commit could spoil the
-                file.
+            create: Whether to create a missing file; if not, None is yielded.
+            journal: False to remove rows on a full disk. A kill during that commit could corrupt
+                the file.
         """
         if create:
             self._make()
         elif not Path(self.place).exists():
             yield None
             return
-        uri = f"{Path(self.place).absolute().as_uri()}?mode=rw"  # never makes one
+        uri = f"{Path(self.place).absolute().as_uri()}?mode=rw"  # never creates one
         with contextlib.closing(
             sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         ) as connection:
             start = (
-                # The space of removed rows is given back. On a file with tables this would write.
+                # Gives back the space of removed rows. On a file with tables this would write.
                 "PRAGMA auto_vacuum = FULL" if create and _is_empty(self.place) else "",
                 "PRAGMA synchronous = EXTRA",  # what is committed survives a power cut
                 f"PRAGMA journal_mode = {'DELETE' if journal else 'MEMORY'}" if write else "",
@@ -201,17 +201,17 @@ class SQLite:
                 yield transaction
 
     def _make(self) -> None:
-        """Make the file for its owner alone, unless it is there.
+        """Create the file for its owner alone, unless it exists.
 
-        One that is there must not be opened here: closing it would release the locks that another
+        An existing one must not be opened here: closing it would release the locks that another
         thread holds on it (POSIX), and other processes would read and write what is half written.
         """
-        path = os.path.realpath(self.place)  # a link may name a file that is not there yet
+        path = os.path.realpath(self.place)  # a link may name a missing file
         with contextlib.suppress(FileExistsError):  # SQLite gives the journal the same mode
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def has_tables(self, transaction: Transaction) -> bool:
-        """Whether the tables of change logs are there."""
+        """Whether the tables of change logs exist."""
         query = "SELECT 1 FROM sqlite_master WHERE name = 'public_jobs_log'"
         return bool(transaction.execute(query))
 
@@ -238,7 +238,7 @@ class PostgreSQL:
             "connect_timeout": PATIENCE,
             "tcp_user_timeout": PATIENCE * 1000,
             # A server that lost its power in the middle of a commit never answers. By default, TCP
-            # looks after two hours.
+            # notices after two hours.
             "keepalives_idle": PATIENCE,
             "keepalives_interval": 1,
         }
@@ -251,8 +251,8 @@ class PostgreSQL:
         self,
         *,
         write: bool = False,
-        create: bool = False,  # noqa: ARG002  # its administrator makes a database
-        journal: bool = True,  # noqa: ARG002  # its administrator mends a full disk
+        create: bool = False,  # noqa: ARG002  # its administrator creates a database
+        journal: bool = True,  # noqa: ARG002  # its administrator fixes a full disk
     ) -> Iterator[Transaction | None]:
         """Commit what is executed inside, or none of it; as `SQLite.transaction`."""
         import psycopg  # noqa: PLC0415  # optional, and slow
@@ -272,7 +272,7 @@ class PostgreSQL:
                 yield transaction
 
     def has_tables(self, transaction: Transaction) -> bool:
-        """Whether the tables of change logs are there."""
+        """Whether the tables of change logs exist."""
         return transaction.execute("SELECT to_regclass('public_jobs_log')") != [(None,)]
 
     def lacks_space(self, error: BaseException) -> bool:  # noqa: ARG002  # as SQLite's

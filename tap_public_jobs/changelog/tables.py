@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tap_public_jobs.changelog.database import Transaction
 
 MOST_ROWS = 100_000
-"""Rows of one log. Each is another publicId, so only a flood of invented ones gets there."""
+"""Rows of one log. Each has a different publicId, so only a flood of invented ones fills it."""
 
 MOST_UNRECOGNISED = 1_000
 """Payloads that one log keeps: the latest."""
 
 LONGEST_PAYLOAD = 16_384
-"""Characters that are kept of one."""
+"""Characters that are kept of a payload."""
 
 _CREATE = (
     """
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     """How far a log has got."""
 
     log: str
-    """Identity of the log. Positions in another log say nothing."""
+    """Identity of the log. Positions in another log are unrelated."""
     position: int
     """Of its last row."""
     forgotten: int
@@ -66,7 +66,7 @@ class Counts(NamedTuple):
 
 
 def create(transaction: Transaction) -> None:
-    """Make the tables."""
+    """Create the tables."""
     for statement in _CREATE:
         transaction.execute(statement)
 
@@ -80,16 +80,16 @@ def places(transaction: Transaction) -> dict[str, Place]:
 def append(
     transaction: Transaction, name: str, public_ids: Collection[str], now: str
 ) -> Collection[str]:
-    """Note changes, of a log that is full only those of jobs that it has already.
+    """Note changes; in a full log, only those of jobs that it already has.
 
-    A publicId has one row, at the position of its last notification: a reader that had seen the
-    one before sees it again, and any other sees it once.
+    A publicId has one row, at the position of its last notification: a reader that has seen the
+    previous one sees the job again, and any other sees it once.
 
     Args:
-        transaction: Which locks out other writers, so that positions are in the order of commits.
-            A reader that sees n + 1 has seen n, or will never miss it. With positions from a
-            sequence, n could still come, and would be passed over.
-        name: Of the log, which is made if it does not exist.
+        transaction: Locks out other writers, so that positions are in the order of commits, and a
+            reader that sees n + 1 never misses n. With positions from a sequence, n could be
+            committed later, and be skipped.
+        name: Of the log, which is created if it does not exist.
         public_ids: Distinct.
         now: When they came.
 
@@ -103,7 +103,7 @@ def append(
     transaction.execute("RELEASE this_log" if fits else "ROLLBACK TO this_log")
     if fits:
         return ()
-    # One commit has the notifications of many senders: new jobs must not keep out the known.
+    # One commit has the notifications of many senders: new jobs must not keep out known ones.
     known = set(read(transaction, name, after=0))
     _note(transaction, name, [it for it in public_ids if it in known], now)
     return set(public_ids) - known
@@ -119,7 +119,7 @@ def read(transaction: Transaction, name: str, after: int) -> list[str]:
 
 
 def keep(transaction: Transaction, name: str, payload: str, now: str) -> None:
-    """Keep a payload in which no publicId was found, and only the last of those before it."""
+    """Keep a payload in which no publicId was found, and discard the oldest."""
     _make(transaction, name)
     transaction.execute("UPDATE public_jobs_log SET kept = kept + 1 WHERE name = :name", name=name)
     query = "SELECT kept FROM public_jobs_log WHERE name = :name"

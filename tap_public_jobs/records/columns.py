@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Json = Any
 
 OTHERS = "additionalFields"
-"""The column for every field that has no column of its own."""
+"""The column for every field without its own column."""
 
 # As `api.body` parses them.
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -39,15 +39,15 @@ class Columns:
         properties: The `properties` of the stream's effective JSON schema.
         on_warning: Called with a sentence the first time that a value of a field does not fit its
             column, or cannot be stored as it is.
-        naming: How the columns are named after the API's fields. A column with a field's own name
-            is for that field under any naming.
+        naming: How the columns are named after the API's fields. A column with the exact
+            name of a field holds that field under any naming.
 
     Raises:
         ValueError: The properties are not those of a stream's schema.
 
     Attributes:
-        names: Of the columns.
-        undeclared: The fields without a column that were seen.
+        names: The names of the columns.
+        undeclared: The fields that were seen and have no column.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Columns:
 
         Args:
             document: The object, numbers as `int` or `Decimal`.
-            known: Fields whose value is known from elsewhere, should the object not have it.
+            known: Values for fields that the object may lack.
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
@@ -102,9 +102,7 @@ class Columns:
                 row[column] = value
             elif value is not None:
                 others[field] = value
-                self._warn(
-                    field, document, "does not fit its type, and is kept in additionalFields"
-                )
+                self._warn(field, document, "does not fit its type and is kept in additionalFields")
         if self._has_others:
             row[self._others] = others or None
         for field, value in known.items():
@@ -119,7 +117,9 @@ class Columns:
         clean = dict(storable_items(document))
         for (field, value), (name, original) in zip(clean.items(), document.items(), strict=True):
             if field != name or value != original:
-                self._warn(field, document, "holds what no warehouse can store, and is replaced")
+                self._warn(
+                    field, document, "holds a value that no warehouse can store and is replaced"
+                )
         return clean
 
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
@@ -140,14 +140,14 @@ def _naming_of(properties: Collection[str], setting: Naming) -> Naming:
 def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
     """Return a test of values against a JSON schema.
 
-    A schema that only names types is most of them, and its test need not cost a third of a run
-    without a rate limit.
+    Most schemas only name types. A validator for them would take a third of a run without a rate
+    limit.
     """
     if schema.keys() <= {"type", "title", "description"}:
         declared = schema.get("type", [*_TYPES])
         names = [declared] if isinstance(declared, str) else declared
         if unknown := {*names} - _TYPES.keys():
-            msg = f"{', '.join(sorted(unknown))} is no type of JSON"
+            msg = f"{', '.join(sorted(unknown))} is not a JSON type"
             raise ValueError(msg)
         types = frozenset(kind for name in names for kind in _TYPES[name])
         return lambda value: type(value) in types
@@ -181,6 +181,6 @@ def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, no
         )
 
     for name, names in kinds.items():
-        # pendulum fails on some intervals with errors that are not its own.
+        # pendulum fails on some intervals with errors other than its own.
         formats.checks(name, raises=(AttributeError, TypeError, ValueError))(reads_as(names))
     return formats

@@ -1,4 +1,4 @@
-"""Records of `job_publications`: since when and until when a job is published."""
+"""Records of `job_publications`: when each job was published and unpublished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that a warehouse can store: one that it cannot would stop every later run too."""
+"""Makes values storable: one that a warehouse cannot store would stop every later run too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Json = Any
 
 REPLACEMENT = "\ufffd"
-"""Takes the place of a character that no database stores (Unicode, "Specials")."""
+"""Replaces a character that no database stores (Unicode, "Specials")."""
 
 MOST_DIGITS = 4300
 """Of a number; Python, in which most targets are written, refuses to read a longer one."""

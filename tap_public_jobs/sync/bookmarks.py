@@ -1,4 +1,4 @@
-"""Where the bookmarks of Singer state keep the state, in this format and the one before."""
+"""The state in the bookmarks of Singer state, in this format and the one before."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_bookmarks(bookmarks: dict[str, dict[str, Json]]) -> SyncState:
 
 
 def write_bookmarks(bookmarks: dict[str, dict[str, Json]], state: SyncState) -> None:
-    """Replace the state in the bookmarks, in whatever format it was."""
+    """Replace the state in the bookmarks, whatever its format was."""
     bookmarks["jobs"] = {"sync": state.write()}
     bookmarks.pop("job_details", None)
 

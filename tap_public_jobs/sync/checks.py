@@ -1,4 +1,4 @@
-"""Checks of JSON values that come back from a store of states."""
+"""Checks of JSON values that are read from a stored state."""
 
 from __future__ import annotations
 

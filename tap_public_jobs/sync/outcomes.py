@@ -1,4 +1,4 @@
-"""What came of the details of a run, and what is wrong with it."""
+"""The outcomes of a run's details, and the problems among them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Outcomes:
         return self._failures_in_a_row % MANY_FAILURES == 0
 
     def settle(self, listing: Listing) -> list[JobRef]:
-        """Decide about the details that were not found, by a listing that was read after them.
+        """Classify the details that were not found, by a listing that was read after them.
 
         Returns:
-            The jobs that are listed under another publicId, to be fetched by that.
+            The jobs that are listed under another publicId, to be fetched with it.
         """
         renamed: list[JobRef] = []
         for job, reason in self.not_found.items():

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.sync.state import Refresh, SyncState
 
-Reason = Literal["new", "changed", "owed", "refreshed"]
-REASONS: tuple[Reason, ...] = ("new", "changed", "owed", "refreshed")
+Reason = Literal["new", "changed", "pending", "refreshed"]
+REASONS: tuple[Reason, ...] = ("new", "changed", "pending", "refreshed")
 
 DAY = 86_400
 """Seconds."""
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
     @property
     def checkpoint_every(self) -> int:
-        """Records between two checkpoints, so that all states together are linear in the jobs."""
+        """Records between two checkpoints, so that the size of all states is linear in the jobs."""
         return max(FEWEST_BETWEEN_CHECKPOINTS, self.published // 20)
 
     def __str__(self) -> str:
@@ -63,14 +63,14 @@ def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
     A run of the same kind is resumed within `RESUMABLE` seconds, under the same version.
 
     Args:
-        state: Gets the run.
+        state: The run is added to it.
         refresh: Which details the run fetches again.
         now: Seconds since the epoch.
 
     Returns:
         Whether the run is resumed.
     """
-    # Times from a clock that was put back since are worth nothing.
+    # A time in the future shows that the clock was set back since: treat it as very old.
     for key, entry in state.jobs.items():
         if entry.fetched_at > now + DAY:
             state.jobs[key] = entry._replace(fetched_at=1)
@@ -83,14 +83,14 @@ def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
 
 
 def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: float) -> Plan:
-    """Decide which details the run of a state has to fetch.
+    """Decide which details a run has to fetch.
 
     Args:
-        state: With the listing noted, and with a run.
+        state: Has the listing and the run.
         jobs: The published jobs.
         now: Seconds since the epoch.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
-            age, each at a point of its own, so that not all expire in one run.
+            age, each at its own point, so that not all expire in one run.
     """
     run = state.run or Run(int(now), "all")
     listed = list(jobs)
@@ -109,7 +109,7 @@ def _reason(job: JobRef, entry: Entry, run: Run, now: float, max_age: float) -> 
     if not entry.fetched_at:
         return "new"
     if not entry.detail_hash:
-        return "owed"
+        return "pending"
     if entry.detail_hash != job.summary_hash:
         return "changed"
     if entry.fetched_at >= run.started_at:

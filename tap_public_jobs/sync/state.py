@@ -27,7 +27,7 @@ Refresh = Literal["all", "changed", "none"]
 """Which details a run fetches again; `none` if the stream is not selected."""
 
 FORMAT = 2
-"""Version of the form of the state. `bookmarks` reads format 1 too."""
+"""Version of the state's format. `bookmarks` reads format 1 too."""
 
 STREAMS = ("jobs", "job_publications", "job_details")
 
@@ -49,13 +49,13 @@ class Entry(NamedTuple):
     """What is known of a published job."""
 
     public_id: str
-    """Empty if a state of format 1 is all that knows the job."""
+    """Empty if only a state of format 1 knows the job."""
     first_seen: int
     """Milliseconds since the epoch; 0 if no listing has been noted yet."""
     opened_after: int | None
     """Milliseconds since the epoch."""
     detail_hash: str = ""
-    """Hash of the summary when the detail was fetched; empty if the detail is owed."""
+    """Hash of the summary when the detail was fetched; empty if the detail is pending."""
     fetched_at: int = 0
     """Seconds since the epoch at which the detail was fetched; 0 if it never was."""
 
@@ -74,7 +74,7 @@ class Run(NamedTuple):
     """A run that has not finished."""
 
     started_at: int
-    """Seconds since the epoch; later than whatever earlier runs fetched."""
+    """Seconds since the epoch; later than everything that earlier runs fetched."""
     refresh: str
 
 
@@ -149,8 +149,8 @@ class SyncState:
     def write(self) -> dict[str, Json]:
         """Return the state as JSON, about 60 characters per job besides its identifiers.
 
-        Jobs are lists, and what is absent is null, because a store of states may merge this with an
-        earlier one: Meltano would keep the keys of jobs that are no longer published.
+        Jobs are lists, and absent values are null, because Meltano may merge this with an earlier
+        state: it would keep the keys of jobs that are no longer published.
         """
         return {
             "format": FORMAT,
@@ -175,7 +175,7 @@ class SyncState:
         return max(int(now * 1000), (self.listed_at or 0) + 1)
 
     def note_listing(self, listing: Listing, began_at: int) -> None:
-        """Take in which jobs are published.
+        """Note which jobs are published.
 
         A job that a listing shows for the first time, complete or not, begins a period.
         Only a complete listing ends one.
@@ -216,10 +216,10 @@ class SyncState:
     def note_forms(self, forms: Mapping[str, str]) -> bool:
         """Note what the records of the selected streams are made of.
 
-        If the records of `job_details` change, all details are owed.
+        If the records of `job_details` change, all details become pending.
 
         Returns:
-            Whether they do.
+            Whether they changed.
         """
         before = self.forms.get("job_details")
         details = forms.get("job_details", before)
@@ -234,7 +234,7 @@ class SyncState:
         return True
 
     def owe_details(self, public_ids: Collection[str]) -> None:
-        """Note that the details of these jobs have to be fetched, whatever is known of them."""
+        """Note that the details of these jobs have to be fetched, even if they look unchanged."""
         for key, entry in self.jobs.items():
             if entry.public_id in public_ids:
                 self.owe_detail(key)

@@ -29,8 +29,8 @@ LARGEST_BODY = 256 * 1024
 """Bytes, as sent."""
 
 LINGER = 1.0
-"""Seconds in which a sender may still send after it was answered. Without them, a connection that
-is closed while data is on its way is reset, and the sender may not see the answer."""
+"""Seconds in which a sender may still send after the response. Closing a connection while data is
+on its way resets it, and the sender may not see the response."""
 
 CLOSE = {"Connection": "close"}
 
@@ -63,7 +63,7 @@ def make_app(
     Args:
         log: Where changes are noted.
         tokens: What senders have to know; one token opens the log itself.
-        signature: What they have to send besides, if they sign.
+        signature: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
         patience: Seconds for a body to arrive, and for the log to take it.
     """
@@ -76,12 +76,12 @@ def make_app(
 class Receiver:
     """Answers requests.
 
-    A request without a right token is answered before its body is read, and its connection closed.
+    A request without a valid token is answered before its body is read, and its connection closed.
 
     Args:
         writer: Writes to the change log.
         tokens: What senders have to know.
-        signature: What they have to send besides, if they sign.
+        signature: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
         patience: Seconds for a body to arrive.
     """
@@ -101,7 +101,7 @@ class Receiver:
         self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and log the answer without the path, which may have the token."""
+        """Answer a request, and log the answer without the path, which may contain the token."""
         request = Request(scope, receive)
         try:
             response = await self._answer(request)
@@ -177,7 +177,7 @@ class Receiver:
 
 
 async def _answer_and_linger(request: Request, response: Response, send: Send) -> None:
-    """Send a whole answer, and close once the sender has sent its request or `LINGER` is over."""
+    """Send the whole response, and close once the request has arrived or `LINGER` is over."""
     end: list[Message] = []
 
     async def hold_back(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Makes text of the bytes that a sender sends, whatever they are."""
+"""Turns the bytes that a sender sends into text, whatever they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zlib
 from tap_public_jobs.changelog.tables import LONGEST_PAYLOAD
 
 MOST_UNPACKED = 1024 * 1024
-"""Bytes that a packed body may have."""
+"""Bytes that a packed body may have when it is unpacked."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -35,9 +35,9 @@ def text_of(body: bytes) -> str:
 
 
 def storable(text: str) -> str:
-    """Write what no database takes as escapes: NUL, and bytes that were not text.
+    """Escape what no database accepts: NUL, and bytes that were not text.
 
-    Only of the part that is kept: escapes take four times the space, and much longer to write.
+    Escapes only the part that is kept: escapes take four times the space, and much longer to write.
     """
     beginning = text[:LONGEST_PAYLOAD]
     escaped = beginning.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -29,7 +29,7 @@ FAILED_TO_LOOK = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; what its user can mend is one line, and status 1 (of `news`, 2)."""
+    """Run the command; an error that its user can fix is one line and status 1 (2 for `news`)."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         commands(arguments, standalone_mode=False)
@@ -40,16 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(" ".join(error.format_message().split()), arguments)
     except ChangeLogError as error:
         _fail(str(error), arguments)
-    except OSError as error:  # of stdout; the files that a command reads are looked after
+    except OSError as error:  # of stdout; errors of other files are handled where they are read
         with contextlib.suppress(OSError):
-            sys.stdout.close()  # Python would try again at its end
+            sys.stdout.close()  # Python would try again at exit
         _fail(f"The output cannot be written ({error.strerror})", arguments)
     except click.Abort:
         sys.exit(130)
     except Exception:
         if arguments[0] != "news":
             raise
-        traceback.print_exc()  # Python would exit with 1, which says that there is no news
+        traceback.print_exc()  # Python would exit with 1, which means that there is no news
         sys.exit(FAILED_TO_LOOK)
 
 
@@ -69,7 +69,7 @@ def commands() -> None:
 def _open(_: click.Context, parameter: click.Parameter, url: str) -> ChangeLog:
     given = click.get_current_context().get_parameter_source(parameter.name or "")
     if given is ParameterSource.COMMANDLINE and re.search(r"//[^/]*:[^/]*@|password=", url):
-        msg = f"a password on a command line is seen by all: set {PREFIX}CHANGES_URL instead"
+        msg = f"other users can see a password on a command line: set {PREFIX}CHANGES_URL instead"
         raise click.BadParameter(msg)
     return ChangeLog(url)
 
@@ -136,8 +136,8 @@ def serve(
 
     The token is in the header, or in the path: /hooks/<token>. It is read from
     PUBLIC_JOBS_WEBHOOK_TOKEN, the key of signatures from PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET.
-    Either may be in a file instead: then its path is in the variable of that name with _FILE at the
-    end. Several tokens are lines of a name and a token; SIGHUP reads the file again.
+    Either may be in a file instead: set the variable of that name with _FILE at the end to its
+    path. Several tokens are lines of a name and a token; SIGHUP reads the file again.
     """
     try:
         from tap_public_jobs.webhook import serve as receiver  # noqa: PLC0415  # slow, only here
@@ -149,7 +149,7 @@ def serve(
 
 
 @commands.command("log")
-@click.option("--unrecognised", is_flag=True, help="Payloads in which no publicId was found.")
+@click.option("--unrecognised", is_flag=True, help="Show payloads without a publicId.")
 @click.option(
     "--last",
     type=click.IntRange(1, 1_000_000),
@@ -159,7 +159,7 @@ def serve(
 )
 @changes_url
 def show_log(log: ChangeLog, *, unrecognised: bool, last: int) -> None:
-    """Show what has come last."""
+    """Show the latest entries."""
     if unrecognised:
         for received_at, payload in log.unrecognised(last):
             click.echo(f"{received_at} {_printable(payload)}")
@@ -175,7 +175,7 @@ def show_log(log: ChangeLog, *, unrecognised: bool, last: int) -> None:
 
 
 def _printable(text: str) -> str:
-    """Write what could act on a terminal as JSON does."""
+    """Escape what could act on a terminal, as JSON does."""
     return "".join(it if it.isprintable() else json.dumps(it)[1:-1] for it in text)
 
 
@@ -188,13 +188,13 @@ def _printable(text: str) -> str:
     required=True,
     callback=_states,
     help="A state of the tap, as `meltano state get` prints it, and the name of its log; - for "
-    "stdin. May be given many times.",
+    "stdin. May be repeated.",
 )
 @changes_url
 def news(log: ChangeLog, states: list[State]) -> None:
-    """Exit with 0 if a run of the tap has something to do, with 1 if not, with 2 on an error.
+    """Exit with 0 if a run of the tap has work to do, with 1 if not, with 2 on an error.
 
-    Prints the given names of the logs that have news.
+    Prints the names of the logs that have news, as given.
     """
     places = log.places()
     found = [
@@ -212,7 +212,7 @@ def news(log: ChangeLog, states: list[State]) -> None:
 def _place(places: dict[str, Place], name: str) -> Place:
     if name in places:
         return places[name]
-    msg = f"There is no change log with the name {name}: give the receiver a token of that name"
+    msg = f"There is no change log with the name {name}: give the receiver a token with that name"
     raise click.ClickException(msg)
 
 
@@ -224,23 +224,23 @@ def _place(places: dict[str, Place], name: str) -> Place:
     multiple=True,
     callback=_states,
     help="A state of the tap, as `meltano state get` prints it, and the name of its log; - for "
-    "stdin. What every one has read is removed, so give one for each pipeline that reads the log.",
+    "stdin. Rows that all of them have read are removed, so give one for each pipeline.",
 )
 @click.option(
     "--older-than",
     type=click.IntRange(0, 36_500),
     metavar="DAYS",
-    help="Remove what is older from all logs, read or not, and payloads that are.",
+    help="Remove rows and payloads older than this from all logs, read or not.",
 )
 @click.option(
     "--keep",
     type=click.IntRange(0),
     metavar="NUMBER",
-    help="Remove all but the last of these from each log, read or not, and of its payloads.",
+    help="Remove all but the last NUMBER rows and payloads of each log, read or not.",
 )
 @changes_url
 def prune(log: ChangeLog, states: list[State], older_than: int | None, keep: int | None) -> None:
-    """Remove what the tap has read, and what is old."""
+    """Remove rows that the tap has read, and old rows and payloads."""
     if not states and older_than is None and keep is None:
         msg = "Nothing was removed: give --state, --older-than or --keep"
         raise click.ClickException(msg)
@@ -262,13 +262,13 @@ def _position(path: str, place: Place) -> int:
     """Return the position to which a state has read the log.
 
     Raises:
-        click.ClickException: It has not read it, or it is no state.
+        click.ClickException: It has not read the log, or is not a state.
     """
     bookmark = bookmark_of(read_state(path))
     if bookmark and bookmark.log == place.log and bookmark.position <= place.position:
         return bookmark.position
     msg = (
-        f"Nothing was removed: --state {path} has no place in this change log. Give the state "
-        "of a run with this changes_url, and first run those that have not read it."
+        f"Nothing was removed: --state {path} has no position in this change log. Give a state "
+        "that a run with this changes_url has written."
     )
     raise click.ClickException(msg)

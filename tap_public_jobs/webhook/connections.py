@@ -1,8 +1,8 @@
-"""Who may be connected.
+"""Limits the open connections.
 
-A connection belongs to a stranger until it has sent a right token. Strangers make way for each
-other, the oldest first, and never take the place of a sender: however many connections stay open
-without a token, the next sender is served.
+A connection belongs to a stranger until it has sent a valid token. A new stranger replaces the
+oldest one, and never a sender: however many connections stay open without a token, the next sender
+is served.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Protocol
 
 STRANGERS = 128
-"""Connections without a right token. One that has just come has to show its token before as many
-others come."""
+"""Connections without a valid token. A new one has to send its token before this many others
+connect."""
 
 SENDERS = 128
-"""Connections with a right token."""
+"""Connections with a valid token."""
 
 
 class Connection(Protocol):
-    """What can be cut."""
+    """A connection that can be cut."""
 
     @property
     def idle(self) -> bool:
@@ -32,7 +32,7 @@ class Connections:
     """The open connections.
 
     Args:
-        strangers: How many may have sent no right token.
+        strangers: How many may have sent no valid token.
         senders: How many others there may be.
     """
 
@@ -44,16 +44,16 @@ class Connections:
         self._senders: dict[Connection, None] = {}
 
     def add(self, connection: Connection) -> None:
-        """Take in a new connection, if need be in the place of the oldest stranger."""
+        """Add a new connection, and cut the oldest stranger if there are too many."""
         if len(self._strangers) >= self._most_strangers:
             self._cut(next(iter(self._strangers)))
         self._strangers[connection] = None
 
     def trust(self, connection: Connection) -> bool:
-        """Note that a connection has sent a right token.
+        """Note that a connection has sent a valid token.
 
         Returns:
-            False if it was cut before, or if all places are taken by senders with requests in
+            False if it was cut before, or if there are too many senders with requests in
             progress.
         """
         if connection in self._senders:

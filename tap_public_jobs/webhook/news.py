@@ -1,7 +1,7 @@
 """Whether a change log has news for a state of the tap.
 
 A scheduler asks this every minute, for many organisations, before it starts Meltano. So this module
-imports next to nothing.
+imports very little.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMAT = 2
 """Of the states that this module can read."""
 
 DETAIL_HASH = 4
-"""Its index in what a state holds of a job. It is empty while the job's detail is still owed."""
+"""Index of the detail's hash in a job's entry. It is empty while the detail is pending."""
 
 
 class Bookmark(NamedTuple):
@@ -27,7 +27,7 @@ class Bookmark(NamedTuple):
     log: str
     position: int
     owed: bool
-    """Whether the next run has work without any news: a run to finish, or details to fetch."""
+    """Whether the next run has work even without news: a run to finish, or details to fetch."""
 
 
 def has_news(bookmark: Bookmark | None, place: Place) -> bool:
@@ -39,7 +39,7 @@ def has_news(bookmark: Bookmark | None, place: Place) -> bool:
     """
     if bookmark is None or bookmark.owed or bookmark.log != place.log:
         return True
-    # A smaller position is that of an earlier copy of the log, which was put back.
+    # A smaller position means that an earlier copy of the log was restored.
     return place.position != bookmark.position or place.forgotten > bookmark.position
 
 
@@ -47,7 +47,7 @@ def bookmark_of(text: str) -> Bookmark | None:
     """Find the bookmark in a state, as the tap writes it or as `meltano state get` prints it.
 
     Returns:
-        None if there is none, or the state cannot be read.
+        None if the state has no bookmark or cannot be read.
     """
     try:
         state = json.loads(text)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 USABLE = re.compile("[^\0\ud800-\udfff\ufffd]{1,500}")
-"""What a URL and a database can carry, and was not damaged on its way."""
+"""Text that a URL and a database can carry, and that was not damaged on its way."""
 
 _FIELD = re.compile(r"(?:.*[.\[])?publicId\]?", re.DOTALL)
 """`publicId`, `job.publicId`, `job[publicId]`."""
@@ -36,7 +36,7 @@ def _in_json(text: str) -> list[str]:
         found.extend(value for value in values if USABLE.fullmatch(value))
 
     try:
-        # Numbers are not looked at, and Python refuses the longest whole ones.
+        # Numbers do not matter here, and Python refuses the longest integers.
         json.loads(text, object_pairs_hook=collect, parse_int=float)
     except RecursionError as error:
         msg = "nested too deeply"

@@ -46,7 +46,7 @@ def serve(
     log.append_to(dict.fromkeys(tokens.names, ()))
     listener = _listen(host, port)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    # Its warnings are about requests that strangers make as they like.
+    # Its warnings are about malformed requests, which anyone can send.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}"
@@ -59,19 +59,19 @@ def _reload(log: ChangeLog, tokens: Tokens) -> None:
     try:
         tokens.reload()
     except (TokensError, click.ClickException) as error:
-        logger.error("The tokens are as they were: %s", error)  # noqa: TRY400  # one line
+        logger.error("Keeping the old tokens: %s", error)  # noqa: TRY400  # one line
         return
     try:
         log.append_to(dict.fromkeys(tokens.names, ()))
-    except ChangeLogError as error:  # a token that was removed must not stay right because of it
+    except ChangeLogError as error:  # a removed token must be invalid all the same
         logger.error("%s", error)  # noqa: TRY400  # one line
-    logger.info("The tokens were read again: %d logs.", len(tokens.names))
+    logger.info("Reloaded the tokens: %d logs.", len(tokens.names))
 
 
 def _signature(header: str | None) -> Signature | None:
     key = _secret("SIGNATURE_SECRET")
     if bool(key) != bool(header):
-        msg = f"set both {PREFIX}SIGNATURE_HEADER and {PREFIX}SIGNATURE_SECRET, or none of them"
+        msg = f"set both {PREFIX}SIGNATURE_HEADER and {PREFIX}SIGNATURE_SECRET, or neither"
         raise click.ClickException(msg)
     if header and not _is_header(header):
         msg = f"{PREFIX}SIGNATURE_HEADER must be the name of a header: letters, digits and -"

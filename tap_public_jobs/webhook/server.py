@@ -28,8 +28,8 @@ BACKLOG = 1024
 """Connections that wait in the kernel to be accepted."""
 
 ACCEPTED_AT_ONCE = STRANGERS // 4
-"""asyncio accepts as many before it looks at what has arrived, and three times as many before it
-answers. They must be fewer than `STRANGERS`: otherwise a sender makes way with its request unread.
+"""asyncio accepts this many before it reads what has arrived, and three times as many before it
+answers. That must be fewer than `STRANGERS`: otherwise a sender is cut with its request unread.
 """
 
 
@@ -37,7 +37,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Bind a port, or any free one for 0.
 
     Raises:
-        OSError: It is taken, or the host is not of this computer.
+        OSError: The port is taken, or the host is not this computer.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     # asyncio turns Nagle's algorithm off only if the socket names its protocol.
@@ -53,21 +53,21 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Protocol(H11Protocol):
-    """A connection that is cut when its headers do not come, or when it has to make way.
+    """A connection that is cut if its headers do not arrive, or if a new one replaces it.
 
     Args:
-        connections: The others.
+        connections: All open connections.
         arguments: uvicorn's.
     """
 
     patience: float = 5
-    """Seconds for the headers of a request; uvicorn would wait for ever."""
+    """Seconds for the headers of a request; uvicorn would wait forever."""
 
     def __init__(self, *, connections: Connections, **arguments: Any) -> None:  # noqa: ANN401
         super().__init__(**arguments)
         self._others = connections
         self.access_log = False  # it would show the token
-        # The application calls this as soon as it has seen a right token.
+        # The application calls this as soon as it has seen a valid token.
         self.app_state = {**self.app_state, "trust": partial(connections.trust, self)}
 
     @property
@@ -101,7 +101,7 @@ class Protocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Ends with status 0 after SIGTERM or SIGINT, as soon as the requests in progress have.
+    """Ends with status 0 after SIGTERM or SIGINT, once the requests in progress have ended.
 
     Args:
         app: What is served.

@@ -1,4 +1,4 @@
-"""Which tokens are right, and whose."""
+"""Which tokens are valid, and for which log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")
-"""What may be in a path as it is (RFC 3986, section 2.3)."""
+"""What a path can hold unescaped (RFC 3986, section 2.3)."""
 
 
 class TokensError(Exception):
@@ -24,8 +24,8 @@ class TokensError(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            "PUBLIC_JOBS_WEBHOOK_TOKEN must be 32 or more letters, digits or any of -._~, known "
-            "to nobody, or lines of a name and such a token; make one with `openssl rand -hex 32` "
+            "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more letters, digits or any of "
+            "-._~, or lines of a name and a secret; make one with `openssl rand -hex 32` "
             f"({reason})"
         )
 
@@ -35,11 +35,11 @@ class Tokens:
 
     Args:
         read: Returns a token, or lines of a name and a token. If two lines have the same name, both
-            tokens are right, so that a new one can replace an old one without a gap.
+            tokens are valid, so that a new one can replace an old one without a gap.
         name: Of the log for a token without a name.
 
     Raises:
-        TokensError: No usable token, or an unusable one, is there.
+        TokensError: There is no token, or one that cannot be used.
     """
 
     def __init__(self, read: Callable[[], str], name: str) -> None:
@@ -48,7 +48,7 @@ class Tokens:
         self.reload()
 
     def reload(self) -> None:
-        """Read the tokens again; if they cannot be used, the ones before stay.
+        """Read the tokens again; if they cannot be used, keep the old ones.
 
         Raises:
             TokensError: They cannot be used.
@@ -61,7 +61,7 @@ class Tokens:
         return sorted(set(self._names.values()))
 
     def name_of(self, token: str) -> str | None:
-        """Return the log that a token opens, or None if it is not right."""
+        """Return the log that a token opens, or None if it is not valid."""
         # The time that it takes to find a hash says nothing about the token.
         return self._names.get(_hash(token))
 
@@ -69,7 +69,7 @@ class Tokens:
         lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1)]
         found = [self._line(number, words) for number, words in lines if words]
         if not found or len(found) != len(dict(found)):
-            raise TokensError("there is none" if not found else "one is there twice")
+            raise TokensError("there is no token" if not found else "a token occurs twice")
         return found
 
     def _line(self, number: int, words: list[str]) -> tuple[bytes, str]:

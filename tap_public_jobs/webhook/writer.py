@@ -1,4 +1,4 @@
-"""Writes to the change log, which blocks, for an application that must not."""
+"""Writes to the change log, which blocks, for an application that must not block."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class _Failure(NamedTuple):
 
 
 class Writer:
-    """Commits together what comes while another commit is in progress.
+    """Commits together what arrives while another commit is in progress.
 
-    A commit waits for the disk, so that notifications one by one would be slow.
+    A commit waits for the disk, so committing notifications one by one would be slow.
 
     Args:
         log: Where to write.
@@ -76,7 +76,7 @@ class Writer:
             self._log.keep(payload, name)
             return {}
 
-        # Not shielded: payloads that are given up must not pile up in front of a stuck log.
+        # Not shielded: abandoned payloads must not pile up in front of a stuck log.
         await self._in_time(self._run((name,), write), name, write)
 
     async def check(self, name: str) -> None:
@@ -127,7 +127,7 @@ class Writer:
         return full
 
     def _failed(self, failure: _Failure) -> None:
-        """Note a failure; all that have one cause are one line in the log."""
+        """Note a failure; failures with the same cause are one line in the log."""
         if failure.message not in self._said:
             self._said.add(failure.message)
             logger.error("%s", failure.message)
@@ -137,13 +137,13 @@ class Writer:
         try:
             return await asyncio.wait_for(result, self._patience)
         except TimeoutError as error:
-            msg = "The change log did not answer in time: make sure that its database does."
+            msg = "The change log did not respond in time: make sure that its database is up."
             self._failed(_Failure((name,), write, msg))
             raise ChangeLogError(msg) from error
 
 
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     task = asyncio.create_task(work)
-    # If all who waited have lost patience, asyncio would log an error that nobody retrieved.
+    # If every waiter has timed out, asyncio would log an error that was never retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task

@@ -289,8 +289,8 @@ def test_bodies_without_bounds_are_faults_and_fill_no_memory(
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        (b'{"x": "', "not the JSON that was asked for"),
-        (b'{"id": "another", "x": "', "belongs to another job"),
+        (b'{"x": "', "not the expected JSON"),
+        (b'{"id": "another", "x": "', "now belongs to another job"),
     ],
 )
 def test_a_large_body_that_is_refused_is_not_kept_in_its_error(

@@ -394,7 +394,7 @@ def test_the_detail_of_another_job_is_no_detail_of_this_one(
     """Two rows would have one key."""
     sandbox.edit(job.public_id, id=ref(sandbox, 1).id)
 
-    with pytest.raises(NotFoundError, match=f"'{job.public_id}' belongs to another job now"):
+    with pytest.raises(NotFoundError, match=f"'{job.public_id}' now belongs to another job"):
         api.detail(job)
     assert targets(sandbox) == [job.public_id]
 
@@ -423,7 +423,7 @@ def test_an_object_that_shows_neither_key_is_no_detail(
 ) -> None:
     with (
         raw_server(answering(response(document))) as server,
-        pytest.raises(RetriesExhaustedError, match="not the JSON that was asked for"),
+        pytest.raises(RetriesExhaustedError, match="not the expected JSON"),
     ):
         connect(server.url).detail(JOB)
 
@@ -449,8 +449,8 @@ def test_a_first_page_that_is_not_the_apis_names_the_url_that_was_asked(
     with pytest.raises(NotTheApiError, match=reason) as caught:
         api.page(1)
 
-    assert f"asked for {base_url}{API}/jobs, " in str(caught.value)
-    assert "Set base_url to the address before /api/public/v1." in str(caught.value)
+    assert f"requested {base_url}{API}/jobs, " in str(caught.value)
+    assert "Set base_url to the part of the address before /api/public/v1." in str(caught.value)
     assert len(sandbox.requests) == 1
 
 

@@ -487,8 +487,8 @@ def test_a_list_that_is_suddenly_empty_is_not_believed_while_details_answer() ->
 
     assert_incomplete(
         listing,
-        "the list does not show the job 'job-1', whose detail is there",
-        "the list does not show the job 'job-2', whose detail is there",
+        "the list does not show the job 'job-1', but its detail exists",
+        "the list does not show the job 'job-2', but its detail exists",
     )
     assert world.pages == [1] * MAX_SWEEPS
 
@@ -561,7 +561,7 @@ def test_the_sample_meets_any_tenth_of_the_gone_jobs(block: int) -> None:
 
     listing = ListReader(world, known=known(*range(40))).read()
 
-    assert "whose detail is there" in listing.problems[0]
+    assert "but its detail exists" in listing.problems[0]
     assert listing.gone == []
 
 
@@ -614,7 +614,9 @@ def test_a_job_that_is_not_listed_and_whose_detail_fails_is_not_known_to_be_gone
     listing = ListReader(world, known=known(1, 2, 3)).read()
 
     assert list(listing.jobs) == ids(1)
-    assert_incomplete(listing, f"a job is no longer listed, but its detail is not a 404: {error}")
+    assert_incomplete(
+        listing, f"a job is no longer listed, but its detail did not return 404: {error}"
+    )
     assert world.pages == [1]
 
 

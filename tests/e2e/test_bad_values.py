@@ -79,5 +79,5 @@ def test_bad_values_are_replaced_and_all_others_arrive(
             assert rows == tables.sync(expected, listed_at(rows["job_publications"]))
             for job in jobs[: len(BAD)]:
                 assert re.search(
-                    rf"{job['publicId']}.*holds what no warehouse can store", run.output
+                    rf"{job['publicId']}.*holds a value that no warehouse can store", run.output
                 )

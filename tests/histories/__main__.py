@@ -1,4 +1,4 @@
-"""Lives through random histories: `uv run python -m tests.histories --seeds 200`."""
+"""Runs random histories: `uv run python -m tests.histories --seeds 200`."""
 
 from __future__ import annotations
 

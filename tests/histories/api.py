@@ -27,7 +27,7 @@ STALL = 1.0
 
 @dataclass
 class Request:
-    """A request, and what came of it."""
+    """A request and its outcome."""
 
     time: float
     target: str

@@ -1,4 +1,4 @@
-"""What has to hold after a run, whatever happened before and during it."""
+"""Checks that must hold after a run, whatever happened before and during it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT, PERIOD = 20, 0.1
 
 @dataclass
 class Interval:
-    """A run: when it began by the tap's clock, and from when to when it took."""
+    """A run: when it began by the tap's clock, and when it really began and ended."""
 
     clock: float
     start: float
@@ -81,7 +81,7 @@ def check_removed(warehouse: Warehouse, organisation: Organisation, table: str) 
 def check_periods(
     warehouse: Warehouse, organisation: Organisation, naming: str, times: Times
 ) -> None:
-    """Check that every time of `job_publications` is one at which it was so."""
+    """Check that every time in `job_publications` is true."""
     for columns in warehouse.rows("job_publications"):
         row = document(columns, "job_publications", naming)
         for name, state in (
@@ -101,7 +101,7 @@ def check_periods(
 
 
 class Kept:
-    """Jobs whose rows must not go, because they are published ever since they were loaded."""
+    """Jobs whose rows must stay, because they have been published since they were loaded."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, dict[str, float]] = {"jobs": {}, "job_details": {}}
@@ -119,10 +119,10 @@ class Kept:
 
 
 def check_requests(requests: list[Request], *, limited: bool, is_quiet: bool) -> None:
-    """Check the rate limit, and that nothing is asked for twice that was answered."""
+    """Check the rate limit, and that nothing is requested again after a response."""
     times = sorted(request.time for request in requests)
     for first, last in zip(times, times[LIMIT:], strict=False):
         assert not limited or last - first > PERIOD, f"{LIMIT + 1} requests in {last - first}"
     answered = Counter(request.target for request in requests if request.is_answered)
     twice = [target for target, number in answered.items() if number > 1]
-    assert not is_quiet or not twice, f"asked for again: {twice}"
+    assert not is_quiet or not twice, f"requested again: {twice}"

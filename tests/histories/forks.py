@@ -1,4 +1,4 @@
-"""Starts a Python program often and quickly: imports it once, and forks a process for each call.
+"""Starts a Python program often and quickly: imports it once, and forks for each call.
 
 Run by the Python that the program is installed for, so it imports nothing of this project.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A program whose calls are processes of their own, one at a time.
+    """A program that runs each call in its own process, one at a time.
 
     Args:
         python: The Python that it is installed for.
@@ -68,7 +68,7 @@ class Program:
 
 
 def _next_call() -> dict[str, Any] | None:
-    """Return a call in a process of its own; None at the end, in the process that forks."""
+    """Return a call in its own process; None at the end, in the process that forks."""
     for line in sys.stdin:
         pid = os.fork()
         if not pid:

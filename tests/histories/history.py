@@ -66,7 +66,7 @@ class Sync:
 
 
 class History:
-    """A history, the same for the same seed but for the order of concurrent requests.
+    """A history, the same for the same seed except for the order of concurrent requests.
 
     Args:
         seed: Determines what happens.
@@ -76,7 +76,7 @@ class History:
     """
 
     def __init__(self, seed: int, programs: Programs, folder: Path, database: str) -> None:
-        self.random = random = Random(seed)  # noqa: S311  # a seed is to be repeated
+        self.random = random = Random(seed)  # noqa: S311  # a seed must be repeatable
         self.steps: list[str] = []
         self._programs = programs
         self._folder = folder
@@ -99,7 +99,7 @@ class History:
         self._ahead = 0.0
         self._naming = "snake_case"
         self._state: Message | None = None
-        # Rows of which the state knows nothing: that their jobs are gone shows only in the times
+        # Rows that the state does not know: that their jobs are gone shows only in the times
         # of others, and so not while no job at all is published.
         self._has_unknown_rows = False
         self._base_url = ""
@@ -119,10 +119,10 @@ class History:
         self._paid.forget(ids | {job.id for job in jobs if job.public_id in public_ids})
 
     def play(self) -> None:
-        """Live through it, and check the tables after each run and at the end.
+        """Run the history, and check the tables after each run and at the end.
 
         Raises:
-            AssertionError: Something is not as it has to be; names what happened before.
+            AssertionError: A check failed; names what happened before.
         """
         with self._api.served() as self._base_url, self._explained():
             for _ in range(self.random.randint(0, 14)):
@@ -133,7 +133,7 @@ class History:
                     self._organisation.change()
             for _ in range(4):
                 self._organisation.change()
-            # Nothing is disturbed any more. The first run may resume another, the second does not.
+            # Nothing goes wrong any more. The first run may resume another, the second does not.
             for refresh in ("notified" if self._log else "changed", "all"):
                 self._sync(Sync(refresh, self._naming, page_size=self.random.choice([3, 100])))
             if self._target.removal != "none" and self._target.load_method == "upsert":
@@ -258,7 +258,7 @@ class History:
         return (self._folder / name).read_text("utf-8")
 
     def _messages(self) -> list[Message]:
-        """What a target can read: a tap that was killed may leave a part of a line."""
+        """The lines that a target can read: a killed tap may leave a partial line."""
         file = self._folder / "stdout"
         text = file.read_bytes()
         file.write_bytes(text[: text.rfind(b"\n") + 1])
@@ -267,10 +267,10 @@ class History:
     def _load(
         self, sync: Sync, messages: list[Message], clock: float, *, is_partial: bool
     ) -> tuple[bool, bool]:
-        """Load messages as far as the target gets.
+        """Load as many messages as the target takes.
 
         Returns:
-            Whether that is to the end, and whether the last state is kept.
+            Whether it took all, and whether the last state is kept.
         """
         if sync.target == "loads nothing":
             return False, False

@@ -1,4 +1,4 @@
-"""Details that were paid for: what the next run must not ask for again."""
+"""Details that were paid for, which the next run must not request again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = 24 * 3600.0
 
 
 class Paid:
-    """The details whose records came before the state that the next run gets."""
+    """The details whose records precede the state that the next run gets."""
 
     def __init__(self) -> None:
         self._clocks: dict[str, float] = {}
@@ -42,7 +42,7 @@ class Paid:
             self._clocks.pop(key, None)
 
     def note(self, messages: list[Message], state: Message, naming: str, clock: float) -> None:
-        """Note the records that a state is for, which the target let through.
+        """Note the records that a state covers, after the target has emitted it.
 
         Args:
             messages: Those of the run that wrote the state.
@@ -63,7 +63,7 @@ class Paid:
     def check(
         self, asked: list[Job], state: Message | None, refresh: str, naming: str, clock: float
     ) -> None:
-        """Check that the jobs whose details a quiet run asked for were not paid for.
+        """Check that a quiet run requested no detail that was paid for.
 
         Args:
             asked: The jobs.
@@ -77,7 +77,7 @@ class Paid:
             run = state["bookmarks"]["jobs"]["sync"]["run"] if state else None
             since = clock
             if run and run[1] == "all" and clock - run[0] < DAY:
-                since = run[0] - 1  # what was interrupted goes on
+                since = run[0] - 1  # an interrupted run resumes
         if naming == self._naming:
             paid = [job.id for job in asked if self._clocks.get(job.id, 0.0) > since]
-            same("details that were asked for again", paid, [])
+            same("details that were requested again", paid, [])

@@ -1,4 +1,4 @@
-"""The tap as a program with a clock of its own, short waits and many checkpoints."""
+"""The tap as a program with its own clock, short waits and many checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tap_public_jobs.sync import plan
 from tap_public_jobs.tap import TapPublicJobs
 
 AHEAD = "HISTORY_SECONDS_AHEAD"
-"""Variable: how far the clock of a run is ahead of the one on the wall."""
+"""Variable: how far the clock of a run is ahead of the real time."""
 
 
 def main() -> None:

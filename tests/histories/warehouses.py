@@ -1,4 +1,4 @@
-"""Where a history is loaded: a real target, and one that only upserts."""
+"""The targets of a history: a real one, and one that only upserts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TARGETS = [HARD, DUCKDB, APPENDING, HARD, DUCKDB, SOFT, HARD, DUCKDB, APPENDING]
 
 
 def target_of(seed: int) -> Target:
-    """The target of a seed, in turn; the one that takes longest is rare."""
+    """The target of a seed, in turn; the slowest one is rare."""
     number = seed % (len(TARGETS) + 1)
     if number == len(TARGETS):
         return meltanolabs("hard", f"seed_{seed}")
@@ -52,7 +52,7 @@ PROGRAMS = {
         "sqlalchemy.dialects.postgresql.psycopg",
     ),
 }
-"""Where the programs begin and what they import, by the name of their command."""
+"""The entry points of the programs and what they import, by command."""
 
 Message = dict[str, Any]
 
@@ -95,7 +95,7 @@ class Warehouse(Protocol):
 
 
 class Plain:
-    """Updates the columns that come, inserts what is new, and removes nothing."""
+    """Updates the columns of each record, inserts new rows, and removes nothing."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, Row]] = {table: {} for table in FIELDS}

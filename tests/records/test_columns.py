@@ -178,8 +178,8 @@ def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:
         columns.row({"number": value, "string": value, "publicId": f"job-{value}"})
 
     assert warnings == [
-        "'number' of the job 'job-5+' does not fit its type, and is kept in additionalFields.",
-        "'string' of the job 'job-5' does not fit its type, and is kept in additionalFields.",
+        "'number' of the job 'job-5+' does not fit its type and is kept in additionalFields.",
+        "'string' of the job 'job-5' does not fit its type and is kept in additionalFields.",
     ]
 
 
@@ -206,7 +206,10 @@ def test_what_no_warehouse_can_store_is_replaced_with_a_warning(
     (field,) = document
     (warning,) = warnings
     name = field.replace("\0", "\ufffd")
-    assert warning == f"{name!r} of the job 'x' holds what no warehouse can store, and is replaced."
+    assert (
+        warning
+        == f"{name!r} of the job 'x' holds a value that no warehouse can store and is replaced."
+    )
 
 
 def test_a_row_whose_values_can_be_stored_is_not_warned_of() -> None:

@@ -95,7 +95,7 @@ class TestFormat1:
     def test_no_detail_is_fetched_again_without_a_reason(self) -> None:
         state = read_bookmarks(format_1())
 
-        assert planned(state) == {"changed": "changed", "pending": "owed", "never": "new"}
+        assert planned(state) == {"changed": "changed", "pending": "pending", "never": "new"}
 
     def test_the_next_listing_fills_in_public_ids_and_times(self) -> None:
         state = read_bookmarks(format_1())

@@ -32,12 +32,14 @@ def planned(
     [
         pytest.param("all", listed("x"), "new", id="all: new"),
         pytest.param("all", fetched("x", "b"), "changed", id="all: changed"),
-        pytest.param("all", fetched("x")._replace(detail_hash=""), "owed", id="all: owed"),
+        pytest.param("all", fetched("x")._replace(detail_hash=""), "pending", id="all: pending"),
         pytest.param("all", fetched("x"), "refreshed", id="all: unchanged"),
         pytest.param("all", fetched("x", age=0), "refreshed", id="all: fetched this second"),
         pytest.param("changed", listed("x"), "new", id="changed: new"),
         pytest.param("changed", fetched("x", "b"), "changed", id="changed: changed"),
-        pytest.param("changed", fetched("x")._replace(detail_hash=""), "owed", id="changed: owed"),
+        pytest.param(
+            "changed", fetched("x")._replace(detail_hash=""), "pending", id="changed: pending"
+        ),
         pytest.param("changed", fetched("x"), None, id="changed: unchanged"),
         pytest.param("changed", fetched("x", age=3 * DAY), None, id="changed: below half the age"),
         pytest.param("changed", fetched("x", age=WEEK), "refreshed", id="changed: too old"),
@@ -160,8 +162,8 @@ def test_times_from_the_far_future_do_not_delay_the_run() -> None:
         (Plan({}, 0), "0 of 0 details"),
         (Plan({job("x"): "new"}, 1200), "1 of 1,200 details (1 new)"),
         (
-            Plan({job("x"): "refreshed", job("y"): "owed", job("z"): "changed"}, 9),
-            "3 of 9 details (1 changed, 1 owed, 1 refreshed)",
+            Plan({job("x"): "refreshed", job("y"): "pending", job("z"): "changed"}, 9),
+            "3 of 9 details (1 changed, 1 pending, 1 refreshed)",
         ),
     ],
 )

@@ -71,9 +71,9 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
 @pytest.mark.parametrize(
     ("settings", "arguments", "words"),
     [
-        ({}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be 32 or more"),
-        ({"TOKEN": "short"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be 32 or more"),
-        ({"TOKEN": TOKEN + "/"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be 32 or more"),
+        ({}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
+        ({"TOKEN": "short"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
+        ({"TOKEN": TOKEN + "/"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
         ({"TOKEN_FILE": "no"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
         ({"TOKEN_FILE": "."}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
         ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),

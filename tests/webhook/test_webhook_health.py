@@ -125,7 +125,9 @@ def test_a_locked_log_is_one_line_and_health_recovers(
 
     assert answers == [REFUSED] * 4
     assert well == NOTED
-    assert reported[0] == "The change log did not answer in time: make sure that its database does."
+    assert (
+        reported[0] == "The change log did not respond in time: make sure that its database is up."
+    )
     assert len(reported) == len(set(reported))
     assert log.read().public_ids == ["a"]
 

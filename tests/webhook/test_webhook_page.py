@@ -56,12 +56,12 @@ def test_every_status_is_in_the_table() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     for words in (
-        f"A log takes {tables.MOST_ROWS:,} jobs",
+        f"A log holds {tables.MOST_ROWS:,} jobs",
         f"the last {tables.MOST_UNRECOGNISED:,} payloads",
         f"the first {tables.LONGEST_PAYLOAD:,} characters",
         f"{connections.STRANGERS} connections may be without one",
         f"headers have {Protocol.patience} seconds",
-        f"Another {connections.SENDERS} places",
+        f"Another {connections.SENDERS} connections",
         f"larger than {app.LARGEST_BODY // 1024} KiB",
     ):
         assert words in WEBHOOKS

@@ -84,8 +84,8 @@ def test_nothing_is_removed_for_a_state_that_has_not_read_it(
     message, *_ = run(capsys, "prune", "--state", "right.json", "--state", "wrong.json")
 
     assert message == (
-        "Error: Nothing was removed: --state wrong.json has no place in this change log. Give the "
-        "state of a run with this changes_url, and first run those that have not read it."
+        "Error: Nothing was removed: --state wrong.json has no position in this change log. Give a "
+        "state that a run with this changes_url has written."
     )
     assert log_of_four.read().public_ids == ["a", "b", "c", "d"]
 

@@ -88,14 +88,14 @@ def test_each_token_writes_the_log_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("", "there is none"),
-        ("\n \n", "there is none"),
+        ("", "there is no token"),
+        ("\n \n", "there is no token"),
         ("short", "line 1 is wrong"),
         (f"a {TOKEN}\nb short", "line 2 is wrong"),
         (f"a b {TOKEN}", "line 1 is wrong"),
         (f"a/b {TOKEN}", "line 1 is wrong"),
         (f"a {TOKEN}/", "line 1 is wrong"),
-        (f"a {TOKEN}\nb {TOKEN}", "one is there twice"),
+        (f"a {TOKEN}\nb {TOKEN}", "a token occurs twice"),
     ],
 )
 def test_unusable_tokens_are_refused_without_showing_them(lines: str, reason: str) -> None:
@@ -140,11 +140,11 @@ def test_tokens_are_read_again_after_a_signal(tmp_path: Path) -> None:
         try:
             assert answers() == [200, 404, 404]
             said = reload(f"acme {TOKEN}\nacme {old}\nother {new}\n")
-            assert said == "INFO The tokens were read again: 2 logs."
+            assert said == "INFO Reloaded the tokens: 2 logs."
             assert ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}?name=other").read().position == 0
             assert answers() == [200, 200, 200]
             said = reload("acme short\n")
-            assert said.startswith("ERROR The tokens are as they were: PUBLIC_JOBS_WEBHOOK_TOKEN ")
+            assert said.startswith("ERROR Keeping the old tokens: PUBLIC_JOBS_WEBHOOK_TOKEN ")
             assert said.endswith("(line 1 is wrong)")
             assert answers() == [200, 200, 200]
         finally:
@@ -167,5 +167,5 @@ def test_tokens_are_replaced_while_the_log_cannot_be_written(
 
     assert (tokens.name_of(TOKEN), tokens.name_of("x" * 32)) == (None, "acme")
     failed, read = caplog.messages
-    assert read == "The tokens were read again: 1 logs."
+    assert read == "Reloaded the tokens: 1 logs."
     assert failed.startswith("The change log in ")

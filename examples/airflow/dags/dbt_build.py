@@ -23,7 +23,7 @@ class DbtBuild(MeltanoOperator):
 
     Args:
         organisations: Returns the names of all organisations, whose schemas are united.
-        after: The task whose loads are built; without a success of it there is nothing to do.
+        after: The task whose loads are built; if none succeeded, there is nothing to do.
         kwargs: What every operator takes, and the project.
     """
 

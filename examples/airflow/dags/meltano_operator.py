@@ -25,8 +25,8 @@ TIME_TO_DRAIN = timedelta(minutes=5)
 class MeltanoOperator(BaseOperator):
     """Runs one command of Meltano, with the secrets of Airflow's connections.
 
-    This is an operator of its own, rather than a `BashOperator`: it reads secrets when the task
-    runs, so they are in no template and in no field that Airflow stores.
+    This is not a `BashOperator`: it reads secrets when the task runs, so they are in no template
+    and in no field that Airflow stores.
 
     Args:
         project: The folder of meltano.yml, with its plugins installed.
@@ -55,7 +55,7 @@ class MeltanoOperator(BaseOperator):
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Airflow may signal the group of a task, and `on_kill` says what is to end.
+                # Airflow may signal the group of a task, but `on_kill` decides what to end.
                 start_new_session=True,
             )
             status = self._follow(self.meltano, output.fileno())

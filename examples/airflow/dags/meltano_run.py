@@ -134,21 +134,21 @@ class MeltanoRun(MeltanoOperator):
         return done
 
     def on_kill(self) -> None:
-        """Stop the tap; target and Meltano then end by themselves, with its state kept."""
+        """Stop the tap; the target and Meltano then end on their own, and keep its state."""
         if self.meltano is None or self.meltano.poll() is not None:
             return
         meltano = psutil.Process(self.meltano.pid)
         children = meltano.children(recursive=True)
         taps = [child for child in children if _runs(child, TAP)]
-        # Without any child Meltano is about to begin. With others than the tap it is about to end.
+        # Without a child, Meltano is about to begin. With children but no tap, it is about to end.
         for process in taps or ([] if children else [meltano]):
             process.terminate()
 
     def _clean(self) -> None:
         """Remove what ended runs left: Meltano, when it is killed, leaves the key in a file.
 
-        A Meltano outlives a task that was killed. It is left alone until it must be hung, because
-        no run may take that long; then it is killed, so that it cannot block all later runs.
+        Meltano outlives a task that was killed. It is left alone for as long as a run may take, and
+        then killed, so that it cannot block all later runs.
         """
         for meltano in psutil.process_iter():
             if _command_line(meltano)[-2:] == ["--state-id", self.state_id]:

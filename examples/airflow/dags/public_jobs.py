@@ -46,7 +46,7 @@ def organisations(params: Mapping[str, Any] | None = None) -> list[str]:
     """Return the names of the organisations that this run is to load.
 
     Raises:
-        ValueError: A name cannot be used, is listed twice, or is asked for and not listed.
+        ValueError: A name cannot be used, is listed twice, or is requested but not listed.
     """
     names: list[str] = yaml.safe_load(ORGANISATIONS.read_text(encoding="utf-8")) or []
     wrong = [
@@ -83,8 +83,8 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
         retries: How often an organisation is tried again.
         execution_timeout: How long one try of one organisation may take.
         dagrun_timeout: How long a run may take: more than all tries of one organisation and of the
-            build, so that one whose warehouse hangs fails alone, and less than keeps the next run
-            waiting.
+            build, so that one whose warehouse hangs fails alone, and short enough for the next run
+            to start on time.
     """
     with DAG(
         dag_id,
@@ -127,7 +127,7 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
             retries=retries,
             retry_exponential_backoff=2.0,
             max_retry_delay=timedelta(hours=1),
-            # The tap ends by itself when the API does not answer. A warehouse may hang for ever.
+            # The tap ends on its own when the API does not answer. A warehouse may hang forever.
             execution_timeout=execution_timeout,
         ).expand(organisation=names)
         build = DbtBuild(
@@ -144,7 +144,7 @@ def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
             max_retry_delay=timedelta(minutes=5),
             execution_timeout=timedelta(minutes=15),
         )
-        # The last tasks decide what becomes of a run, and the build succeeds without some.
+        # The last tasks decide the state of a run, and the build succeeds even if some tasks fail.
         syncs >> build >> EmptyOperator(task_id="loaded", trigger_rule="none_failed") << syncs
     return dag
 

@@ -36,8 +36,8 @@ def alert_task(context: Context) -> None:
 def alert_run(context: Context) -> None:
     """Report that a run has failed, with every organisation that it did not load.
 
-    Some are reported here alone: those whose task was killed without a word, and those that were
-    not done when the run timed out (Airflow marks them as skipped).
+    Some are reported only here: those whose task was killed silently, and those that were not done
+    when the run timed out (Airflow marks them as skipped).
     """
     dag, run, reason = context["dag"].dag_id, context["run_id"], context.get("reason")
     not_loaded = {"failed", "upstream_failed"} | ({"skipped"} if reason == "timed_out" else set())
