@@ -198,7 +198,7 @@ class TapPublicJobs(Tap):
     def _read_state(self) -> SyncState:
         if self._lacks_state:
             logger.info(
-                "Running without state. If this is not the first run, add `state` to the plugin's "
+                "No state came in. If this is not the first run, add `state` to the plugin's "
                 "`capabilities` in meltano.yml, or pass --state."
             )
         try:

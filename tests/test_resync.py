@@ -354,7 +354,7 @@ def test_a_detail_that_fails_for_good_does_not_keep_the_others_from_being_refres
 class TestWithoutState:
     """Meltano passes no state if the plugin does not declare the capability."""
 
-    HINT = "Running without state. If this is not the first run, add `state` to the plugin's "
+    HINT = "No state came in. If this is not the first run, add `state` to the plugin's "
 
     def test_a_run_of_meltano_says_so(
         self, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
