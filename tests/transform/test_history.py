@@ -34,8 +34,7 @@ EXAMPLES = re.findall(
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
-# In one worker: another one would need nine days of its own.
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("transform")]
+pytestmark = pytest.mark.e2e
 
 
 def nine_days(portal: Portal) -> None:
@@ -109,7 +108,14 @@ SETUPS = [
 ]
 
 
-@pytest.fixture(scope="module", params=SETUPS, ids=" ".join)
+# Each in one worker: another one would need its own nine days.
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(it, id=" ".join(it), marks=pytest.mark.xdist_group(" ".join(it)))
+        for it in SETUPS
+    ],
+)
 def finished(
     request: pytest.FixtureRequest,
     new_warehouse: Callable[[str], Warehouse],
