@@ -69,7 +69,7 @@ def _sync(
         for percent in percents:
             edited = published[: jobs * percent // 100]
             for job in edited:
-                world.sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle']} (edited)")
+                world.sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle']} ({percent} %)")
             if mode == "notified":
                 ChangeLog(settings["changes_url"]).append(job["publicId"] for job in edited)
             changed = frozenset(job["id"] for job in edited)
