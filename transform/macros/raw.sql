@@ -28,6 +28,27 @@
 {% endmacro %}
 
 
+{# The rows of one raw table whose jobs are published, as all models have them. #}
+{% macro staged(table) -%}
+with raw as (
+    {{ raw(table, ['id', 'additional_fields'] + fields()[table] | list) }}
+)
+
+select
+    raw.organisation,
+    raw.job_key,
+    raw.id,
+    {%- for column, group in fields()[table].items() %}
+    {{ cleaned('raw.' ~ column, group) }} as {{ column }},
+    {%- endfor %}
+    {{ json_text('raw.additional_fields') }} as additional_fields,
+    publications.listed_at
+from raw
+inner join {{ ref('stg_publications') }} as publications using (job_key)
+where publications.is_published
+{%- endmacro %}
+
+
 {# Whether a table is there. Without it, history would close all jobs of an organisation it knows. #}
 {% macro is_loaded(table, organisation) %}
     {%- if not execute or load_relation(table) -%}
