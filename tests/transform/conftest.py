@@ -1,4 +1,4 @@
-"""An empty warehouse of either kind."""
+"""An empty warehouse of either kind, and an organisation that is loaded into it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from psycopg import sql
+from transform.portal import opened
 from transform.warehouses import DuckDB, Postgres
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from transform.portal import Portal
     from transform.warehouses import Warehouse
 
 
@@ -33,3 +35,20 @@ def new_warehouse(
         return Postgres(folder, postgresql.replace("/postgres?", f"/{name}?"))
 
     return make
+
+
+@pytest.fixture(params=["DuckDB", "PostgreSQL"])
+def warehouse(
+    request: pytest.FixtureRequest, new_warehouse: Callable[[str], Warehouse]
+) -> Warehouse:
+    """An empty warehouse of each kind, one after the other."""
+    return new_warehouse(request.param)
+
+
+@pytest.fixture
+def portal(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Portal]:
+    """An organisation with twelve jobs, which is loaded into that warehouse."""
+    with opened(warehouse, tmp_path, monkeypatch) as portal:
+        yield portal

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from harness import catalog_of
 from transform.expected import History
-from transform.portal import opened
 from transform.test_history import HISTORY_ALONE, TABLES, comparable
 
 from tap_public_jobs.tap import TapPublicJobs
 from transform import portal as portals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from transform.portal import Portal
     from transform.warehouses import Warehouse
 
@@ -41,28 +37,22 @@ def declare(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portals, "TapPublicJobs", Declared)
 
 
-@pytest.mark.parametrize("kind", ["DuckDB", "PostgreSQL"])
 def test_a_column_of_its_own_changes_no_answer(
-    new_warehouse: Callable[[str], Warehouse],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    portal: Portal, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Salaries of different periods stay apart, and a field does not seem to vanish."""
-    warehouse = new_warehouse(kind)
-    with opened(warehouse, tmp_path, monkeypatch) as portal:
-        for number, period in enumerate(["year", "hour", "year"]):
-            portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
-        portal.edit(3, requiredSkills=["patience"])
-        portal.sync()
-        portal.build(*HISTORY_ALONE)
+    for number, period in enumerate(["year", "hour", "year"]):
+        portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
+    portal.edit(3, requiredSkills=["patience"])
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
 
-        declare(portal, monkeypatch)
-        portal.day(2)
-        portal.edit(2, salaryPeriod="month")
-        portal.edit(3, requiredSkills=["patience", 'a "quoted" one'])
-        portal.sync()
-        portal.build()
+    declare(portal, monkeypatch)
+    portal.day(2)
+    portal.edit(2, salaryPeriod="month")
+    portal.edit(3, requiredSkills=["patience", 'a "quoted" one'])
+    portal.sync()
+    portal.build()
 
     assert "salary_period" in warehouse.types("public_jobs.job_details")
     history = History(portal.listings)
@@ -71,26 +61,18 @@ def test_a_column_of_its_own_changes_no_answer(
         assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
 
 
-@pytest.mark.parametrize("kind", ["DuckDB", "PostgreSQL"])
-def test_changes_are_written_alike_on_both_databases(
-    new_warehouse: Callable[[str], Warehouse],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-) -> None:
+def test_changes_are_written_alike_on_both_databases(portal: Portal, warehouse: Warehouse) -> None:
     """Empty text is null, also in additional_fields, and a great number has all its digits."""
-    warehouse = new_warehouse(kind)
-    with opened(warehouse, tmp_path, monkeypatch) as portal:
-        portal.edit(0, note="some text", minSalary=1, maxSalary=9)
-        portal.edit(1, note=None)
-        portal.sync()
-        portal.build(*HISTORY_ALONE)
+    portal.edit(0, note="some text", minSalary=1, maxSalary=9)
+    portal.edit(1, note=None)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
 
-        portal.day(2)
-        portal.edit(0, note="", minSalary=10**15, maxSalary=2 * 10**15)
-        portal.edit(1, note="")
-        portal.sync()
-        portal.build()
+    portal.day(2)
+    portal.edit(0, note="", minSalary=10**15, maxSalary=2 * 10**15)
+    portal.edit(1, note="")
+    portal.sync()
+    portal.build()
 
     changes = warehouse.rows("analytics.job_changes")
     assert {row["field"]: (row["old_value"], row["new_value"]) for row in changes} == {

@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from transform.portal import FIRST_DAY, opened
+from transform.portal import FIRST_DAY
 from transform.test_history import HISTORY_ALONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
+    from transform.portal import Portal
     from transform.warehouses import Warehouse
 
 pytestmark = pytest.mark.e2e
@@ -23,30 +21,22 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-@pytest.mark.parametrize("kind", ["DuckDB", "PostgreSQL"])
-def test_history_outlives_the_raw_tables(
-    new_warehouse: Callable[[str], Warehouse],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-) -> None:
+def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -> None:
     """Periods go on, changes are found, and a job that has left without a trace is closed."""
-    warehouse = new_warehouse(kind)
     first = FIRST_DAY.replace(tzinfo=None)
-    with opened(warehouse, tmp_path, monkeypatch) as portal:
-        stays, leaves = (it.job["id"] for it in portal.sandbox.organisation.published()[:2])
-        portal.sync()
-        portal.build(*HISTORY_ALONE)
+    stays, leaves = (it.job["id"] for it in portal.sandbox.organisation.published()[:2])
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
 
-        portal.day(3)
-        portal.edit(0, jobTitle="Retitled")
-        portal.unpublish(1)
-        warehouse.run("drop schema public_jobs cascade")
-        portal.state = None
-        portal.sync()
-        before = utc_now()
-        portal.build()
-        after = utc_now()
+    portal.day(3)
+    portal.edit(0, jobTitle="Retitled")
+    portal.unpublish(1)
+    warehouse.run("drop schema public_jobs cascade")
+    portal.state = None
+    portal.sync()
+    before = utc_now()
+    portal.build()
+    after = utc_now()
 
     periods = {row["id"]: row for row in warehouse.rows("analytics.publication_periods")}
     assert len(periods) == 12

@@ -119,12 +119,13 @@ class Builds:
         assert status == 0, output
         return output
 
-
-def freshness(folder: Path) -> str:
-    """The time of the only source that has one, as dbt has read it."""
-    (result,) = json.loads((folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
-    found: str = result["max_loaded_at"]
-    return found
+    def listed_at(self: Warehouse, *arguments: str) -> str:
+        status, output = self.dbt("source", "freshness", *arguments)
+        assert status == 0, output
+        results = json.loads((self.folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
+        (publications,) = results  # the only source that has freshness
+        found: str = publications["max_loaded_at"]
+        return found
 
 
 @dataclass
@@ -140,11 +141,6 @@ class DuckDB(Builds):
     def load(self, messages: str, schema: str = "public_jobs") -> Json:
         config = {"filepath": self.file, "default_target_schema": schema}
         return run_target("target-duckdb", self.folder, config, messages)
-
-    def listed_at(self, *arguments: str) -> str:
-        status, output = self.dbt("source", "freshness", *arguments)
-        assert status == 0, output
-        return freshness(self.folder)
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
@@ -186,11 +182,6 @@ class Postgres(Builds):
             "activate_version": True,
         }
         return run_target("target-postgres", self.folder, config, messages)
-
-    def listed_at(self, *arguments: str) -> str:
-        status, output = self.dbt("source", "freshness", *arguments)
-        assert status == 0, output
-        return freshness(self.folder)
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         return run_dbt(
