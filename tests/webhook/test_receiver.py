@@ -211,7 +211,8 @@ def test_headers_that_do_not_come_are_not_waited_for(
         b"POST /hooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
         b"POST /hooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
         b"POST /hooks/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n",
-        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        # One byte too many, and none after it: else the connection is reset, and the answer lost.
+        pytest.param(b"GET /".ljust(2**16 + 1, b"x"), id="no end"),
     ],
 )
 def test_what_is_not_http_is_refused(address: tuple[str, int], hook: str, sent: bytes) -> None:
