@@ -1,11 +1,13 @@
-"""Runs of the tap that need not import it: one process has done so, and forks for each.
+"""Runs of Python programs that need not import anything: one process has done so, and forks.
 
 A run is a process of its own, with its own arguments, variables, pipes, signals and end.
+A program may belong to another Python than the tests, so this file imports nothing of theirs.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import select
@@ -13,31 +15,37 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Self
+import tempfile
+import time
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Run:
-    """One process of the tap; what it has of `subprocess.Popen` means the same."""
+    """One process of a program; what it has of `subprocess.Popen` means the same."""
 
-    NAME = "tap-public-jobs"
-
-    def __init__(self, line: socket.socket, stdout: int, stderr: int) -> None:
+    def __init__(
+        self, name: str, line: socket.socket, stdout: int | None, stderr: int | None
+    ) -> None:
+        self._name = name
         self._line = line
         # Without a buffer, `select` knows whether there is an answer.
         self._answers = line.makefile("rb", buffering=0)
         self.pid = int(self._answers.readline())
         self.returncode: int | None = None
-        self.stdout = open(stdout, encoding="utf-8")  # noqa: SIM115
-        self.stderr = open(stderr, encoding="utf-8")  # noqa: SIM115
+        self.stdout, self.stderr = (
+            None if pipe is None else os.fdopen(pipe, encoding="utf-8") for pipe in (stdout, stderr)
+        )
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
             if not select.select([self._line], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(self.NAME, timeout or 0)
+                raise subprocess.TimeoutExpired(self._name, timeout or 0)
             self.returncode = int(self._answers.readline())
         return self.returncode
 
@@ -53,84 +61,153 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stdout.close()
-        self.stderr.close()
+        for pipe in (self.stdout, self.stderr):
+            if pipe:
+                pipe.close()
         self.wait()
         self._answers.close()
         self._line.close()
 
 
-class Tap:
-    """The process that has imported the tap."""
+class Program:
+    """A program, in a process that has imported it.
 
-    def __init__(self, door: socket.socket) -> None:
-        self._door = door
+    Args:
+        name: What it is called on the command line.
+        entry: The function that runs it, `module:name`.
+        imports: Modules to import before it runs; none that starts threads.
+        python: The Python that it is installed for.
+        path: A folder to import from.
+    """
 
-    def start(self, arguments: Sequence[str], variables: Mapping[str, str]) -> Run:
+    def __init__(
+        self,
+        name: str,
+        entry: str,
+        *imports: str,
+        python: Path | str = sys.executable,
+        path: Path | None = None,
+    ) -> None:
+        self._name = name
+        self._door, far_end = socket.socketpair()
+        self._server = subprocess.Popen(
+            [python, __file__, str(far_end.fileno()), name, entry, *imports],
+            pass_fds=[far_end.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env=os.environ | ({"PYTHONPATH": str(path)} if path else {}),
+        )
+        far_end.close()
+
+    def start(
+        self,
+        arguments: Sequence[str | Path],
+        variables: Mapping[str, str],
+        *,
+        folder: Path | str = ".",
+        stdin: IO[Any] | None = None,
+        stdout: IO[Any] | None = None,
+        stderr: IO[Any] | None = None,
+    ) -> Run:
+        """Start a run, with pipes for its output unless there are files."""
         line, far_end = socket.socketpair()
-        (stdout, to_stdout), (stderr, to_stderr) = os.pipe(), os.pipe()
-        passed = [far_end.detach(), to_stdout, to_stderr]
+        passed, pipes = [far_end.detach(), _opened(stdin)], []
+        for file in (stdout, stderr):
+            pipe, end = (None, os.dup(file.fileno())) if file else os.pipe()
+            pipes.append(pipe)
+            passed.append(end)
         socket.send_fds(self._door, [b"!"], passed)
         for descriptor in passed:
             os.close(descriptor)
-        line.sendall(json.dumps([arguments, variables]).encode() + b"\n")
-        return Run(line, stdout, stderr)
+        call = [[*map(str, arguments)], {**variables}, str(Path(folder).resolve())]
+        line.sendall(json.dumps(call).encode() + b"\n")
+        return Run(self._name, line, *pipes)
+
+    def run(
+        self,
+        arguments: Sequence[str | Path],
+        variables: Mapping[str, str],
+        *,
+        folder: Path | str = ".",
+        text: str = "",
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it to its end with some text as its input."""
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as stdin,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as stdout,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as stderr,
+        ):
+            stdin.write(text)
+            stdin.seek(0)
+            files = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+            with self.start(arguments, variables, folder=folder, **files) as run:
+                status = run.wait()
+            for file in (stdout, stderr):
+                file.seek(0)
+            return subprocess.CompletedProcess(
+                [self._name, *arguments], status, stdout.read(), stderr.read()
+            )
+
+    def close(self) -> None:
+        """End the process that forks."""
+        self._door.close()
+        self._server.wait()
 
 
-@contextmanager
-def imported_tap() -> Iterator[Tap]:
-    """Start the process that imports the tap, and end it."""
-    door, far_end = socket.socketpair()
-    command = [sys.executable, __file__, str(far_end.fileno())]
-    with subprocess.Popen(
-        command, pass_fds=[far_end.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
-    ):
-        far_end.close()
-        with door:
-            yield Tap(door)
+def _opened(file: IO[Any] | None) -> int:
+    return os.dup(file.fileno()) if file else os.open(os.devnull, os.O_RDONLY)
 
 
-def fork_for_each_run(door: socket.socket) -> None:
-    """Return in a process that is to be the tap, once for each run that is asked for."""
+def fork_for_each_run(door: socket.socket, name: str) -> None:
+    """Return in a process that is to be the program, once for each run that is asked for."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes below
     while True:
-        message, passed, _, _ = socket.recv_fds(door, 1, 3)
+        message, passed, _, _ = socket.recv_fds(door, 1, 4)
         if not message:
             os._exit(0)
         if os.fork() == 0:
             door.close()
-            become_the_tap(*passed)
+            become_the_program(name, *passed)
             return
         for descriptor in passed:
             os.close(descriptor)
 
 
-def become_the_tap(line: int, stdout: int, stderr: int) -> None:
-    """Return in a child that is to be the tap; here, report its number and its end."""
+def become_the_program(name: str, line: int, *files: int) -> None:
+    """Return in a child that is to be the program; here, report its number and its end."""
     with socket.socket(fileno=line) as caller:
         with caller.makefile("rb") as request:
-            arguments, variables = json.loads(request.readline())
+            arguments, variables, folder = json.loads(request.readline())
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under `nohup`
         child = os.fork()
         if child:
-            os.close(stdout)
-            os.close(stderr)
+            for descriptor in files:
+                os.close(descriptor)
             caller.sendall(b"%d\n" % child)
             _, status = os.waitpid(child, 0)
             caller.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
             os._exit(0)
-    for source, target in ((stdout, 1), (stderr, 2)):
-        os.dup2(source, target)
-        os.close(source)
-    sys.argv = [Run.NAME, *arguments]
+    for number, descriptor in enumerate(files):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(folder)
+    sys.argv = [name, *arguments]
     os.environ.clear()
     os.environ.update(variables)
+    time.tzset()  # which the process above has done with other variables
+
+
+def main(descriptor: str, name: str, entry: str, *imports: str) -> None:
+    """Import a program, and run it in each child."""
+    for module in imports:
+        importlib.import_module(module)
+    gc.freeze()  # else the end of each run takes longer than the run, over what was imported
+    fork_for_each_run(socket.socket(fileno=int(descriptor)), name)
+    module, _, path = entry.partition(":")
+    function: Any = reduce(getattr, path.split("."), importlib.import_module(module))
+    sys.exit(function())
 
 
 if __name__ == "__main__":
-    from tap_public_jobs.tap import TapPublicJobs
-
-    gc.freeze()  # else the end of each run takes longer than the run, over what was imported
-    fork_for_each_run(socket.socket(fileno=int(sys.argv[1])))
-    TapPublicJobs.cli()
+    main(*sys.argv[1:])

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
-from forked import Run, Tap, imported_tap
+from forked import Program, Run
 from harness import Output, parse, paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
@@ -52,10 +52,11 @@ MODULE = Command(sys.executable, "-m", "tap_public_jobs")
 
 
 @pytest.fixture(scope="session")
-def forked() -> Iterator[Tap]:
+def forked() -> Iterator[Program]:
     """The tap without the second that its imports take, for what does not depend on the start."""
-    with imported_tap() as tap:
-        yield tap
+    module = "tap_public_jobs.tap"
+    with closing(Program("tap-public-jobs", f"{module}:TapPublicJobs.cli", module)) as program:
+        yield program
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +76,7 @@ def environment(config: Config) -> dict[str, str]:
 
 @contextmanager
 def started(
-    tap: Command | Tap, *arguments: str, config: Config, **variables: str
+    tap: Command | Program, *arguments: str, config: Config, **variables: str
 ) -> Iterator[subprocess.Popen[str] | Run]:
     """Run the tap with pipes that the test reads, and end it with the test."""
     with tap.start(arguments, environment(config) | variables) as process:
@@ -88,7 +89,9 @@ def started(
             process.kill()
 
 
-def run(tap: Command | Tap, *arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
+def run(
+    tap: Command | Program, *arguments: str, config: Config
+) -> subprocess.CompletedProcess[str]:
     """Run the tap to its end."""
     with started(tap, *arguments, config=config) as process:
         assert process.stdout
@@ -118,7 +121,7 @@ def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Con
 
 
 def test_the_log_has_metrics_per_stream_and_no_line_per_request(
-    forked: Tap, config: Config
+    forked: Program, config: Config
 ) -> None:
     done = run(forked, "--config=ENV", config=config)
 
@@ -128,7 +131,7 @@ def test_the_log_has_metrics_per_stream_and_no_line_per_request(
 
 
 def test_the_connection_test_makes_two_requests(
-    forked: Tap, sandbox: Sandbox, config: Config
+    forked: Program, sandbox: Sandbox, config: Config
 ) -> None:
     done = run(forked, "--config=ENV", "--test", config=config)
 
@@ -138,7 +141,7 @@ def test_the_connection_test_makes_two_requests(
 
 
 @pytest.mark.parametrize("arguments", [("--discover",), ("--about",), ("--version",), ("--help",)])
-def test_the_tap_describes_itself_without_settings(forked: Tap, arguments: tuple[str]) -> None:
+def test_the_tap_describes_itself_without_settings(forked: Program, arguments: tuple[str]) -> None:
     done = run(forked, *arguments, config={})
 
     assert done.returncode == 0
@@ -154,7 +157,7 @@ def test_it_may_be_started_as_a_module() -> None:
 
 
 def test_config_catalog_and_state_come_from_files(
-    forked: Tap, config: Config, tmp_path: Path
+    forked: Program, config: Config, tmp_path: Path
 ) -> None:
     files = {name: tmp_path / f"{name}.json" for name in ("config", "catalog", "state")}
     files["config"].write_text(json.dumps(config))
@@ -195,7 +198,7 @@ def test_config_catalog_and_state_come_from_files(
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
 def test_a_wrong_setting_is_one_line_and_status_one(
-    forked: Tap,
+    forked: Program,
     sandbox: Sandbox,
     config: Config,
     change: Config,
@@ -224,7 +227,7 @@ def test_an_error_of_the_installed_command_is_one_line_and_status_one(config: Co
     [(None, "FileNotFoundError"), ("{", "is not a file with a JSON object"), ("[1]", "TypeError")],
 )
 def test_a_config_file_that_cannot_be_read_is_one_line(
-    forked: Tap, tmp_path: Path, content: str | None, said: str
+    forked: Program, tmp_path: Path, content: str | None, said: str
 ) -> None:
     path = tmp_path / "config.json"
     if content is not None:
@@ -241,7 +244,7 @@ def test_a_config_file_that_cannot_be_read_is_one_line(
 @pytest.mark.parametrize("option", ["--state", "--catalog"])
 @pytest.mark.parametrize("content", [None, "{", "[1]", '"x"', '{"x": NaN}'])
 def test_a_state_or_catalog_that_is_none_is_one_line(
-    forked: Tap, config: Config, tmp_path: Path, option: str, content: str | None
+    forked: Program, config: Config, tmp_path: Path, option: str, content: str | None
 ) -> None:
     path = tmp_path / "file.json"
     if content is not None:
@@ -297,7 +300,7 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
 def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
-    forked: Tap, sandbox: Sandbox, config: Config, tmp_path: Path, number: int
+    forked: Program, sandbox: Sandbox, config: Config, tmp_path: Path, number: int
 ) -> None:
     """TERM keeps every record; KILL loses the records since the last checkpoint."""
     sandbox.options = Options(limited=False, latency=0.02)
@@ -360,7 +363,7 @@ def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path
 
 @SIGNALS
 def test_a_signal_ends_a_tap_whose_server_does_not_answer(
-    forked: Tap, number: int, status: int
+    forked: Program, number: int, status: int
 ) -> None:
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     sandbox.fail_next("stall")
@@ -374,7 +377,7 @@ def test_a_signal_ends_a_tap_whose_server_does_not_answer(
 
 @SIGNALS
 def test_a_signal_ends_a_tap_whose_details_all_answer_404(
-    forked: Tap, number: int, status: int
+    forked: Program, number: int, status: int
 ) -> None:
     """There is no record whose state could be written."""
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
@@ -393,7 +396,7 @@ def test_a_signal_ends_a_tap_whose_details_all_answer_404(
 
 @SIGNALS
 def test_a_signal_ends_a_tap_whose_target_does_not_read(
-    forked: Tap, config: Config, number: int, status: int
+    forked: Program, config: Config, number: int, status: int
 ) -> None:
     with started(forked, "--config=ENV", config=config) as tap:
         read_until(tap.stdout, "RECORD")
@@ -451,7 +454,7 @@ def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) ->
 
 
 def test_a_target_that_reads_slowly_bounds_the_requests(
-    forked: Tap, sandbox: Sandbox, config: Config
+    forked: Program, sandbox: Sandbox, config: Config
 ) -> None:
     """While it does not read, the tap fetches what it holds ahead and what the pipe takes."""
     for posting in Sandbox.demo(jobs=1000, seed=2).organisation.published():

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from queue import SimpleQueue
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,8 @@ class History:
     def __init__(self, seed: int, programs: Programs, folder: Path, database: str) -> None:
         self.random = random = Random(seed)  # noqa: S311  # a seed must be repeatable
         self.steps: list[str] = []
-        self._programs = programs
+        self._tap = programs.tap
+        self._pids: SimpleQueue[int] = SimpleQueue()
         self._folder = folder
         self._target = target_of(seed)
         self.steps.append(f"into {self._target.name}")
@@ -219,7 +221,7 @@ class History:
 
     def _kill(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self._programs.tap.pids.get(), number)
+            os.kill(self._pids.get(), number)
 
     def _run_tap(self, sync: Sync, *, has_stall: bool) -> int:
         config: dict[str, Any] = {
@@ -241,11 +243,21 @@ class History:
         options: list[str | Path] = []
         for name, content in files.items():
             options += [f"--{name}", written(self._folder / f"{name}.json", content)]
-        (self._folder / "stdin").write_text("")
-        tap = self._programs.tap
-        while not tap.pids.empty():
-            tap.pids.get()
-        status = tap.call(*options, folder=self._folder, **{AHEAD: f"{self._ahead}"})
+        while not self._pids.empty():
+            self._pids.get()
+        with (
+            (self._folder / "stdout").open("wb") as stdout,
+            (self._folder / "stderr").open("wb") as stderr,
+            self._tap.start(
+                options,
+                os.environ | {AHEAD: f"{self._ahead}"},
+                folder=self._folder,
+                stdout=stdout,
+                stderr=stderr,
+            ) as run,
+        ):
+            self._pids.put(run.pid)
+            status = run.wait()
         errors = self._read("stderr")
         allowed = {0, 1, *([-signal.SIGKILL] if sync.signal == signal.SIGKILL else [])}
         allowed |= {143, -signal.SIGTERM} if sync.signal == signal.SIGTERM else set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import psycopg
 from e2e.pipeline import installed, written
 from e2e.stores import DuckDB, Postgres, SQLite, utc
 from e2e.targets import DUCKDB, meltanolabs, sqlite
-from histories.forks import Program
+from forked import Program
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
@@ -61,21 +62,18 @@ class Programs:
     """The tap and the targets, each imported once."""
 
     def __init__(self) -> None:
-        self.tap = Program(
-            Path(sys.executable),
-            "histories.quick_tap:main",
-            TESTS,
-            ["histories.quick_tap", "pendulum", "dateutil.parser"],
-        )
+        tap = "histories.quick_tap"
+        imports = (tap, "pendulum", "dateutil.parser")
+        self.tap = Program("tap-public-jobs", f"{tap}:main", *imports, path=TESTS)
         self._targets: dict[str, Program] = {}
 
     def target(self, target: Target) -> Program:
         """The program of a target."""
         name = target.executable
         if name not in self._targets:
-            own = installed(target.requirements) / "python" if name else Path(sys.executable)
-            entry, *imports = PROGRAMS[name]
-            self._targets[name] = Program(own, entry, None if name else TESTS, imports)
+            own = installed(target.requirements) / "python" if name else sys.executable
+            path = None if name else TESTS
+            self._targets[name] = Program(name, *PROGRAMS[name], python=own, path=path)
         return self._targets[name]
 
     def close(self) -> None:
@@ -132,10 +130,14 @@ class Real:
 
     def load(self, messages: list[Message]) -> Message | None:
         lines = [json.dumps(message, default=_number) + "\n" for message in messages]
-        (self._folder / "stdin").write_text("".join(lines), "utf-8")
-        status = self._program.call("--config", self._config, folder=self._folder, PGTZ="UTC")
-        assert status == 0, (self._folder / "stderr").read_text("utf-8")
-        states = (self._folder / "stdout").read_text("utf-8").splitlines()
+        done = self._program.run(
+            ["--config", self._config],
+            os.environ | {"PGTZ": "UTC"},
+            folder=self._folder,
+            text="".join(lines),
+        )
+        assert done.returncode == 0, done.stderr
+        states = done.stdout.splitlines()
         return json.loads(states[-1]) if states else None
 
     def rows(self, table: str) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import duckdb
 import psycopg
 import yaml
 from e2e.pipeline import environment
+from forked import Program
 from public_jobs_sandbox.meltano import uv_command
 
 REPOSITORY = Path(__file__).parents[2]
@@ -61,6 +63,27 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
     return found
 
 
+ENTRIES = {
+    "target-duckdb": ("target_duckdb:main",),  # DuckDB starts threads
+    "target-postgres": (
+        "target_postgres.target:TargetPostgres.cli",
+        "target_postgres.target",
+        "sqlalchemy.dialects.postgresql.psycopg",
+    ),
+    "dbt": ("dbt.cli.main:cli", "dbt.cli.main"),
+}
+"""The function of each command, and what it may import before."""
+
+
+@cache
+def program(kind: str, name: str) -> Program:
+    """The command of a plugin, imported once for all its runs."""
+    path = command(kind, name)
+    imported = Program(path.name, *ENTRIES[path.name], python=path.with_name("python"))
+    atexit.register(imported.close)
+    return imported
+
+
 @cache
 def command(kind: str, name: str) -> Path:
     """Install a plugin as Meltano would; returns the path of its command."""
@@ -76,13 +99,8 @@ def command(kind: str, name: str) -> Path:
 def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -> Json:
     file = folder / "target.json"
     file.write_text(json.dumps(config), "utf-8")
-    result = subprocess.run(
-        [command("loaders", name), "--config", file],
-        input=messages,
-        capture_output=True,
-        env=environment(PGTZ="UTC"),
-        text=True,
-        check=False,
+    result = program("loaders", name).run(
+        ["--config", file], environment(PGTZ="UTC"), text=messages
     )
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
@@ -92,10 +110,9 @@ def run_dbt(
     name: str, folder: Path, arguments: tuple[str, ...], **variables: str
 ) -> tuple[int, str]:
     target = plugin("utilities", name)["config"]["target"]
-    result = subprocess.run(
-        [command("utilities", name), "--no-use-colors", *arguments, "--target", target],
-        cwd=TRANSFORM,
-        env=environment(
+    result = program("utilities", name).run(
+        ["--no-use-colors", *arguments, "--target", target],
+        environment(
             DBT_TARGET_PATH=str(folder / "dbt"),
             DBT_LOG_PATH=str(folder / "dbt"),
             # Nothing that dbt writes depends on where it runs.
@@ -103,12 +120,9 @@ def run_dbt(
             PGTZ="America/New_York",
             **variables,
         ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        folder=TRANSFORM,
     )
-    return result.returncode, result.stdout
+    return result.returncode, result.stdout + result.stderr
 
 
 class Builds:
