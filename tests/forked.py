@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -18,7 +19,6 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from functools import reduce
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -70,32 +70,23 @@ class Run:
 
 
 class Program:
-    """A program, in a process that has imported it.
+    """A script, and a process that has imported what takes it time.
 
     Args:
-        name: What it is called on the command line.
-        entry: The function that runs it, `module:name`.
-        imports: Modules to import before it runs; none that starts threads.
-        python: The Python that it is installed for.
-        path: A folder to import from.
+        script: Its path; the Python beside it runs it, if there is one.
+        imports: Modules to import once for all runs; none that starts threads.
     """
 
-    def __init__(
-        self,
-        name: str,
-        entry: str,
-        *imports: str,
-        python: Path | str = sys.executable,
-        path: Path | None = None,
-    ) -> None:
-        self._name = name
+    def __init__(self, script: Path, *imports: str) -> None:
+        own = script.with_name("python")
+        python = own if own.exists() else sys.executable
+        self._name = script.name
         self._door, far_end = socket.socketpair()
         self._server = subprocess.Popen(
-            [python, __file__, str(far_end.fileno()), name, entry, *imports],
+            [python, __file__, str(far_end.fileno()), script, *imports],
             pass_fds=[far_end.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            env=os.environ | ({"PYTHONPATH": str(path)} if path else {}),
         )
         far_end.close()
 
@@ -158,7 +149,7 @@ def _opened(file: IO[Any] | None) -> int:
     return os.dup(file.fileno()) if file else os.open(os.devnull, os.O_RDONLY)
 
 
-def fork_for_each_run(door: socket.socket, name: str) -> None:
+def fork_for_each_run(door: socket.socket, script: str) -> None:
     """Return in a process that is to be the program, once for each run that is asked for."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes below
     while True:
@@ -167,13 +158,13 @@ def fork_for_each_run(door: socket.socket, name: str) -> None:
             os._exit(0)
         if os.fork() == 0:
             door.close()
-            become_the_program(name, *passed)
+            become_the_program(script, *passed)
             return
         for descriptor in passed:
             os.close(descriptor)
 
 
-def become_the_program(name: str, line: int, *files: int) -> None:
+def become_the_program(script: str, line: int, *files: int) -> None:
     """Return in a child that is to be the program; here, report its number and its end."""
     with socket.socket(fileno=line) as caller:
         with caller.makefile("rb") as request:
@@ -192,21 +183,19 @@ def become_the_program(name: str, line: int, *files: int) -> None:
         os.dup2(descriptor, number)
         os.close(descriptor)
     os.chdir(folder)
-    sys.argv = [name, *arguments]
+    sys.argv = [script, *arguments]
     os.environ.clear()
     os.environ.update(variables)
     time.tzset()  # which the process above has done with other variables
 
 
-def main(descriptor: str, name: str, entry: str, *imports: str) -> None:
-    """Import a program, and run it in each child."""
+def main(descriptor: str, script: str, *imports: str) -> None:
+    """Import what a script needs, and run it in each child."""
     for module in imports:
         importlib.import_module(module)
     gc.freeze()  # else the end of each run takes longer than the run, over what was imported
-    fork_for_each_run(socket.socket(fileno=int(descriptor)), name)
-    module, _, path = entry.partition(":")
-    function: Any = reduce(getattr, path.split("."), importlib.import_module(module))
-    sys.exit(function())
+    fork_for_each_run(socket.socket(fileno=int(descriptor)), script)
+    runpy.run_path(script, run_name="__main__")
 
 
 if __name__ == "__main__":

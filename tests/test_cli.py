@@ -47,15 +47,15 @@ class Command:
         )
 
 
-INSTALLED = Command(str(Path(sys.executable).with_name("tap-public-jobs")))
+COMMAND = Path(sys.executable).with_name("tap-public-jobs")
+INSTALLED = Command(str(COMMAND))
 MODULE = Command(sys.executable, "-m", "tap_public_jobs")
 
 
 @pytest.fixture(scope="session")
 def forked() -> Iterator[Program]:
     """The tap without the second that its imports take, for what does not depend on the start."""
-    module = "tap_public_jobs.tap"
-    with closing(Program("tap-public-jobs", f"{module}:TapPublicJobs.cli", module)) as program:
+    with closing(Program(COMMAND, "tap_public_jobs.tap")) as program:
         yield program
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -9,16 +10,13 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from e2e.stores import exact
+from forked import Program
 from public_jobs_sandbox.meltano import uv_command
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 Settings = dict[str, Any]
-Command = list[str | Path]
 
 
 @dataclass
@@ -87,6 +85,19 @@ def installed(requirements: str) -> Path:
     return Path(prefix.strip()) / "bin"
 
 
+@cache
+def program(script: Path, *imports: str) -> Program:
+    """A script that imports these modules once for all its runs."""
+    imported = Program(script, *imports)
+    atexit.register(imported.close)
+    return imported
+
+
+def the_tap() -> Program:
+    """The tap as it is installed."""
+    return program(Path(sys.executable).with_name("tap-public-jobs"), "tap_public_jobs.tap")
+
+
 def written(file: Path, value: Any) -> Path:
     """Write a value to a file of JSON."""
     file.write_text(json.dumps(value), "utf-8")
@@ -109,26 +120,19 @@ class Tap:
     def state(self) -> Path:
         return self.folder / "state.json"
 
-    def command(self, settings: Settings) -> Command:
-        config = written(self.folder / "tap.json", settings)
-        command: Command = [sys.executable, "-m", "tap_public_jobs", "--config", config]
+    def options(self, settings: Settings) -> list[str | Path]:
+        options: list[str | Path] = ["--config", written(self.folder / "tap.json", settings)]
         if self.catalog:
-            command += ["--catalog", written(self.folder / "catalog.json", self.catalog)]
-        return [*command, "--state", self.state] if self.state.exists() else command
+            options += ["--catalog", written(self.folder / "catalog.json", self.catalog)]
+        return [*options, "--state", self.state] if self.state.exists() else options
 
     def record(self, settings: Settings, file: Path) -> Run:
         """Keep what it writes in a file, and the last state for the next run."""
-        with file.open("wb") as messages:
-            result = subprocess.run(
-                self.command(settings),
-                stdout=messages,
-                stderr=subprocess.PIPE,
-                env=environment(),
-                check=False,
-            )
+        result = the_tap().run(self.options(settings), environment())
+        file.write_text(result.stdout, "utf-8")
         states = [message["value"] for message in read(file) if message["type"] == "STATE"]
         written(self.state, states[-1])
-        return Run(result.returncode, result.stderr.decode())
+        return Run(result.returncode, result.stderr)
 
 
 def read(file: Path) -> list[Settings]:
@@ -142,31 +146,33 @@ class Pipe:
 
     Attributes:
         tap: The tap.
-        target: The command of the target, without its settings.
+        target: The target.
     """
 
     tap: Tap
-    target: Sequence[str | Path]
+    target: Program
 
     def run(self, tap: Settings, target: Settings) -> Run:
         folder = self.tap.folder
-        log = folder / "log.txt"
         config = written(folder / "target.json", target)
+        options = self.tap.options(tap)
         with (
-            log.open("w", encoding="utf-8") as errors,
-            subprocess.Popen(
-                self.tap.command(tap), stdout=subprocess.PIPE, stderr=errors, env=environment()
-            ) as extractor,
-        ):
-            loader = subprocess.run(
-                [*self.target, "--config", config],
+            (folder / "log.txt").open("w+", encoding="utf-8") as log,
+            (folder / "states.txt").open("w+", encoding="utf-8") as states,
+            the_tap().start(options, environment(), stderr=log) as extractor,
+            self.target.start(
+                ["--config", config],
+                environment(),
                 stdin=extractor.stdout,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=environment(),
-                text=True,
-                check=False,
-            )
-        if states := loader.stdout.splitlines():
-            self.tap.state.write_text(states[-1], "utf-8")
-        return Run(extractor.returncode or loader.returncode, log.read_text("utf-8"))
+                stdout=states,
+                stderr=log,
+            ) as loader,
+        ):
+            assert extractor.stdout
+            extractor.stdout.close()  # so that the tap notices when the target ends
+            status = extractor.wait() or loader.wait()
+            states.seek(0)
+            log.seek(0)
+            if lines := states.read().splitlines():
+                self.tap.state.write_text(lines[-1], "utf-8")
+            return Run(status, log.read())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
-from e2e.pipeline import Run, environment, installed, written
+from e2e.pipeline import environment, installed, program, written
 from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, in_order
 from e2e.truth import COLUMNS, FIELDS, Publications, job_row
 
@@ -18,8 +16,9 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Collection
 
-    from e2e.pipeline import Command, Settings
+    from e2e.pipeline import Settings
     from e2e.stores import Row, Store
+    from forked import Program
     from public_jobs_sandbox.postings import Job
 
 Value = Any
@@ -57,6 +56,7 @@ class Target:
         name: What the tests call it.
         requirements: What to install; empty for the target of `sqlite_target.py`.
         executable: Its command.
+        imports: What it imports that takes time; nothing that starts threads.
         settings: Its settings, given a folder and the address of a database.
         store: Where it has written, given the same.
         types: The type of the column of each JSON type.
@@ -69,6 +69,7 @@ class Target:
     name: str
     requirements: str = ""
     executable: str = ""
+    imports: tuple[str, ...] = ()
     settings: Callable[[Path, str], Settings]
     store: Callable[[Path, str], Store]
     types: dict[str, str]
@@ -78,25 +79,17 @@ class Target:
     removal: Removal = "none"
 
     @property
-    def command(self) -> Command:
+    def program(self) -> Program:
         if self.requirements:
-            return [installed(self.requirements) / self.executable]
-        return [sys.executable, Path(__file__).with_name("sqlite_target.py")]
+            return program(installed(self.requirements) / self.executable, *self.imports)
+        return program(Path(__file__).with_name("sqlite_target.py"), *self.imports)
 
-    def load(self, messages: Path, folder: Path, database: str) -> Run:
-        """Load what the tap has written; the output is what the target writes to stdout."""
+    def load(self, messages: str, folder: Path, database: str) -> str:
+        """Load what the tap has written; returns what the target writes to stdout."""
         config = written(folder / "target.json", self.settings(folder, database))
-        with messages.open("rb") as stdin:
-            result = subprocess.run(
-                [*self.command, "--config", config],
-                stdin=stdin,
-                capture_output=True,
-                env=environment(),
-                text=True,
-                check=False,
-            )
+        result = self.program.run(["--config", config], environment(PGTZ="UTC"), text=messages)
         assert result.returncode == 0, result.stderr
-        return Run(result.returncode, result.stdout)
+        return result.stdout
 
     def column_types(self, table: str) -> dict[str, str]:
         columns = {column: self.types[kind] for column, kind in COLUMNS[table].items()}
@@ -167,6 +160,7 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
         name=f"meltanolabs-target-postgres, {removal} delete",
         requirements="meltanolabs-target-postgres==0.8.1",
         executable="target-postgres",
+        imports=("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg"),
         settings=lambda _, database: {
             "sqlalchemy_url": psycopg_url(database),
             "default_target_schema": schema,
@@ -200,6 +194,7 @@ def pipelinewise_settings(_: Path, database: str) -> Settings:
 def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
     return Target(
         name=f"target of the SDK, {load_method}, {removal} delete",
+        imports=("singer_sdk.sql", "sqlalchemy.dialects.sqlite.pysqlite"),
         settings=lambda folder, _: {
             "file": str(folder / "warehouse.sqlite"),
             "load_method": load_method,

@@ -66,7 +66,7 @@ def test_bad_values_are_replaced_and_all_others_arrive(
         sandbox.organisation.postings[job["publicId"]] = RawPosting(job | bad)
     expected = [storable(job) for job in published(sandbox)]
     pipe, store, tables = (
-        Pipe(Tap(tmp_path), target.command),
+        Pipe(Tap(tmp_path), target.program),
         target.store(tmp_path, database),
         Tables(target),
     )

@@ -401,7 +401,7 @@ def test_a_signal_ends_every_process_of_a_run_that_would_go_on_for_ever(
     status: int,
 ) -> None:
     line = '{"name": "tap-public-jobs", "event": "Fetching 120 of 120 details"}'
-    uv = executable(tmp_path / "uv", f"(sleep 1000 & wait) &\nsleep 1000 &\necho '{line}'\nwait")
+    uv = executable(tmp_path / "uv", f"sleep 1000 &\n(sleep 1000 & echo '{line}'; wait) &\nwait")
     mark = {MARK: uuid.uuid4().hex}
     with started(project, shell | mark | {"UV": str(uv)}) as process:
         handles = [os.pidfd_open(pid) for pid in still_running(mark[MARK]) if pid != process.pid]

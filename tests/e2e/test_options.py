@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.pipeline import Pipe, Tap, installed
+from e2e.pipeline import Pipe, Tap, installed, program
 from e2e.stores import cleaned, exact, in_order
 from e2e.targets import DUCKDB, Tables, meltanolabs
 from e2e.truth import COLUMNS, FIELDS, job_row, listed_at, published
@@ -79,7 +79,7 @@ class Warehouse:
 
     @classmethod
     def of(cls, target: Target, folder: Path, database: str) -> Warehouse:
-        pipe = Pipe(Tap(folder), target.command)
+        pipe = Pipe(Tap(folder), target.program)
         store = target.store(folder, database)
         return cls(target, store, pipe, target.settings(folder, database))
 
@@ -206,8 +206,8 @@ def test_without_versions_a_target_that_does_not_know_them_has_every_row(
     postings: Postings, tmp_path: Path
 ) -> None:
     """target-singer-jsonl fails on ACTIVATE_VERSION; it keeps the messages of a run in files."""
-    command = [installed("target-singer-jsonl==0.1.0") / "target-singer-jsonl"]
-    pipe = Pipe(Tap(tmp_path), command)
+    command = installed("target-singer-jsonl==0.1.0") / "target-singer-jsonl"
+    pipe = Pipe(Tap(tmp_path), program(command))
     target = {"local": {"folder": str(tmp_path / "files")}, "add_record_metadata": False}
     refused = pipe.run(postings.settings, target)
     assert refused.status != 0

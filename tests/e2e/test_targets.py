@@ -190,7 +190,7 @@ def loads(
     store, tables = target.store(folder, database), Tables(target)
     after = {}
     for name, run in recordings.items():
-        output = target.load(run.file, folder, database).output
+        output = target.load(run.file.read_text("utf-8"), folder, database)
         after[name] = Loaded(
             {table: store.rows(table) for table in COLUMNS},
             dict(tables.sync(run.published, run.listed_at)),

@@ -114,7 +114,7 @@ def test_each_change_in_the_portal_costs_the_list_and_one_request(
     portal: Portal, database: str, tmp_path: Path
 ) -> None:
     target = meltanolabs("hard", "piped")
-    pipe = Pipe(Tap(tmp_path), target.command)
+    pipe = Pipe(Tap(tmp_path), target.program)
     settings = target.settings(tmp_path, database)
     warehouse = Warehouse(
         portal,

