@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -15,11 +14,11 @@ from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
     from decimal import Decimal
+    from pathlib import Path
 
     from e2e.stores import Row, Store
     from e2e.targets import Target
 
-TESTS = Path(__file__).parents[1]
 TIMES = {"openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt"}
 NESTED = {"knockoutQuestions", "additionalFields"}
 
