@@ -173,7 +173,7 @@ def start_run(environment: Environment, state: SyncState, forms: Mapping[str, st
     if state.note_forms(forms):
         logger.info("The selected columns changed; fetching all details again.")
     if changes:
-        state.owe_details(set(changes.public_ids))
+        state.mark_pending_by_public_id(set(changes.public_ids))
         state.log = LogPosition(changes.log, changes.position)
     is_resumed = begin_run(state, _refresh(config, forms), clock())
     if is_resumed:

@@ -256,7 +256,7 @@ class JobDetails(PublicJobsStream):
                 yield from self._fetched(run, outcomes.settle(listing), plan.checkpoint_every)
                 outcomes.settle(listing)
         for job in outcomes.unpublished:
-            run.state.owe_detail(job.id)  # so that the next run looks for it in the list
+            run.state.mark_pending(job.id)  # so that the next run looks for it in the list
         if run.is_sample:
             if self.problems:
                 msg = f"The list can be read, but {self.problems[0]}."

@@ -434,4 +434,7 @@ def test_the_command_news_reads_the_state_that_the_tap_writes(
     bookmarks = [bookmark_of(json.dumps(output.state)) for output in (done, failed)]
 
     identity = log.read().log
-    assert bookmarks == [Bookmark(identity, 0, owed=False), Bookmark(identity, 1, owed=True)]
+    assert bookmarks == [
+        Bookmark(identity, 0, is_pending=False),
+        Bookmark(identity, 1, is_pending=True),
+    ]

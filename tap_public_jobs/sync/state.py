@@ -233,11 +233,11 @@ class SyncState:
         self.run = None
         return True
 
-    def owe_details(self, public_ids: Collection[str]) -> None:
-        """Note that the details of these jobs have to be fetched, even if they look unchanged."""
+    def mark_pending_by_public_id(self, public_ids: Collection[str]) -> None:
+        """Have the details of these jobs fetched, even if they look unchanged."""
         for key, entry in self.jobs.items():
             if entry.public_id in public_ids:
-                self.owe_detail(key)
+                self.mark_pending(key)
 
     def note_detail(self, job: JobRef, now: float) -> None:
         """Note that the record of a job's detail has been written.
@@ -251,8 +251,8 @@ class SyncState:
             detail_hash=job.summary_hash, fetched_at=fetched_at
         )
 
-    def owe_detail(self, job_id: str) -> None:
-        """Note that the detail of a job has to be fetched."""
+    def mark_pending(self, job_id: str) -> None:
+        """Have the detail of a job fetched."""
         self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
 
     def has_all_details(self, without: Collection[str]) -> bool:

@@ -26,7 +26,7 @@ class Bookmark(NamedTuple):
 
     log: str
     position: int
-    owed: bool
+    is_pending: bool
     """Whether the next run has work even without news: a run to finish, or details to fetch."""
 
 
@@ -37,7 +37,7 @@ def has_news(bookmark: Bookmark | None, place: Place) -> bool:
         bookmark: Of the state, if it has one.
         place: Of the log.
     """
-    if bookmark is None or bookmark.owed or bookmark.log != place.log:
+    if bookmark is None or bookmark.is_pending or bookmark.log != place.log:
         return True
     # A smaller position means that an earlier copy of the log was restored.
     return place.position != bookmark.position or place.forgotten > bookmark.position

@@ -66,7 +66,7 @@ class TestReadAndWrite:
         assert (merged.closed, merged.run, merged.log) == ({}, None, None)
 
     def test_a_merge_does_not_select_a_stream_again(self) -> None:
-        """Else nothing would be owed to the table that missed a run."""
+        """Else no detail would be pending for the table that missed a run."""
         earlier = SyncState(forms={"jobs": "1", "job_details": "1"}).write()
         later = SyncState(forms={"job_details": "1"}).write()
 
@@ -269,7 +269,7 @@ class TestDetails:
     def test_details_are_owed_by_the_public_ids_that_webhooks_name(self) -> None:
         state = state_with(a=fetched("a"), b=fetched("b"))
 
-        state.owe_details({"public-a", "public-unknown", "b"})
+        state.mark_pending_by_public_id({"public-a", "public-unknown", "b"})
 
         assert state.jobs == {"a": fetched("a")._replace(detail_hash=""), "b": fetched("b")}
 
@@ -280,7 +280,7 @@ class TestDetails:
         answers = [state.has_all_details({"c"}), state.has_all_details({"a"})]
         state.note_detail(job("a"), NOW)
         answers += [state.has_all_details(set()), state.has_all_details({"c"})]
-        state.owe_detail("b")
+        state.mark_pending("b")
         answers.append(state.has_all_details({"c"}))
 
         assert answers == [False, False, False, True, False]
@@ -290,7 +290,7 @@ class TestDetails:
 
 
 class TestForms:
-    def test_other_columns_of_details_make_all_details_owed(self) -> None:
+    def test_other_columns_of_details_make_all_details_pending(self) -> None:
         state = SyncState(jobs={"a": fetched("a")}, run=Run(NOW, "all"))
         state.note_forms({"jobs": "1", "job_details": "1"})
 
