@@ -152,7 +152,7 @@ def start_run(environment: Environment, state: SyncState, forms: Mapping[str, st
                     "detail_refresh: changed."
                 )
             config = {**config, "detail_refresh": "changed"}
-        elif not (changes and changes.public_ids) and not _owes(state, forms):
+        elif not (changes and changes.public_ids) and not _has_pending_work(state, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
             return Run(environment, state, listing=None)
     key_hash = hash_key(config["api_key"])
@@ -245,7 +245,7 @@ def _covers(state: SyncState, changes: Changes | None) -> bool:
     )
 
 
-def _owes(state: SyncState, forms: Mapping[str, str]) -> bool:
+def _has_pending_work(state: SyncState, forms: Mapping[str, str]) -> bool:
     """Whether the run has work that no change names."""
     if state.run or any(state.forms.get(stream) != form for stream, form in forms.items()):
         return True
