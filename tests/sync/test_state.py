@@ -322,7 +322,7 @@ class TestForms:
             pytest.param({"jobs": "1"}, {}, {}, id="jobs deselected"),
         ],
     )
-    def test_any_other_change_owes_no_detail(
+    def test_any_other_change_makes_no_detail_pending(
         self, before: dict[str, str], forms: dict[str, str], after: dict[str, str]
     ) -> None:
         state = state_with(a=fetched("a"))
