@@ -32,17 +32,14 @@ details as (
 
 -- All of a detail's fields without a column, before and after a change.
 undeclared_names as (
+    {%- for values in ['additional_fields', 'old_additional_fields'] %}
     select
         organisation, job_key, id, listed_at, version, additional_fields, old_additional_fields,
-        {{ json_names('additional_fields') }} as field
+        {{ json_names(values) }} as field
     from details
     where version > 1 and additional_fields is distinct from old_additional_fields
-    union
-    select
-        organisation, job_key, id, listed_at, version, additional_fields, old_additional_fields,
-        {{ json_names('old_additional_fields') }} as field
-    from details
-    where version > 1 and additional_fields is distinct from old_additional_fields
+    {{ 'union' if not loop.last }}
+    {%- endfor %}
 ),
 
 undeclared as (
