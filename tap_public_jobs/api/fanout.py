@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-AHEAD = 256
-"""Results that wait for the consumer, at most."""
+AHEAD = 64
+"""Calls that run and results that wait for the consumer, at most: what the API allows in a minute.
+
+The consumer may pause that long at no cost, and no more than these are lost with a killed process.
+"""
 
 AHEAD_BYTES = 8 * 1024 * 1024
 """Bytes of results that wait for the consumer, before further calls wait too."""

@@ -24,7 +24,7 @@ DAY = 86_400
 RESUMABLE = DAY
 """Seconds. A run interrupted longer ago starts over: its first details are too old."""
 
-FEWEST_BETWEEN_CHECKPOINTS = 100
+FEWEST_BETWEEN_CHECKPOINTS = 50
 """Records."""
 
 
