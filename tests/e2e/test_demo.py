@@ -464,7 +464,11 @@ def test_without_a_network_one_line_says_what_to_do(
         cwd=project.folder,
         # Without the tools that the user has installed, of which Meltano may be one.
         env=shell
-        | {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path), "UV_TOOL_DIR": str(tmp_path / "tools")},
+        | {
+            "UV_OFFLINE": "1",
+            "UV_CACHE_DIR": str(tmp_path),
+            "UV_TOOL_DIR": str(tmp_path / "tools"),
+        },
         capture_output=True,
         text=True,
         check=False,
