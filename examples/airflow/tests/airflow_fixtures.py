@@ -21,6 +21,7 @@ from night import (
     Night,
     api_server,
     environment,
+    reserved_port,
     run,
     webhook,
 )
@@ -113,8 +114,12 @@ def night(
         return False  # it is no fault of the API's
 
     sandbox.fail_next("http_500", times=None, path=disturb)
-    with serving(sandbox) as base_url, webhook(night.alerts.append) as address:
-        night.variables = environment(night, base_url, address)
+    with (
+        serving(sandbox) as base_url,
+        webhook(night.alerts.append) as address,
+        reserved_port() as port,
+    ):
+        night.variables = environment(night, base_url, address, port)
         airflow = [sys.executable, "-m", "airflow"]
         run([*airflow, "db", "migrate"], night.variables)
         run([*airflow, "pools", "set", "public_jobs_build", "1", "One at a time"], night.variables)

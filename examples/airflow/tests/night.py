@@ -111,8 +111,8 @@ class Night:
         """Send a task what Airflow sends when a user stops it or a worker is shut down."""
         running = {name: _meltano(name) for name in ORGANISATIONS}
         for name, process in running.items():
-            if process:
-                self.environments[name] = process.environ()
+            if process and (variables := _environ(process)):
+                self.environments[name] = variables
         self.command_lines = [_command_line(process) for process in psutil.process_iter()]
         self.file_modes = {
             file.name: file.stat().st_mode & 0o777
@@ -120,9 +120,13 @@ class Night:
             if file.is_file()
         }
         stopped = running[STOPPED]
-        task = stopped and stopped.parent()
+        assert stopped
+        (tap,) = [it for it in stopped.children(recursive=True) if _is_tap(it)]
+        task = stopped.parent()
         assert task
         task.send_signal(signal.SIGTERM)
+        # The API answers nothing until then, else the tap could be done before it is stopped.
+        tap.wait(timeout=60)
 
     def kill_meltano(self) -> None:
         """Do what a kernel does that has no memory left."""
@@ -137,6 +141,18 @@ def _command_line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
+
+
+def _environ(process: psutil.Process) -> dict[str, str]:
+    """Return the variables of a process, or none if it has ended since it was found."""
+    try:
+        return dict(process.environ())
+    except psutil.Error:
+        return {}
+
+
+def _is_tap(process: psutil.Process) -> bool:
+    return "/tap-public-jobs --config " in _command_line(process)
 
 
 def _meltano(organisation: str) -> psutil.Process | None:
@@ -207,11 +223,17 @@ def organisation_connections(night: Night, base_url: str) -> dict[str, str]:
     }
 
 
-def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """Yield a port that nobody else gets, and that a server may listen at all the same."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+def environment(night: Night, base_url: str, webhook: str, port: int) -> dict[str, str]:
     """Return the variables of an Airflow that keeps its connections in variables."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     names = night.home / "organisations.yaml"
     names.write_text("".join(f"- {name}\n" for name in ORGANISATIONS), encoding="utf-8")
     private = ("AIRFLOW", "TAP_", "TARGET_", "MELTANO_", "PUBLIC_JOBS_")

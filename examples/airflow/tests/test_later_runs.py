@@ -172,10 +172,12 @@ folder = pathlib.Path({str(tmp_path)!r}, ".meltano", "run", "elt", "public_jobs_
 folder.mkdir(parents=True)
 (folder / "config.json").touch()
 meltano = subprocess.Popen(
-    [sys.executable, "-c", "input()", "--state-id", "public_jobs_acme"],
+    [sys.executable, "-c", "print(flush=True); input()", "--state-id", "public_jobs_acme"],
     stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
     start_new_session=True,
 )
+meltano.stdout.readline()  # from now on it has its command line
 meltano_run.MeltanoRun(
     task_id="sync",
     organisation="acme",
