@@ -109,7 +109,7 @@ class Night:
 
     def stop_task(self) -> None:
         """Send a task what Airflow sends when a user stops it or a worker is shut down."""
-        running = {name: _meltano(name) for name in ORGANISATIONS}
+        running = {name: self._meltano(name) for name in ORGANISATIONS}
         for name, process in running.items():
             if process and (variables := _environ(process)):
                 self.environments[name] = variables
@@ -130,10 +130,23 @@ class Night:
 
     def kill_meltano(self) -> None:
         """Do what a kernel does that has no memory left."""
-        process = _meltano(KILLED)
+        process = self._meltano(KILLED)
         assert process
         self.killed.append(process.pid)
         process.kill()
+
+    def _meltano(self, organisation: str) -> psutil.Process | None:
+        """Find the Meltano of an organisation, which is a child of its task.
+
+        Another night on this computer may have one of the same organisation.
+        """
+        for process in psutil.process_iter():
+            line = _command_line(process)
+            if line.endswith(f"--state-id public_jobs_{organisation}") and (
+                f"{self.project}/bin/meltano" in line
+            ):
+                return process
+        return None
 
 
 def _command_line(process: psutil.Process) -> str:
@@ -153,14 +166,6 @@ def _environ(process: psutil.Process) -> dict[str, str]:
 
 def _is_tap(process: psutil.Process) -> bool:
     return "/tap-public-jobs --config " in _command_line(process)
-
-
-def _meltano(organisation: str) -> psutil.Process | None:
-    """Find the Meltano of an organisation, which is a child of its task."""
-    for process in psutil.process_iter():
-        if _command_line(process).endswith(f"--state-id public_jobs_{organisation}"):
-            return process
-    return None
 
 
 @contextlib.contextmanager

@@ -175,6 +175,7 @@ meltano = subprocess.Popen(
     [sys.executable, "-c", "print(flush=True); input()", "--state-id", "public_jobs_acme"],
     stdin=subprocess.PIPE,
     stdout=subprocess.PIPE,
+    cwd={str(tmp_path)!r},
     start_new_session=True,
 )
 meltano.stdout.readline()  # from now on it has its command line
