@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -228,15 +227,6 @@ def organisation_connections(night: Night, base_url: str) -> dict[str, str]:
     }
 
 
-@contextlib.contextmanager
-def reserved_port() -> Iterator[int]:
-    """Yield a port that nobody else gets, and that a server may listen at all the same."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
-
-
 def environment(night: Night, base_url: str, webhook: str, port: int) -> dict[str, str]:
     """Return the variables of an Airflow that keeps its connections in variables."""
     names = night.home / "organisations.yaml"
@@ -267,14 +257,6 @@ def environment(night: Night, base_url: str, webhook: str, port: int) -> dict[st
         "no_proxy": "127.0.0.1",
         "NO_PROXY": "127.0.0.1",
     }
-
-
-@contextlib.contextmanager
-def api_server(variables: dict[str, str]) -> Iterator[None]:
-    """Serve the API that tasks speak with, once it says that it is ready."""
-    command = [sys.executable, "-m", "airflow", "api-server", "--apps", "execution"]
-    with service(command, variables, "startup complete"):
-        yield
 
 
 @contextlib.contextmanager
