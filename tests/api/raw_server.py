@@ -69,12 +69,15 @@ class RawServer:
                     self.heads.append(head)
                     self._answer(connection, head)
 
-    def stop(self) -> None:
+    def stop(self, accepting: threading.Thread) -> None:
         self.stopped.set()
-        for it in (self._listener, *self._open):
-            with contextlib.suppress(OSError):
-                it.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        accepting.join()  # it may have just accepted one more
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
 
@@ -93,8 +96,7 @@ def raw_server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Ra
     try:
         yield server
     finally:
-        server.stop()
-        thread.join()
+        server.stop(thread)
 
 
 def response(body: bytes | dict[str, Any], status: str = "200 OK", *headers: str) -> bytes:

@@ -162,7 +162,7 @@ class Pipe:
             the_tap().start(options, environment(), stderr=log) as extractor,
             self.target.start(
                 ["--config", config],
-                environment(),
+                environment(PGTZ="UTC"),  # as in meltano.yml: local time repeats an hour
                 stdin=extractor.stdout,
                 stdout=states,
                 stderr=log,

@@ -190,13 +190,9 @@ class SQLite(Database):
     def _latest(self, table: str) -> str:
         if not self.is_appended:
             return table
-        # A closed period has the same last_seen_at as the open one that was written before it.
-        time = "_sdc_sequence"
-        if table == "job_publications":
-            time = "coalesce(unpublished_at, last_seen_at)"
         return f"""(
             select * from (
-                select *, row_number() over (partition by id order by {time} desc) as age
+                select *, row_number() over (partition by id order by rowid desc) as age
                 from {table}
             ) where age = 1
         ) as {table}"""  # noqa: S608

@@ -56,14 +56,17 @@ class Pipeline:
     meltano: Path
     variables: dict[str, str]
 
-    def sync(self) -> Run:
+    def sync(self, **variables: str) -> Run:
         self.sandbox.requests.clear()
-        return self.project.meltano("target-postgres", **self.variables)
+        return self.project.meltano("target-postgres", **self.variables, **variables)
 
     def sync_and_kill(self, number: int) -> Run:
-        """Kill the tap when it makes the request with this number."""
+        """Kill the tap when it makes the request with this number.
+
+        It makes one at a time: else an early answer could still be in the hands of a thread.
+        """
         self.sandbox.at_request(number, lambda: kill_tap(self.project.folder))
-        return self.sync()
+        return self.sync(TAP_PUBLIC_JOBS_MAX_CONCURRENT_REQUESTS="1")
 
     def details(self) -> Counter[str]:
         """The publicIds of the details that the last run has asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import threading
 import time
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 FAULTS = ("500", "503", "429", "429 at once", "cut", "closed", "no JSON", "stall", "404")
 """What can happen instead of an answer."""
 
-STALL = 1.0
-"""Seconds; longer than a run with this fault waits."""
-
 
 @dataclass
 class Request:
@@ -31,6 +29,8 @@ class Request:
 
     time: float
     target: str
+    is_awaited: bool
+    """Whether the client still waited for an answer at that time."""
     is_answered: bool = False
     """Whether a whole 200 was sent."""
 
@@ -45,7 +45,7 @@ class Api:
     """Answers requests.
 
     Attributes:
-        requests: Since the last `begin`.
+        requests: Those of the last run.
         incidents: What happens at the request with a number: a function that may return a fault.
     """
 
@@ -56,18 +56,21 @@ class Api:
         self._newest_first = newest_first
         self._counting = threading.Lock()
 
-    def begin(self, incidents: dict[int, Callable[[], str | None]]) -> None:
-        """Begin a run."""
-        self.requests, self.incidents = [], incidents
-
     @contextlib.contextmanager
-    def served(self) -> Iterator[str]:
-        """Serve it; yields its base_url."""
+    def served(self, incidents: dict[int, Callable[[], str | None]]) -> Iterator[str]:
+        """Serve one run, and handle all its requests, also those of a tap that was killed.
+
+        Yields:
+            The base_url.
+        """
+        self.requests, self.incidents = [], incidents
         with raw_server(self._answer) as server:
             yield server.url
 
     def _answer(self, connection: socket.socket, head: str) -> None:
-        request = Request(time.monotonic(), head.split(" ")[1])
+        now = time.monotonic()
+        has_left, _, _ = select.select([connection], [], [], 0)
+        request = Request(now, head.split(" ")[1], is_awaited=not has_left)
         with self._counting:
             self.requests.append(request)
             incident = self.incidents.pop(len(self.requests), lambda: None)
@@ -99,7 +102,7 @@ def _fail(connection: socket.socket, fault: str, answer: bytes) -> None:
         case "cut":
             connection.sendall(answer[:-2])
         case "stall":
-            time.sleep(STALL)
+            connection.recv(1)  # until the client leaves
         case "no JSON":
             connection.sendall(response(b"upstream error"))
             return

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from e2e.pipeline import program, read, written
 from harness import select_only
-from histories.api import FAULTS, STALL, Api
+from histories.api import FAULTS, Api
 from histories.checks import (
     LIMIT,
     PERIOD,
@@ -99,13 +99,12 @@ class History:
         self._switches = self._target.load_method != "append-only" and random.random() < 0.5
         self._paid = Paid()
         self._times = Times()
-        self._ahead = 0.0
+        self._ahead = time.time() - time.monotonic()
         self._naming = "snake_case"
         self._state: Message | None = None
         # Rows that the state does not know: that their jobs are gone shows only in the times
         # of others, and so not while no job at all is published.
         self._has_unknown_rows = False
-        self._base_url = ""
         self._requests = 0
 
     @property
@@ -127,7 +126,7 @@ class History:
         Raises:
             AssertionError: A check failed; names what happened before.
         """
-        with self._api.served() as self._base_url, self._explained():
+        with self._explained():
             for _ in range(self.random.randint(0, 14)):
                 self._organisation.publish()
             for _ in range(self.random.randint(2, 4)):
@@ -179,13 +178,13 @@ class History:
         if sync.loses_state:
             self._state, self._has_unknown_rows = None, True
         self._ahead += self.random.choice([60.0, 60.0, HOUR, HOUR * 30])
-        clock = time.time() + self._ahead
+        clock = time.monotonic() + self._ahead
         incidents = self._incidents(sync)
-        self._api.begin(incidents)
         self._paid.begin(self._state)
-        start = time.time()
-        status = self._run_tap(sync, has_stall="stall" in str(incidents))
-        end = time.time()
+        start = time.monotonic()
+        with self._api.served(incidents) as base_url:
+            status = self._run_tap(sync, base_url, has_stall="stall" in str(incidents))
+        end = time.monotonic()
         self._requests += len(self._api.requests)
         self._times.runs.append(Interval(clock, start, end))
         messages = self._messages()
@@ -224,14 +223,14 @@ class History:
         with suppress(ProcessLookupError):
             os.kill(self._pids.get(), number)
 
-    def _run_tap(self, sync: Sync, *, has_stall: bool) -> int:
+    def _run_tap(self, sync: Sync, base_url: str, *, has_stall: bool) -> int:
         config: dict[str, Any] = {
             "api_key": "a-key",
-            "base_url": self._base_url,
+            "base_url": base_url,
             "rate_limit_requests": LIMIT if self._is_limited else 100_000,
             "rate_limit_period_seconds": PERIOD,
             "max_concurrent_requests": self._workers,
-            "request_timeout_seconds": STALL / 2 if has_stall else 30,
+            "request_timeout_seconds": 0.5 if has_stall else 30,
             "page_size": sync.page_size,
             "detail_refresh": sync.refresh,
             "column_naming": sync.naming,

@@ -40,7 +40,7 @@ class Job:
 
     def publish(self, *, is_published: bool) -> None:
         self.is_published = is_published
-        self.changes.append((time.time(), is_published))
+        self.changes.append((time.monotonic(), is_published))
 
     def states(self, start: float, end: float) -> set[bool]:
         """Whether it was published, and whether it was not, at some moment between the two."""

@@ -10,13 +10,13 @@ from tap_public_jobs.sync import plan
 from tap_public_jobs.tap import TapPublicJobs
 
 AHEAD = "HISTORY_SECONDS_AHEAD"
-"""Variable: how far the clock of a run is ahead of the real time."""
+"""Variable: how far the clock of a run is ahead of the monotonic one, which nobody sets."""
 
 
 def main() -> None:
     """Run the tap."""
     ahead = float(os.environ[AHEAD])
-    TapPublicJobs.clock = staticmethod(lambda: time.time() + ahead)
+    TapPublicJobs.clock = staticmethod(lambda: time.monotonic() + ahead)
     client.FIRST_WAIT = 0.005
     plan.FEWEST_BETWEEN_CHECKPOINTS = 3
     TapPublicJobs.cli()

@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from public_jobs_sandbox.options import Options
@@ -126,19 +127,22 @@ class Portal:
             code = KILLED_TAP.format(now=self.now.timestamp())
             arguments = ["--config", str(config), "--state", str(state)]
             command = [sys.executable, "-c", code, *arguments]
+            jobs = self.listings[-1].jobs.values()
+            paths = {f"/api/public/v1/jobs/{job['publicId']}" for job in jobs}
+            numbers = itertools.count(1)
+            # Under the other modes the run fetches the one detail that has changed.
+            last = len(jobs) // 2 if self.config["detail_refresh"] == "all" else 1
+            started: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+
+            def kill(request: SeenRequest) -> bool:
+                if request.path in paths and next(numbers) == last:
+                    started.get().kill()
+                return False  # it is no fault of the API's
+
+            # Before it starts: it may make its requests before this thread runs again.
+            self.sandbox.fail_next("http_500", times=None, path=kill)
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tap:
-                jobs = self.listings[-1].jobs.values()
-                paths = {f"/api/public/v1/jobs/{job['publicId']}" for job in jobs}
-                numbers = itertools.count(1)
-                # Under the other modes the run fetches the one detail that has changed.
-                last = len(jobs) // 2 if self.config["detail_refresh"] == "all" else 1
-
-                def kill(request: SeenRequest) -> bool:
-                    if request.path in paths and next(numbers) == last:
-                        tap.kill()
-                    return False  # it is no fault of the API's
-
-                self.sandbox.fail_next("http_500", times=None, path=kill)
+                started.put(tap)
                 messages: str = tap.communicate()[0]
                 self.sandbox.recover()
         assert tap.returncode == -signal.SIGKILL

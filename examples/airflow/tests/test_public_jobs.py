@@ -19,7 +19,7 @@ from warehouse import detail_paths, expected_detail, expected_job, only, open_jo
 
 pytest_plugins = ["airflow_fixtures"]
 
-IN_FLIGHT = 8
+IN_FLIGHT = 16  # the default of max_concurrent_requests
 
 
 @pytest.mark.parametrize("organisation", LOADED)
