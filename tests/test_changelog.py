@@ -384,8 +384,11 @@ def test_a_link_to_a_file_that_is_not_there_makes_it(file: Path, tmp_path: Path)
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(url: str) -> None:
-    """Positions that were read are never followed by lower ones."""
+def test_several_writers_may_make_it_at_once_and_a_reader_misses_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Positions that were read are never followed by lower ones. A slow disk may take its time."""
+    monkeypatch.setattr(database_module, "PATIENCE", 600)
     start = threading.Barrier(WRITERS)
 
     def write(writer: int) -> None:
