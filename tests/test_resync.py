@@ -312,8 +312,7 @@ def test_a_list_in_any_order_loses_no_job(sandbox: Sandbox, config: Config, orde
     """Shuffled between any two pages, it takes some sweeps to see all jobs."""
     sandbox.options = Options(limited=False, order=order)
 
-    # One at a time: the order of concurrent pages would change how they are shuffled.
-    output = sync(config | {"max_concurrent_requests": 1})
+    output = sync(config)
 
     assert sorted(r["publicId"] for r in output.records("jobs")) == sorted(names(sandbox))
     assert activated(output) == ["jobs", "job_details"]
