@@ -119,7 +119,11 @@ class TestProgress:
         before = set(threading.enumerate())
         waits: list[float] = []
 
-        with Progress(0, lambda: 0, 1.0, clock, wait=lambda it: not waits.append(it)):
+        def wait(seconds: float) -> bool:
+            waits.append(seconds)
+            return True
+
+        with Progress(0, lambda: 0, 1.0, clock, wait=wait):
             assert set(threading.enumerate()) <= before
         assert waits == []
 
