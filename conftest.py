@@ -9,6 +9,12 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What the shell of a developer, or a computer behind a proxy, may have set.
+for _name in [it for it in os.environ if it.startswith(("TAP_PUBLIC_JOBS_", "PUBLIC_JOBS_"))]:
+    del os.environ[_name]
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = ",".join(filter(None, [os.environ.get(_name), "localhost,127.0.0.1,::1"]))
+
 
 @pytest.hookimpl
 def pytest_xdist_auto_num_workers() -> int:

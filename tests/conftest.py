@@ -6,6 +6,7 @@ import tempfile
 import uuid
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -15,6 +16,12 @@ from tap_public_jobs.api import client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# A busy machine may take a second for any example. All else stays as it is, also under CI.
+hypothesis.settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,12 @@ class Command:
 COMMAND = Path(sys.executable).with_name("tap-public-jobs")
 INSTALLED = Command(str(COMMAND))
 MODULE = Command(sys.executable, "-m", "tap_public_jobs")
+PATIENT = Command(
+    *(sys.executable, "-c"),
+    "from tap_public_jobs import __main__, process; from tap_public_jobs.api import fanout; "
+    f"process.SECONDS_TO_STOP = fanout.GRACE = {SECONDS}; __main__.main()",
+)
+"""The tap on a machine so busy that two seconds are too few to write what there is."""
 
 
 @pytest.fixture(scope="session")
@@ -282,7 +288,7 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     with serving(sandbox) as url:
         settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
-        with started(INSTALLED, "--config=ENV", config=settings) as tap:
+        with started(PATIENT, "--config=ENV", config=settings) as tap:
             assert tap.stdout
             assert tap.stderr
             head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
@@ -302,12 +308,16 @@ def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) 
 def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
     forked: Program, sandbox: Sandbox, config: Config, tmp_path: Path, number: int
 ) -> None:
-    """TERM keeps every record; KILL loses the records since the last checkpoint."""
+    """TERM keeps every answer; KILL loses the records since the last checkpoint."""
     sandbox.options = Options(limited=False, latency=0.02)
     for job in make_jobs(225, seed=5):
         sandbox.publish(job)
     config |= {"page_size": 100}
-    with started(forked, "--config=ENV", config=config) as tap:
+    # A server of its own, which sees no request of this run once it has stopped.
+    with (
+        serving(sandbox) as url,
+        started(PATIENT, "--config=ENV", config=config | {"base_url": url}) as tap,
+    ):
         # The sandbox holds back its answers until the tap has written most of those it has.
         written = threading.Event()
         sandbox.at_request(3 + 200, lambda: written.wait(SECONDS) and tap.send_signal(number))
@@ -325,7 +335,7 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
     assert len(since) < (1 if number == signal.SIGTERM else 50)
     assert len(kept) >= 100
     if number == signal.SIGTERM:
-        assert len(asked - set(kept)) <= 5
+        assert asked == set(kept)
     state = tmp_path / "state.json"
     state.write_text(json.dumps(first.state))
     sandbox.requests.clear()
@@ -429,7 +439,7 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer(
     for posting in sandbox.organisation.published():
         sandbox.edit(posting.job["publicId"], roleOverview="x" * 300_000)
     config |= {"max_concurrent_requests": 1}
-    with started(INSTALLED, "--config=ENV", config=config, PYTHONUNBUFFERED="1") as tap:
+    with started(PATIENT, "--config=ENV", config=config, PYTHONUNBUFFERED="1") as tap:
         assert tap.stdout
         head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
         tap.send_signal(signal.SIGTERM)

@@ -113,10 +113,11 @@ class TestImage:
 
 MELTANO = """#!/bin/sh
 # Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
+trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
 {tap} --config x &
 tap=$!
 echo "target" &
-trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
+echo "meltano"
 wait $tap || {{ echo "tap ended with $?"; exit 1; }}
 """
 TAP = """#!/bin/sh
@@ -144,7 +145,8 @@ class TestEntrypoint:
             text=True,
         )
         assert process.stdout
-        assert "ready" in {process.stdout.readline().strip() for _ in range(2)}
+        lines = sorted(process.stdout.readline().strip() for _ in range(3))
+        assert lines == ["meltano", "ready", "target"]
         process.send_signal(signal.SIGTERM)
         return process
 

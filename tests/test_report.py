@@ -107,19 +107,25 @@ class TestProgress:
         ]
 
     def test_it_ends_with_the_work(self, clock: Clock) -> None:
-        before = threading.active_count()
+        before = set(threading.enumerate())  # threads of earlier tests may end at any time
 
         with Progress(90, lambda: 0, 1.0, clock):
-            (thread,) = (it for it in threading.enumerate() if "_log_until_ended" in it.name)
+            (thread,) = set(threading.enumerate()) - before
         thread.join(10)
 
-        assert threading.active_count() == before
+        assert not thread.is_alive()
 
     def test_nothing_is_logged_if_there_is_nothing_to_do(self, clock: Clock) -> None:
-        before = threading.active_count()
+        before = set(threading.enumerate())
+        waits: list[float] = []
 
-        with Progress(0, lambda: 0, 1.0, clock, wait=lambda _: True):
-            assert threading.active_count() == before
+        def wait(seconds: float) -> bool:
+            waits.append(seconds)
+            return True
+
+        with Progress(0, lambda: 0, 1.0, clock, wait=wait):
+            assert set(threading.enumerate()) <= before
+        assert waits == []
 
 
 class TestReport:

@@ -13,6 +13,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import summary
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
+from requests.adapters import HTTPAdapter
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.changelog import ChangeLog
@@ -28,6 +29,8 @@ from tap_public_jobs.tap import TapPublicJobs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
+
+    from requests import PreparedRequest, Response
 
 Config = dict[str, Any]
 UNDOCUMENTED = {
@@ -379,14 +382,27 @@ def test_a_passing_fault_costs_one_more_request_and_no_record(
 
 @pytest.mark.usefixtures("no_waiting")
 def test_an_answer_that_never_comes_is_given_up_and_asked_for_again(
-    sandbox: Sandbox, config: Config
+    sandbox: Sandbox, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.fail_next("stall", path=published(sandbox)[2]["publicId"])
+    """Half a second after it was asked for: a busy sandbox may take that for any other answer."""
+    third = published(sandbox)[2]["publicId"]
+    sandbox.fail_next("stall", path=third)
+    send, timeouts = HTTPAdapter.send, list[float]()
 
-    output = sync(config | {"request_timeout_seconds": 1})
+    def impatient(
+        adapter: HTTPAdapter, request: PreparedRequest, *, timeout: float, **kwargs: Any
+    ) -> Response:
+        is_first = str(request.url).endswith(third) and timeouts.count(0.5) == 0
+        timeouts.append(0.5 if is_first else timeout)
+        return send(adapter, request, timeout=timeouts[-1], **kwargs)
+
+    monkeypatch.setattr(HTTPAdapter, "send", impatient)
+
+    output = sync(config | {"request_timeout_seconds": 60})
 
     assert sorted(keys(output.records("job_details"))) == sorted(keys(published(sandbox)))
     assert len(sandbox.requests) == 29
+    assert sorted(timeouts) == [0.5] + [60.0] * 28
 
 
 @pytest.mark.usefixtures("no_waiting")

@@ -22,6 +22,7 @@ class RawServer:
         answer: Called with the connection and the head of a request. The connection is kept open
             until it closes it, or the client does.
         tls: Makes it a server for https.
+        port: Where it listens; 0 picks a free one.
 
     Attributes:
         url: Its base_url.
@@ -30,7 +31,7 @@ class RawServer:
         stopped: Set once the server stops.
     """
 
-    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.heads: list[str] = []
         self.connections = 0
         self.stopped = threading.Event()
@@ -38,7 +39,7 @@ class RawServer:
         self._tls = tls
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         scheme, port = "https" if tls else "http", self._listener.getsockname()[1]
         self.url = f"{scheme}://127.0.0.1:{port}"
 
@@ -88,15 +89,27 @@ def _head_lines(file: BinaryIO) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def raw_server(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[RawServer]:
+def raw_server(
+    answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0
+) -> Iterator[RawServer]:
     """Run a server from a thread."""
-    server = RawServer(answer, tls)
+    server = RawServer(answer, tls, port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         yield server
     finally:
         server.stop(thread)
+
+
+@contextlib.contextmanager
+def unused_port() -> Iterator[int]:
+    """A port that refuses connections, unless the test listens on it; nobody else gets it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        port: int = holder.getsockname()[1]
+        yield port
 
 
 def response(body: bytes | dict[str, Any], status: str = "200 OK", *headers: str) -> bytes:

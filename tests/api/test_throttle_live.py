@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -105,6 +106,10 @@ def test_a_rejection_in_any_form_costs_no_job_and_no_try(
         limit_requests=3, limit_period=0.4, rejection_status=status, retry_after=retry_after
     )
     sandbox = Sandbox.demo(jobs=10, options=options)
+    # Its time stands still until it has rejected a request, however slowly they come.
+    sandbox.clock = lambda: (
+        time.monotonic() if any(it.status == status for it in sandbox.requests) else 0.0
+    )
 
     result = backfill(connect, sandbox, 20, 0.4)
 

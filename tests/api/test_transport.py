@@ -108,7 +108,7 @@ def test_the_deadline_is_of_each_response_and_not_of_the_connection(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with raw_server(answering(DETAIL)) as server:
-        api = connect(server.url, timeout=1.0)
+        api = connect(server.url)
         api.detail(JOB)
         real = time.monotonic
         monkeypatch.setattr(time, "monotonic", lambda: real() + 10_000)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
+from api.raw_server import unused_port
 from public_jobs_sandbox.faults import KINDS
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -100,16 +101,18 @@ def test_a_redirect_leads_elsewhere(api: Api) -> None:
     assert response.status_code == 404
 
 
-def test_a_stalled_request_outlasts_the_timeout_of_its_client(api: Api) -> None:
-    api.sandbox.fail_next("stall")
+def test_a_stalled_request_outlasts_the_timeout_of_its_client(sandbox: Sandbox) -> None:
+    sandbox.fail_next("stall")
+    arrived = threading.Event()
+    sandbox.at_request(1, arrived.set)
 
-    with pytest.raises(requests.ReadTimeout):
-        api.session.get(
-            api.base_url + JOBS, headers={"x-api-key": api.sandbox.key}, timeout=(5, 0.1)
-        )
+    with serving(sandbox) as base_url:
+        with pytest.raises(requests.ReadTimeout):
+            requests.get(base_url + JOBS, headers={"x-api-key": sandbox.key}, timeout=(5, 0.1))
+        assert arrived.wait(timeout=10)  # a busy server sees it after its client has left
 
-    assert api.sandbox.requests[-1].fault == "stall"
-    assert api.sandbox.requests[-1].status is None
+    (request,) = sandbox.requests
+    assert (request.fault, request.status) == ("stall", None)
 
 
 @pytest.mark.parametrize("options", [Options(stall=0.01)])
@@ -149,8 +152,8 @@ def test_the_server_stops_while_requests_wait(
 def test_the_server_stops_while_connections_are_kept_open(
     sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with requests.Session() as session:
-        with serving(sandbox) as base_url:
+    with requests.Session() as session, unused_port() as port:
+        with serving(sandbox, port) as base_url:
             assert session.get(base_url + JOBS, timeout=10).status_code == 401
         with pytest.raises(requests.ConnectionError, match="Connection refused"):
             session.get(base_url + JOBS, timeout=10)

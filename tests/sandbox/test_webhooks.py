@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pytest
 import requests
+from api.raw_server import unused_port
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
@@ -339,15 +340,10 @@ class TestRetries:
     def test_a_receiver_that_is_down_is_tried_again_and_its_path_appears_nowhere(
         self, options: Options, caplog: pytest.LogCaptureFixture
     ) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        url = f"http://127.0.0.1:{port}{PATH}"
-
-        with (
-            caplog.at_level(logging.INFO),
-            changing(options, webhook_url=url, webhook_secret="s3cr3t") as sandbox,  # noqa: S106
-        ):
-            sandbox.unpublish(PUBLIC_IDS[0])
+        with unused_port() as port, caplog.at_level(logging.INFO):
+            url = f"http://127.0.0.1:{port}{PATH}"
+            with changing(options, webhook_url=url, webhook_secret="s3cr3t") as sandbox:  # noqa: S106
+                sandbox.unpublish(PUBLIC_IDS[0])
 
         assert answers(sandbox) == [["ConnectionError"] * 3]
         shown = f"{caplog.text} {sandbox.webhooks.deliveries} {sandbox.options}"

@@ -40,8 +40,8 @@ def log_of_four(environment: None) -> ChangeLog:  # noqa: ARG001  # it changes t
 
 @pytest.fixture(scope="module")
 def address(log: ChangeLog) -> Iterator[tuple[str, int]]:
-    """A receiver that waits for a body for half a second."""
-    with serving(make_app(log, TOKEN, patience=0.5)) as address:
+    """A receiver that waits for bodies and commits for as long as a busy machine takes."""
+    with serving(make_app(log, TOKEN, patience=60)) as address:
         yield address
 
 

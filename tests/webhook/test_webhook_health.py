@@ -107,7 +107,7 @@ def test_a_locked_log_is_one_line_and_health_recovers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another writer holds the lock for longer than a sender waits."""
-    monkeypatch.setattr(database, "PATIENCE", 0.3)
+    monkeypatch.setattr(database, "PATIENCE", 60)
     log.append([])
     file = tmp_path / "folder" / "changes.db"
     with serving(make_app(log, TOKEN, patience=0.1)) as (host, port):
@@ -125,10 +125,9 @@ def test_a_locked_log_is_one_line_and_health_recovers(
 
     assert answers == [REFUSED] * 4
     assert well == NOTED
-    assert (
-        reported[0] == "The change log did not respond in time: make sure that its database is up."
-    )
-    assert len(reported) == len(set(reported))
+    assert reported == [
+        "The change log did not respond in time: make sure that its database is up."
+    ]
     assert log.read().public_ids == ["a"]
 
 

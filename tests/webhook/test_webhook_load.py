@@ -11,11 +11,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import pytest
+from api.raw_server import unused_port
 from webhook.served import TOKEN
 
 from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NOTIFICATIONS = 2_000
@@ -25,8 +28,8 @@ CONNECTIONS = 16
 class Receiver:
     """The command in a process, on the same port and log after a restart."""
 
-    def __init__(self, url: str) -> None:
-        self.port = 0
+    def __init__(self, url: str, port: int) -> None:
+        self.port = port
         self.up = threading.Event()
         self._environment = os.environ | {
             "PUBLIC_JOBS_WEBHOOK_TOKEN": TOKEN,
@@ -42,9 +45,8 @@ class Receiver:
             text=True,
         )
         assert self._process.stderr
-        found = re.search(r":(\d+)/", self._process.stderr.readline())
-        assert found
-        self.port = int(found[1])
+        line = self._process.stderr.readline()
+        assert re.search(rf":{self.port}/", line), line
         # Nobody else reads its lines, and a full pipe would stop it.
         self._reader = threading.Thread(target=self._process.stderr.read)
         self._reader.start()
@@ -59,18 +61,27 @@ class Receiver:
         self._process.stderr.close()
 
 
-def test_nothing_that_was_answered_is_lost(tmp_path: Path) -> None:
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port that nobody else gets while the receiver is down."""
+    with unused_port() as port:
+        yield port
+
+
+def test_nothing_that_was_answered_is_lost(tmp_path: Path, port: int) -> None:
     url = f"sqlite:///{tmp_path / 'changes.db'}"
-    receiver, log = Receiver(url), ChangeLog(url)
+    receiver, log = Receiver(url, port), ChangeLog(url)
     receiver.start()
     answered: list[str] = []
-    half = threading.Event()
+    half, killed = threading.Event(), threading.Event()
 
     def send(connection_number: int) -> None:
         """One connection of a sender that tries each notification until it is answered 2xx."""
         ids = [f"job-{n}" for n in range(connection_number, NOTIFICATIONS, CONNECTIONS)]
         connection = http.client.HTTPConnection("127.0.0.1", receiver.port, timeout=30)
         while ids:
+            if len(ids) == 1:
+                killed.wait()  # however late the kill comes, it comes before the end
             receiver.up.wait()
             try:
                 connection.request("POST", f"/hooks/{TOKEN}", f'{{"publicId": "{ids[-1]}"}}')
@@ -91,6 +102,7 @@ def test_nothing_that_was_answered_is_lost(tmp_path: Path) -> None:
             half.wait()
             before_the_kill = list(answered)
             receiver.kill()
+            killed.set()
             after_the_kill = set(log.read().public_ids)
             receiver.start()
             for sender in senders:
