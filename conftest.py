@@ -1,4 +1,4 @@
-"""How many processes run the tests, and what Python keeps for them and the processes they start."""
+"""The environment of all tests and of the processes that they start, and how many run them."""
 
 import os
 import sys

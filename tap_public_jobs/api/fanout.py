@@ -16,7 +16,7 @@ R = TypeVar("R")
 AHEAD = 64
 """Calls that run and results that wait for the consumer, at most: what the API allows in a minute.
 
-The consumer may pause that long at no cost, and no more than these are lost with a killed process.
+The consumer may pause that long at no cost, and a process that is killed loses no more of them.
 """
 
 AHEAD_BYTES = 8 * 1024 * 1024
