@@ -160,3 +160,9 @@ def test_a_killed_run_loses_nothing_and_the_next_resumes_it(pipeline: Pipeline) 
     left = {job["publicId"] for job in published(sandbox)} - kept
     # A job that is no longer listed is asked for too: only a 404 to its detail closes it.
     assert again == Counter([*left, first["publicId"], last["publicId"]])
+    assert {*requested, *again} >= {job["publicId"] for job in published(sandbox)}
+
+    pipeline.sync().succeeded()
+    rows = pipeline.rows()
+    assert rows == expected(rows, *FIELDS)
+    assert pipeline.details() == Counter(job["publicId"] for job in published(sandbox))
