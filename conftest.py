@@ -3,8 +3,6 @@
 import os
 import sys
 
-import pytest
-
 # Container images often forbid it, and then every process compiles its libraries anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -16,7 +14,6 @@ for _name in ("no_proxy", "NO_PROXY"):
     os.environ[_name] = ",".join(filter(None, [os.environ.get(_name), "localhost,127.0.0.1,::1"]))
 
 
-@pytest.hookimpl
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: tests wait for servers and processes a third of the time."""
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

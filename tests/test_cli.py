@@ -51,7 +51,8 @@ COMMAND = Path(sys.executable).with_name("tap-public-jobs")
 INSTALLED = Command(str(COMMAND))
 MODULE = Command(sys.executable, "-m", "tap_public_jobs")
 PATIENT = Command(
-    *(sys.executable, "-c"),
+    sys.executable,
+    "-c",
     "from tap_public_jobs import __main__, process; from tap_public_jobs.api import fanout; "
     f"process.SECONDS_TO_STOP = fanout.GRACE = {SECONDS}; __main__.main()",
 )

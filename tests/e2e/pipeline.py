@@ -104,6 +104,15 @@ def written(file: Path, value: Any) -> Path:
     return file
 
 
+def load(target: Program, settings: Settings, messages: str, folder: Path) -> str:
+    """Load messages of the tap; returns what the target writes to stdout."""
+    config = written(folder / "target.json", settings)
+    # As in meltano.yml: local time repeats an hour.
+    result = target.run(["--config", config], environment(PGTZ="UTC"), text=messages)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
 @dataclass
 class Tap:
     """The tap, run after run, with its settings and state in a folder.

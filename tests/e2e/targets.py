@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
-from e2e.pipeline import environment, installed, program, written
+from e2e.pipeline import installed, load, program
 from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, in_order
 from e2e.truth import COLUMNS, FIELDS, Publications, job_row
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from e2e.stores import Row, Store
     from forked import Program
     from public_jobs_sandbox.postings import Job
+
+MELTANOLABS_IMPORTS = ("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg")
 
 Value = Any
 LoadMethod = Literal["append-only", "upsert", "overwrite"]
@@ -86,10 +88,7 @@ class Target:
 
     def load(self, messages: str, folder: Path, database: str) -> str:
         """Load what the tap has written; returns what the target writes to stdout."""
-        config = written(folder / "target.json", self.settings(folder, database))
-        result = self.program.run(["--config", config], environment(PGTZ="UTC"), text=messages)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
+        return load(self.program, self.settings(folder, database), messages, folder)
 
     def column_types(self, table: str) -> dict[str, str]:
         columns = {column: self.types[kind] for column, kind in COLUMNS[table].items()}
@@ -160,7 +159,7 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
         name=f"meltanolabs-target-postgres, {removal} delete",
         requirements="meltanolabs-target-postgres==0.8.1",
         executable="target-postgres",
-        imports=("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg"),
+        imports=MELTANOLABS_IMPORTS,
         settings=lambda _, database: {
             "sqlalchemy_url": psycopg_url(database),
             "default_target_schema": schema,

@@ -243,8 +243,7 @@ class History:
         options: list[str | Path] = []
         for name, content in files.items():
             options += [f"--{name}", written(self._folder / f"{name}.json", content)]
-        while not self._pids.empty():
-            self._pids.get()
+        self._pids = SimpleQueue()
         with (
             (self._folder / "stdout").open("wb") as stdout,
             (self._folder / "stderr").open("wb") as stderr,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 import psycopg
 import yaml
-from e2e.pipeline import environment, installed, program
+from e2e.pipeline import environment, installed, load, program
+from e2e.targets import MELTANOLABS_IMPORTS
 
 if TYPE_CHECKING:
     from forked import Program
@@ -64,7 +65,7 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
 
 IMPORTS = {
     "target-duckdb": (),  # DuckDB starts threads
-    "target-postgres": ("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg"),
+    "target-postgres": MELTANOLABS_IMPORTS,
     "dbt": ("dbt.cli.main",),
 }
 """What each command imports once for all runs."""
@@ -84,13 +85,8 @@ def imported(kind: str, name: str) -> Program:
 
 
 def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -> Json:
-    file = folder / "target.json"
-    file.write_text(json.dumps(config), "utf-8")
-    result = imported("loaders", name).run(
-        ["--config", file], environment(PGTZ="UTC"), text=messages
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout.splitlines()[-1])
+    output = load(imported("loaders", name), config, messages, folder)
+    return json.loads(output.splitlines()[-1])
 
 
 def run_dbt(
