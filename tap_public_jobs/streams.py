@@ -1,4 +1,4 @@
-"""The streams: the only place where the API, the plan of a run and Singer meet."""
+"""The streams: where a run and Singer meet."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.errors import NotFoundError, PublicJobsError
+from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
-from tap_public_jobs.sync.outcomes import Outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterator
 
-    from singer_sdk import Tap
     from singer_sdk.helpers.types import Context
     from singer_sdk.singerlib import Catalog
     from singer_sdk.singerlib.messages import RecordMessage
 
-    from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.run import Run
+    from tap_public_jobs.sync.run import Run
 
 Row = dict[str, Any]
 
@@ -60,12 +57,11 @@ class PublicJobsStream(Stream):
     Here it follows the last record: the SDK resumes `get_records` only after it has written the
     record.
 
-    Args:
-        tap: The tap.
-        start: Starts the run, or returns the one that has started.
-        save: Brings the Singer state up to date with the run.
+    Attributes:
+        run: The run, set by the tap before the sync.
     """
 
+    run: Run
     schema = _NamedSchema()
     primary_keys = ("id",)
 
@@ -74,50 +70,34 @@ class PublicJobsStream(Stream):
     TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE
 
     emit_activate_version_messages = False
-    STATE_MSG_FREQUENCY = sys.maxsize  # `checkpoint` writes state
-
-    def __init__(self, tap: Tap, start: Callable[[], Run], save: Callable[[], None]) -> None:
-        super().__init__(tap)
-        self._start = start
-        self._save = save
+    STATE_MSG_FREQUENCY = sys.maxsize  # `get_records` writes checkpoints
 
     @abstractmethod
-    def rows(self, run: Run) -> Iterator[Row]:
-        """Yield the records of a run; resumed after each one is written."""
-
-    def version(self, run: Run) -> int | None:  # noqa: ARG002  # most streams have one
-        """Return the version of the records; None if the stream is never activated."""
-        return None
-
-    def is_everything(self, run: Run) -> bool:  # noqa: ARG002
-        """Whether this version has all records."""
-        return False
-
-    @property
-    def problems(self) -> list[str]:
-        """What is missing and why, one sentence each."""
-        return []
+    def rows(self) -> Iterator[Row]:
+        """Yield the records of the run; resumed after each one is written."""
 
     @override
     def get_records(self, context: Context | None) -> Iterator[Row]:
-        if all(isinstance(stream_map, RemoveRecordTransform) for stream_map in self.stream_maps):
-            return  # no record would be written
-        run = self._start()
-        activates = self.config["emit_activate_version_messages"]
-        version = self.version(run) if activates else None
+        if not self.writes_records:
+            return
+        run = self.run
+        version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
         self._stream_version = version
-        for row in self.rows(run):
+        for row in self.rows():
             yield row
-            run.report.records[self.name] += 1
-        if version and self.is_everything(run) and not run.is_sample:
+            run.count_record(self.name)
+            if run.is_checkpoint_due:
+                run.state.write(self.tap_state)
+                self._tap.state_writer.write_state(self.tap_state)
+        if version and run.has_everything(self.name):
             self._activate(version)
-        run.report.new_fields[self.name] = run.state.note_fields(self.name, self.columns.undeclared)
-        self._save()
+        run.note_fields(self.name, self.columns.undeclared)
 
-    def checkpoint(self) -> None:
-        """Write a STATE message for the records written so far."""
-        self._save()
-        self._tap.state_writer.write_state(self.tap_state)
+    @property
+    def writes_records(self) -> bool:
+        """Whether the stream is selected, and not removed by `stream_maps`."""
+        maps = self.stream_maps
+        return self.selected and not all(isinstance(it, RemoveRecordTransform) for it in maps)
 
     @cached_property
     def columns(self) -> Columns:
@@ -149,15 +129,23 @@ class PublicJobsStream(Stream):
 
     @property
     def form(self) -> str:
-        """A hash of what records are made of: the selected columns, and what the SDK maps.
+        """A hash of what records are made of: columns, selection, and what the SDK maps.
 
         Raises:
             PublicJobsError: The catalog does not fit this stream.
         """
-        columns = self.columns.names
-        selected = [name for name in columns if self.mask.get(("properties", name), True)]
-        names = ("stream_maps", "flattening_enabled", "flattening_max_depth")
-        return hash_of([sorted(selected), *(self.config.get(name) for name in names)])
+        selected = [name for name in self.columns.names if self.mask.get(("properties", name), True)]
+        mapping = {
+            name: value
+            for name, value in self.config.items()
+            if name.startswith(("stream_map", "flattening", "faker")) and value is not None
+        }
+        properties = self.effective_schema["properties"]
+        columns = {
+            name: {key: it for key, it in properties[name].items() if key != "description"}
+            for name in selected
+        }
+        return hash_of([columns, mapping])
 
     @override
     def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
@@ -183,17 +171,8 @@ class Jobs(PublicJobsStream):
     name = "jobs"
 
     @override
-    def version(self, run: Run) -> int | None:
-        return run.state.next_version(self.name, run.clock()) if run.listing else None
-
-    @override
-    def is_everything(self, run: Run) -> bool:
-        return run.listing is not None and run.listing.is_complete
-
-    @override
-    def rows(self, run: Run) -> Iterator[Row]:
-        for summary in run.listing.summaries if run.listing else ():
-            yield self.columns.row(summary)
+    def rows(self) -> Iterator[Row]:
+        return map(self.columns.row, self.run.summaries)
 
 
 class JobPublications(PublicJobsStream):
@@ -202,15 +181,8 @@ class JobPublications(PublicJobsStream):
     name = "job_publications"
 
     @override
-    def rows(self, run: Run) -> Iterator[Row]:
-        if run.listing is None:
-            return
-        if not (run.listing.is_complete or run.is_sample):
-            self.log("No records: the list of published jobs is not complete.")
-            return
-        for job_id, period in run.state.periods().items():
-            yield self.columns.row(publication(job_id, period))
-        run.state.closed.clear()
+    def rows(self) -> Iterator[Row]:
+        return (self.columns.row(publication(*it)) for it in self.run.publications())
 
 
 class JobDetails(PublicJobsStream):
@@ -222,56 +194,7 @@ class JobDetails(PublicJobsStream):
 
     name = "job_details"
 
-    def __init__(self, tap: Tap, start: Callable[[], Run], save: Callable[[], None]) -> None:
-        super().__init__(tap, start, save)
-        self._outcomes = Outcomes()
-
     @override
-    def version(self, run: Run) -> int | None:
-        return run.state.versions.get(self.name)
-
-    @override
-    def is_everything(self, run: Run) -> bool:
-        if run.listing is None or not run.listing.is_complete or self.problems:
-            return False
-        if not self._outcomes.written and self.config["detail_refresh"] != "all":
-            return False  # without new details, the target keeps the others
-        return run.state.has_all_details({job.id for job in self._outcomes.unpublished})
-
-    @property
-    @override
-    def problems(self) -> list[str]:
-        return self._outcomes.problems
-
-    @override
-    def rows(self, run: Run) -> Iterator[Row]:
-        if run.listing is None:
-            return
-        plan = run.plan()
-        outcomes = self._outcomes
-        with run.report.fetching(plan, outcomes):
-            yield from self._fetched(run, plan.reasons, plan.checkpoint_every)
-            if outcomes.not_found:
-                listing = run.read_list_again()
-                yield from self._fetched(run, outcomes.settle(listing), plan.checkpoint_every)
-                outcomes.settle(listing)
-        for job in outcomes.unpublished:
-            run.state.mark_pending(job.id)  # so that the next run looks for it in the list
-        if run.is_sample:
-            if self.problems:
-                msg = f"The list can be read, but {self.problems[0]}."
-                raise PublicJobsError(msg)
-            self.log("%s", run.report.key_works())
-
-    def _fetched(self, run: Run, jobs: Iterable[JobRef], checkpoint_every: int) -> Iterator[Row]:
-        for job, detail, error in run.details(jobs):
-            if detail:
-                yield self.columns.row(detail.document, id=job.id, publicId=job.public_id)
-                run.state.note_detail(job, run.clock())
-                self._outcomes.note_written()
-                if self._outcomes.written % checkpoint_every == 0 and not run.is_sample:
-                    self.checkpoint()
-            elif isinstance(error, NotFoundError):
-                self._outcomes.note_not_found(job, str(error))
-            elif self._outcomes.note_failure(job, str(error)):
-                run.api.page(1)  # ends the run if the list cannot be read either
+    def rows(self) -> Iterator[Row]:
+        for job, detail in self.run.details():
+            yield self.columns.row(detail, id=job.id, publicId=job.public_id)

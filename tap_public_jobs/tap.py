@@ -20,24 +20,26 @@ from tap_public_jobs import settings
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
+from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import Command, WholeMessageWriter
 from tap_public_jobs.report import Report
-from tap_public_jobs.run import Environment, sample_run, start_run
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
-from tap_public_jobs.sync.bookmarks import read_bookmarks, write_bookmarks
-from tap_public_jobs.sync.state import DamagedStateError, SyncState
+from tap_public_jobs.sync.plan import DAY
+from tap_public_jobs.sync.run import Environment, in_short, start_run
+from tap_public_jobs.sync.state import DamagedStateError, SyncState, hash_key
 from tap_public_jobs.validation import problems, unused_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from types import FrameType
 
     import click
     from singer_sdk import Stream
 
-    from tap_public_jobs.run import Run
+    from tap_public_jobs.changelog import Changes
     from tap_public_jobs.streams import PublicJobsStream
+    from tap_public_jobs.sync.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ class TapPublicJobs(Tap):
 
     clock: Callable[[], float] = staticmethod(time.time)
     """Returns seconds since the epoch; tests replace it."""
+    sleep: Callable[[float], object] = staticmethod(time.sleep)
+    """Waits for a number of seconds; tests replace it."""
 
     def __init__(
         self,
@@ -127,7 +131,7 @@ class TapPublicJobs(Tap):
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
-        return [stream(self, self.start, self.save) for stream in ORDER]
+        return [stream(self) for stream in ORDER]
 
     @property
     @override
@@ -136,43 +140,22 @@ class TapPublicJobs(Tap):
         streams: dict[str, Any] = {**super().streams}
         return {stream.name: streams[stream.name] for stream in ORDER}
 
-    def start(self) -> Run:
-        """Start the run, or return the one that has started.
-
-        Raises:
-            PublicJobsError: The change log or the list cannot be read.
-        """
-        if self._run is None:
-            environment = Environment(self.config, self.client, self.report, self.clock)
-            streams = self.streams.values()
-            forms = {stream.name: stream.form for stream in streams if stream.selected}
-            most = next(iter(streams)).ABORT_AT_RECORD_COUNT
-            if most is None:
-                self._run = start_run(environment, self._read_state(), forms)
-            else:
-                self._run = sample_run(environment, jobs=most)
-        return self._run
-
-    def save(self) -> None:
-        """Bring the Singer state up to date with the run."""
-        if self._run and not self._run.is_sample:
-            write_bookmarks(self.state.setdefault("bookmarks", {}), self._run.state)
-
-    # Final in the SDK, which has no hook for the end of a run.
+    # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
     def sync_all(self) -> None:
         """Sync the selected streams, sum up, and report what is missing.
 
         Raises:
-            PublicJobsError: Something is missing, or the run could not continue.
+            PublicJobsError: Something is missing for the first time, or the run could not continue.
         """
+        state = self._read_state()
+        missing: Collection[str] = ()
         try:
-            super().sync_all()
-            missing = self._problems()
-            # The next run fetches only what failed, but only once: otherwise one broken detail
-            # would keep all others from being refreshed.
-            if self._run and (self._run.is_resumed or not missing):
-                self._run.state.run = None
+            # Before the first SCHEMA message: some targets empty a table there.
+            self._run = self._start(state)
+            if self._run:
+                super().sync_all()
+                missing = self._run.finish()
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
@@ -185,15 +168,60 @@ class TapPublicJobs(Tap):
                 ),
             )
             # However the run ended: what it has written need not be fetched again.
-            self.save()
+            state.write(self.state)
             self.state_writer.write_state(self.state)
         if missing:
-            raise PublicJobsError(_incomplete(missing))
+            msg = (
+                f"The sync is incomplete: {in_short(missing)}. In tables that may lack a job, no "
+                "row was removed. The next run tries again; what is still missing then is a "
+                "warning. If it stays, contact the API's support."
+            )
+            raise PublicJobsError(msg)
 
-    def _problems(self) -> list[str]:
-        listing = self._run.listing if self._run else None
-        found = [*listing.problems] if listing else []
-        return found + [problem for stream in self.streams.values() for problem in stream.problems]
+    def _start(self, state: SyncState) -> Run | None:
+        config = self.config
+        streams = [stream for stream in self.streams.values() if stream.writes_records]
+        if not streams:
+            return None
+        environment = Environment(
+            self.client,
+            self.report,
+            hash_key(config["api_key"]),
+            config["max_concurrent_requests"],
+            self.clock,
+            self.sleep,
+        )
+        run = start_run(
+            environment,
+            state,
+            self._read_change_log(state),
+            {stream.name: stream.form for stream in streams},
+            config["detail_refresh"],
+            config["detail_max_age_days"] * DAY,
+        )
+        for stream in streams if run else ():
+            stream.run = run
+        return run
+
+    def _read_change_log(self, state: SyncState) -> Changes | None:
+        """Read what was notified since the last run; None if there is no log to read.
+
+        Raises:
+            PublicJobsError: It cannot be read, and `notified` needs it.
+        """
+        if "changes_url" not in self.config:
+            return None
+        try:
+            log = ChangeLog(self.config["changes_url"])
+            changes = log.read(state.log.position if state.log else 0)
+            if state.log and (changes.log != state.log.log or changes.position < state.log.position):
+                return log.read(0)  # another log, or an earlier copy of it
+            return changes
+        except ChangeLogError as error:
+            if self.config["detail_refresh"] == "notified":
+                raise PublicJobsError(str(error)) from error
+            logger.warning("%s Continuing without it.", error)
+            return None
 
     def _read_state(self) -> SyncState:
         if self._lacks_state:
@@ -202,7 +230,7 @@ class TapPublicJobs(Tap):
                 "`capabilities` in meltano.yml, or pass --state."
             )
         try:
-            return read_bookmarks(self.state.get("bookmarks", {}))
+            return SyncState.read(self.state)
         except DamagedStateError as error:
             logger.warning(
                 "Ignoring the state of earlier runs, which cannot be read (%s); fetching all "
@@ -264,11 +292,3 @@ def _is_bookmark(value: object) -> bool:
     # traceback.
     return isinstance(value, dict) and not value.keys() & {"partitions", "progress_markers"}
 
-
-def _incomplete(problems: list[str], most: int = 10) -> str:
-    more = f"; and {len(problems) - most:,} more" if len(problems) > most else ""
-    return (
-        f"The sync is incomplete: {'; '.join(problems[:most])}{more}. In tables that may lack a "
-        "job, no row was removed and no job was closed. Run again; if it fails again, contact the "
-        "API's support."
-    )

@@ -1,19 +1,26 @@
-"""The outcomes of a run's details, and the problems among them."""
+"""The outcomes of a run's details, and what is missing."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tap_public_jobs.api.listing import Listing
     from tap_public_jobs.api.models import JobRef
+    from tap_public_jobs.sync.listing import Listing
 
 MANY_FAILURES = 5
 """Failures in a row after which the API may be down."""
 
 
 class Outcomes:
-    """The details that were written, that were not found, and that failed."""
+    """The details that were written, that were not found, and that failed.
+
+    Attributes:
+        written: How many records were written.
+        not_found: Why, by job; `settle` decides what that means.
+        unpublished: Jobs that were unpublished during the run.
+        failed: Why, by job.
+    """
 
     def __init__(self) -> None:
         self.written = 0
@@ -31,10 +38,6 @@ class Outcomes:
         """Note that a record was written."""
         self.written += 1
         self._failures_in_a_row = 0
-
-    def note_not_found(self, job: JobRef, reason: str) -> None:
-        """Note that a detail is not there; `settle` decides what that means."""
-        self.not_found[job] = reason
 
     def note_failure(self, job: JobRef, reason: str) -> bool:
         """Note that a detail failed; returns whether the API may be down."""
@@ -61,11 +64,3 @@ class Outcomes:
                 self.failed[job] = f"{reason}, although the job is listed"
         self.not_found = {}
         return renamed
-
-    @property
-    def problems(self) -> list[str]:
-        """What is missing and why, one sentence per job."""
-        return [
-            f"the detail of {job.public_id!r} is missing: {reason}"
-            for job, reason in self.failed.items()
-        ]

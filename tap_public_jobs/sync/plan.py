@@ -1,19 +1,22 @@
-"""Which details a run fetches, and why."""
+"""Whether there is work, which details a run fetches, and why."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.sync.state import Entry, Run
+from tap_public_jobs.sync.state import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.state import Refresh, SyncState
+    from tap_public_jobs.sync.state import Entry, SyncState
+
+Refresh = Literal["all", "changed", "none"]
+"""Which details a run fetches again; `none` if the stream is not selected."""
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
 REASONS: tuple[Reason, ...] = ("new", "changed", "pending", "refreshed")
@@ -28,11 +31,65 @@ FEWEST_BETWEEN_CHECKPOINTS = 50
 """Records."""
 
 
+class LogEnd(Protocol):
+    """How far a change log has got."""
+
+    @property
+    def log(self) -> str:
+        """Identity of the log."""
+
+    @property
+    def position(self) -> int:
+        """Of the last notification."""
+
+    @property
+    def forgotten(self) -> int:
+        """The position to which notifications were removed."""
+
+
+def is_covered(state: SyncState, end: LogEnd | None) -> bool:
+    """Whether a change log names every job that has changed since the last run.
+
+    A smaller position than the last one shows that an earlier copy of the log was restored.
+    """
+    return (
+        end is not None
+        and state.log is not None
+        and end.log == state.log.log
+        and end.forgotten <= state.log.position <= end.position
+        and state.listed_at is not None
+    )
+
+
+def has_work(state: SyncState, end: LogEnd | None, forms: Mapping[str, str] | None = None) -> bool:
+    """Whether a run under `detail_refresh: notified` has anything to do.
+
+    What was missing twice is no work: it is tried again when there is other work.
+
+    Args:
+        state: Of the last run.
+        end: Of the change log, if there is one.
+        forms: Per stream that the run writes, a hash of what its records are made of; those of the
+            last run by default.
+    """
+    if end is None or state.log is None or not is_covered(state, end):
+        return True
+    if end.position > state.log.position or state.unfinished:
+        return True
+    forms = state.forms if forms is None else forms
+    if any(state.forms.get(stream) != form for stream, form in forms.items()):
+        return True
+    known_gaps = {*state.failed, *state.missing}
+    return "job_details" in forms and any(
+        not entry.detail_hash and key not in known_gaps for key, entry in state.jobs.items()
+    )
+
+
 class Plan(NamedTuple):
     """What a run fetches."""
 
     reasons: dict[JobRef, Reason]
-    """Why, by job, in the order of the list."""
+    """Why, by job, in the order of the list; jobs whose details failed before come last."""
     published: int
     """How many jobs are published."""
     fetched_before: int = 0
@@ -74,11 +131,11 @@ def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
     for key, entry in state.jobs.items():
         if entry.fetched_at > now + DAY:
             state.jobs[key] = entry._replace(fetched_at=1)
-    run = state.run
+    run = state.unfinished
     if run and run.refresh == refresh and abs(now - run.started_at) < RESUMABLE:
         return True
     latest = max((entry.fetched_at for entry in state.jobs.values()), default=0)
-    state.run = Run(max(int(now), latest + 1), refresh)
+    state.unfinished = Unfinished(max(int(now), latest + 1), refresh)
     return False
 
 
@@ -92,8 +149,8 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
     """
-    run = state.run or Run(int(now), "all")
-    listed = list(jobs)
+    run = state.unfinished or Unfinished(int(now), "all")
+    listed = sorted(jobs, key=lambda job: job.id in state.failed)
     reasons = {
         job: reason
         for job in listed
@@ -105,7 +162,9 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
     return Plan(reasons, len(listed), fetched_before)
 
 
-def _reason(job: JobRef, entry: Entry, run: Run, now: float, max_age: float) -> Reason | None:
+def _reason(
+    job: JobRef, entry: Entry, run: Unfinished, now: float, max_age: float
+) -> Reason | None:
     if not entry.fetched_at:
         return "new"
     if not entry.detail_hash:

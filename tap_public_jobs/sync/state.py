@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.sync.checks import (
-    ENTRY,
-    PERIOD,
-    checked,
-    milliseconds_or_none,
-    number,
-    seconds,
-    text,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from tap_public_jobs.api.listing import Listing
     from tap_public_jobs.api.models import JobRef
+    from tap_public_jobs.sync.listing import Listing
 
 Json = Any
-Refresh = Literal["all", "changed", "none"]
-"""Which details a run fetches again; `none` if the stream is not selected."""
 
-FORMAT = 2
-"""Version of the state's format. `bookmarks` reads format 1 too."""
+FORMAT = 3
 
 STREAMS = ("jobs", "job_publications", "job_details")
 
 MOST_CLOSED = 1_000
-"""Closed jobs to remember while nobody selects `job_publications`."""
+"""Closed jobs to remember while nobody writes `job_publications`."""
 
 LONGEST_FIELD = 100
 """Characters of a field's name that is worth remembering."""
 
 MOST_FIELDS = 200
 """Names of undeclared fields to remember per stream, should a server invent new ones each time."""
+
+LATEST = 100_000_000_000_000
+"""Milliseconds since the epoch. No time and no number in a state is larger but for positions."""
 
 
 class DamagedStateError(ValueError):
@@ -49,9 +41,8 @@ class Entry(NamedTuple):
     """What is known of a published job."""
 
     public_id: str
-    """Empty if only a state of format 1 knows the job."""
     first_seen: int
-    """Milliseconds since the epoch; 0 if no listing has been noted yet."""
+    """Milliseconds since the epoch."""
     opened_after: int | None
     """Milliseconds since the epoch."""
     detail_hash: str = ""
@@ -70,8 +61,8 @@ class Period(NamedTuple):
     unpublished_at: int | None
 
 
-class Run(NamedTuple):
-    """A run that has not finished."""
+class Unfinished(NamedTuple):
+    """A run that has not fetched all its details."""
 
     started_at: int
     """Seconds since the epoch; later than everything that earlier runs fetched."""
@@ -84,7 +75,7 @@ class LogPosition(NamedTuple):
     log: str
     """Identity of the log."""
     position: int
-    """Of the last row that was read."""
+    """Of the last notification that was read."""
 
 
 @dataclass
@@ -93,151 +84,176 @@ class SyncState:
 
     Attributes:
         jobs: The published jobs, by id.
+        missing: When a complete listing last showed a job of `jobs` that the last one did not show,
+            in milliseconds since the epoch, by id. It is unknown whether the job is published.
+        failed: Ids of the published jobs whose details failed in the last run that requested them.
+        shortfall: How many jobs the last list was short of its total; None if it had none.
         closed: Periods that have ended, and whose records are not written yet, by id.
         listed_at: When the last complete listing began, in milliseconds since the epoch.
         key_hash: Hash of the API key.
-        forms: Per stream, a hash of what its records are made of.
+        forms: Per stream of the last run, a hash of what its records are made of.
+        details_form: The same of the details in `jobs`, whenever they were fetched.
         fields: Per stream, the undeclared fields that were seen.
         versions: Per stream, the last version that was used.
-        run: The run that has not finished, if there is one.
+        unfinished: The run that has not finished, if there is one.
         log: How far the change log has been read, if it ever was.
     """
 
     jobs: dict[str, Entry] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    shortfall: int | None = 0
     closed: dict[str, Period] = field(default_factory=dict)
     listed_at: int | None = None
     key_hash: str = ""
     forms: dict[str, str] = field(default_factory=dict)
+    details_form: str = ""
     fields: dict[str, list[str]] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
-    run: Run | None = None
+    unfinished: Unfinished | None = None
     log: LogPosition | None = None
 
     @classmethod
-    def read(cls, state: Json) -> Self:
-        """Read what `write` returned.
+    def read(cls, singer_state: Json) -> Self:
+        """Read the state of the last run.
+
+        Args:
+            singer_state: Singer state that `write` has put it into, or an empty one.
 
         Raises:
-            DamagedStateError: It is damaged, or of a newer format.
+            DamagedStateError: It is damaged, or of another format.
         """
         try:
-            return cls._read(state)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            bookmark = (singer_state.get("bookmarks") or {}).get("jobs") or {}
+            return cls._read(bookmark["sync"]) if "sync" in bookmark else cls()
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             msg = f"{type(error).__name__}: {error}"
             raise DamagedStateError(msg) from error
 
     @classmethod
     def _read(cls, state: Json) -> Self:
-        if type(state["format"]) is not int or state["format"] != FORMAT:
+        if state["format"] != FORMAT:
             msg = f"format {state['format']!r} is not known"
             raise ValueError(msg)
-        run, log = state["run"], state["log"]
+        entry, period = (str, int, _OPTIONAL, str, int), (str, _OPTIONAL, int, int, _OPTIONAL)
+        unfinished, log = state["unfinished"], state["log"]
         return cls(
-            jobs={text(key): Entry(*checked(values, ENTRY)) for key, *values in state["jobs"]},
-            closed={
-                text(key): Period(*checked(values, PERIOD)) for key, *values in state["closed"]
-            },
-            listed_at=milliseconds_or_none(state["listedAt"]),
-            key_hash=text(state["key"]),
-            forms={name: text(value) for name, value in state["forms"].items() if value},
-            fields={name: [*map(text, names)] for name, names in state["fields"].items()},
-            versions={name: seconds(value) for name, value in state["versions"].items()},
-            run=Run(seconds(run[0]), text(run[1])) if run else None,
-            log=LogPosition(text(log[0]), number(log[1], (1 << 63) - 1)) if log else None,
+            jobs={key: Entry(*_checked(values, entry)) for key, *values in state["jobs"]},
+            missing={key: at for key, at in _rows(state["missing"], (str, int))},
+            failed=_checked(state["failed"], [str] * len(state["failed"])),
+            shortfall=_checked([state["shortfall"]], [_OPTIONAL])[0],
+            closed={key: Period(*_checked(values, period)) for key, *values in state["closed"]},
+            listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
+            key_hash=str(state["key"]),
+            forms={name: str(value) for name, value in state["forms"].items() if value},
+            details_form=str(state["detailsForm"]),
+            fields={name: [*map(str, names)] for name, names in state["fields"].items()},
+            versions={name: int(value) for name, value in state["versions"].items()},
+            unfinished=Unfinished(*_checked(unfinished, (int, str))) if unfinished else None,
+            log=LogPosition(str(log[0]), int(log[1])) if log else None,
         )
 
-    def write(self) -> dict[str, Json]:
-        """Return the state as JSON, about 60 characters per job besides its identifiers.
+    def write(self, singer_state: dict[str, Json]) -> None:
+        """Put the state into Singer state: about 60 characters per job besides its identifiers.
 
         Jobs are lists, and absent values are null, because Meltano may merge this with an earlier
         state: it would keep the keys of jobs that are no longer published.
         """
-        return {
+        value = {
             "format": FORMAT,
             "jobs": [[key, *entry] for key, entry in self.jobs.items()],
+            "missing": [[key, at] for key, at in self.missing.items()],
+            "failed": [*self.failed],
+            "shortfall": self.shortfall,
             "closed": [[key, *period] for key, period in self.closed.items()],
             "listedAt": self.listed_at,
             "key": self.key_hash,
             "forms": dict.fromkeys(STREAMS) | self.forms,
+            "detailsForm": self.details_form,
             "fields": self.fields,
             "versions": self.versions,
-            "run": list(self.run) if self.run else None,
+            "unfinished": list(self.unfinished) if self.unfinished else None,
             "log": list(self.log) if self.log else None,
         }
+        singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
 
     @property
-    def known(self) -> dict[str, str]:
+    def public_ids(self) -> dict[str, str]:
         """The publicIds of the published jobs, by id."""
-        return {key: entry.public_id for key, entry in self.jobs.items() if entry.public_id}
+        return {key: entry.public_id for key, entry in self.jobs.items()}
 
     def next_listing_time(self, now: float) -> int:
-        """Return the time of a listing that begins now, later than that of any before."""
-        return max(int(now * 1000), (self.listed_at or 0) + 1)
+        """Return the time of a listing that begins now, later than that of any before.
+
+        Args:
+            now: Seconds since the epoch, by a clock that may have been set back.
+        """
+        times = [self.listed_at or 0, *(entry.first_seen for entry in self.jobs.values())]
+        return max(int(now * 1000), max(times) + 1)
 
     def note_listing(self, listing: Listing, began_at: int) -> None:
         """Note which jobs are published.
 
         A job that a listing shows for the first time, complete or not, begins a period.
         Only a complete listing ends one.
+
+        Args:
+            listing: The published jobs.
+            began_at: Milliseconds since the epoch.
         """
         for key in listing.gone:
-            entry = self.jobs.pop(key)
-            last_seen = max(entry.first_seen, self.listed_at or 0)
-            self.closed[key] = Period(
-                entry.public_id, entry.opened_after, entry.first_seen, last_seen, began_at
-            )
+            period = self._period(key, self.jobs.pop(key))
+            self.closed[key] = period._replace(unpublished_at=began_at)
+        listed_at = self.listed_at or 0
+        for key in listing.missing:
+            self.missing.setdefault(key, max(self.jobs[key].first_seen, listed_at))
         for key, job in listing.jobs.items():
-            entry = self.jobs.get(key, Entry("", 0, None))
-            if not entry.first_seen:
-                # The detail hash stays: a state of format 1 knows details, but no times.
-                entry = entry._replace(first_seen=began_at, opened_after=self.listed_at)
+            entry = self.jobs.get(key, Entry("", began_at, self.listed_at))
             self.jobs[key] = entry._replace(public_id=job.public_id)
             self.closed.pop(key, None)  # published again, in the same row
         if listing.is_complete:
-            self.jobs = {key: self.jobs[key] for key in listing.jobs}
+            self.missing = {key: self.missing[key] for key in listing.missing}
+            self.jobs = {key: self.jobs[key] for key in (*listing.jobs, *listing.missing)}
+            self.failed = [key for key in self.failed if key in listing.jobs]
             self.listed_at = began_at
+        self.shortfall = listing.shortfall
 
     def periods(self) -> dict[str, Period]:
         """Return the periods of the published jobs, and those that ended, by id.
 
         Only after a complete listing.
         """
-        seen_at = self.listed_at or 0
-        current = {
-            key: Period(entry.public_id, entry.opened_after, entry.first_seen, seen_at, None)
-            for key, entry in self.jobs.items()
-        }
-        return current | self.closed
+        return {key: self._period(key, entry) for key, entry in self.jobs.items()} | self.closed
 
-    def keep_closed(self, most: int) -> None:
-        """Forget all but the last closed jobs."""
-        self.closed = dict(list(self.closed.items())[-most:])
+    def _period(self, key: str, entry: Entry) -> Period:
+        last_seen = self.missing.get(key, max(entry.first_seen, self.listed_at or 0))
+        return Period(entry.public_id, entry.opened_after, entry.first_seen, last_seen, None)
 
     def note_forms(self, forms: Mapping[str, str]) -> bool:
-        """Note what the records of the selected streams are made of.
+        """Note what the records of this run's streams are made of.
 
-        If the records of `job_details` change, all details become pending.
+        If the records of `job_details` change, all details become pending. While nobody writes
+        `job_publications`, only the last closed jobs are remembered.
 
         Returns:
-            Whether they changed.
+            Whether details became pending.
         """
-        before = self.forms.get("job_details")
-        details = forms.get("job_details", before)
-        self.forms = {**forms, "job_details": details} if details else dict(forms)
-        # A state of format 1 knows details, and not what they were made of.
-        if before in {None, details}:
+        self.forms = dict(forms)
+        if "job_publications" not in forms:
+            self.closed = dict(list(self.closed.items())[-MOST_CLOSED:])
+        before, self.details_form = self.details_form, forms.get("job_details", self.details_form)
+        if before in {"", self.details_form}:
             return False
         self.jobs = {
             key: entry._replace(detail_hash="", fetched_at=0) for key, entry in self.jobs.items()
         }
-        self.run = None
+        self.unfinished = None
         return True
 
-    def mark_pending_by_public_id(self, public_ids: Collection[str]) -> None:
+    def mark_pending(self, job_ids: Collection[str]) -> None:
         """Have the details of these jobs fetched, even if they look unchanged."""
-        for key, entry in self.jobs.items():
-            if entry.public_id in public_ids:
-                self.mark_pending(key)
+        for key in job_ids:
+            self.jobs[key] = self.jobs[key]._replace(detail_hash="")
 
     def note_detail(self, job: JobRef, now: float) -> None:
         """Note that the record of a job's detail has been written.
@@ -246,29 +262,28 @@ class SyncState:
             job: As it was listed.
             now: Seconds since the epoch.
         """
-        fetched_at = max(int(now), self.run.started_at if self.run else 0)
-        self.jobs[job.id] = self.jobs[job.id]._replace(
-            detail_hash=job.summary_hash, fetched_at=fetched_at
-        )
+        fetched_at = max(int(now), self.unfinished.started_at if self.unfinished else 0)
+        entry = self.jobs[job.id]
+        self.jobs[job.id] = entry._replace(detail_hash=job.summary_hash, fetched_at=fetched_at)
+        if job.id in self.failed:
+            self.failed.remove(job.id)
 
-    def mark_pending(self, job_id: str) -> None:
-        """Have the detail of a job fetched."""
-        self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
+    def note_failed(self, jobs: Iterable[JobRef]) -> None:
+        """Note that the details of these jobs failed."""
+        self.failed = [*dict.fromkeys([*self.failed, *(job.id for job in jobs)])]
 
     def has_all_details(self, without: Collection[str]) -> bool:
         """Whether this run has written the details of all jobs but these."""
-        run = self.run
+        run = self.unfinished
         return run is not None and all(
             entry.fetched_at >= run.started_at and entry.detail_hash
             for key, entry in self.jobs.items()
             if key not in without
         )
 
-    def next_version(self, stream: str, now: float) -> int:
-        """Return a version that is later than any before, in seconds since the epoch."""
-        version = max(int(now), self.versions.get(stream, 0) + 1)
-        self.versions[stream] = version
-        return version
+    def next_version(self, stream: str, now: float) -> None:
+        """Set a version that is later than any before, in seconds since the epoch."""
+        self.versions[stream] = max(int(now), self.versions.get(stream, 0) + 1)
 
     def note_fields(self, stream: str, names: Collection[str]) -> list[str]:
         """Note which undeclared fields a stream has; returns those that no earlier run saw."""
@@ -278,6 +293,23 @@ class SyncState:
         if new:
             self.fields[stream] = [*seen, *new]
         return new
+
+
+_OPTIONAL = (int, NoneType)
+
+
+def _rows(rows: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
+    return [_checked(row, kinds) for row in rows]
+
+
+def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
+    """Return values that have these types, and no number that is out of range."""
+    checked = list(values)
+    for value, kind in zip(checked, kinds, strict=True):
+        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value <= LATEST):
+            msg = f"{value!r:.50} is out of place"
+            raise TypeError(msg)
+    return checked
 
 
 def hash_key(api_key: str) -> str:

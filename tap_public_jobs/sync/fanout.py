@@ -1,0 +1,70 @@
+"""A bounded, concurrent map that yields results as they arrive."""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD = 64
+"""Calls that run and results that wait for the consumer, at most: what the API allows in a minute.
+
+The consumer may pause that long at no cost, and a process that is killed loses no more of them.
+"""
+
+POLL = 0.1
+"""Seconds after which a stop is noticed."""
+
+
+def fan_out(
+    function: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    workers: int,
+    stop_by: Callable[[], float | None] = lambda: None,
+) -> Iterator[R]:
+    """Call a function for each item in threads, and yield the results as they arrive.
+
+    Args:
+        function: Called from several threads.
+        items: Consumed lazily.
+        workers: Calls at once.
+        stop_by: Returns a monotonic time once the work is to stop: then no further call starts, and
+            results are yielded until that time.
+
+    Raises:
+        Exception: The first that `function` raised, after the results that had arrived with it;
+            none once the work is to stop.
+    """
+    rest = iter(items)
+    calls: set[Future[R]] = set()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        while True:
+            if stop_by() is None:
+                calls |= {pool.submit(function, it) for it in islice(rest, AHEAD - len(calls))}
+            else:
+                calls = {call for call in calls if not call.cancel()}
+            if not calls:
+                return
+            done, calls = wait(calls, POLL, FIRST_COMPLETED)
+            failure: BaseException | None = None
+            for call in done:
+                if error := call.exception():
+                    failure = failure or error
+                else:
+                    yield call.result()
+                if time.monotonic() > (stop_by() or math.inf):
+                    return
+            if failure and stop_by() is None:
+                raise failure
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,313 @@
+"""One run: the only owner of the state, the plan and the outcomes of a run."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tap_public_jobs.errors import NotFoundError, RequestError
+from tap_public_jobs.sync.fanout import fan_out
+from tap_public_jobs.sync.listing import Known, ListReader
+from tap_public_jobs.sync.outcomes import Outcomes
+from tap_public_jobs.sync.plan import DAY, begin_run, has_work, is_covered, plan_details
+from tap_public_jobs.sync.state import LogPosition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from tap_public_jobs.api.models import JobRef
+    from tap_public_jobs.changelog import Changes
+    from tap_public_jobs.report import Report
+    from tap_public_jobs.sync.listing import Api, Listing
+    from tap_public_jobs.sync.plan import Plan, Refresh
+    from tap_public_jobs.sync.state import Period, SyncState
+
+logger = logging.getLogger(__name__)
+
+Json = Any
+
+GRACE = 1.2
+"""Seconds from a signal to the last record. The rest of two seconds is for the state."""
+
+
+class Environment(NamedTuple):
+    """What a run works with."""
+
+    api: Api
+    """Answers requests."""
+    report: Report
+    """Counts what happens."""
+    key_hash: str
+    """Hash of the API key."""
+    workers: int
+    """Requests at once."""
+    clock: Callable[[], float] = time.time
+    """Returns seconds since the epoch."""
+    sleep: Callable[[float], object] = time.sleep
+    """Waits for a number of seconds."""
+
+
+def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
+    environment: Environment,
+    state: SyncState,
+    changes: Changes | None,
+    forms: Mapping[str, str],
+    refresh: str,
+    max_age: float,
+) -> Run | None:
+    """Decide whether there is work, and if so, read the list.
+
+    Args:
+        environment: What the run works with.
+        state: What earlier runs know; this run adds to it.
+        changes: What the change log says, read before the list, so that the list and the details
+            show everything notified until then.
+        forms: Per stream that the run writes, a hash of what its records are made of.
+        refresh: Which details to fetch again: the setting `detail_refresh`.
+        max_age: Seconds; the setting `detail_max_age_days`.
+
+    Returns:
+        None if there is no work.
+
+    Raises:
+        PublicJobsError: The list cannot be read.
+    """
+    if refresh == "notified":
+        if not has_work(state, changes, forms):
+            logger.info("The change log has no news since the last run: nothing to fetch.")
+            return None
+        if is_covered(state, changes):
+            max_age = math.inf  # webhooks name what changes
+        elif state.listed_at is not None:
+            logger.info(
+                "The change log does not cover everything since the last run; running as "
+                "detail_refresh: changed."
+            )
+    kind: Refresh = "none"
+    if "job_details" in forms:
+        kind = "all" if refresh == "all" else "changed"
+    api, report, key_hash, workers, clock, sleep = environment
+    known = Known(
+        state.public_ids,
+        {*state.missing},
+        state.shortfall,
+        is_new_key=state.key_hash not in {"", key_hash},
+    )
+    began_at = state.next_listing_time(clock())
+    listing = ListReader(api, known, workers=workers, sleep=sleep).read()
+    if state.listed_at is not None:
+        report.opened = len(listing.jobs.keys() - state.jobs.keys())
+    report.closed = len(listing.gone)
+    state.key_hash = key_hash
+    state.note_listing(listing, began_at)
+    if state.note_forms(forms):
+        logger.info("The selected columns changed; fetching all details again.")
+    if changes:
+        notified = {*changes.public_ids}
+        state.mark_pending([key for key, it in state.public_ids.items() if it in notified])
+        if listing.is_complete:
+            state.log = LogPosition(changes.log, changes.position)
+    is_resumed = begin_run(state, kind, clock())
+    if is_resumed:
+        logger.info("Resuming the last run: fetching only the details that it did not fetch.")
+    else:
+        state.next_version("job_details", clock())
+    state.next_version("jobs", clock())
+    plan = plan_details(state, listing.jobs.values(), clock(), max_age)
+    return Run(environment, state, listing, known, plan, is_resumed=is_resumed)
+
+
+class Run:
+    """One run, which the streams share; `start_run` makes it.
+
+    Args:
+        environment: What the run works with.
+        state: What is known of the jobs; this run adds to it.
+        listing: The published jobs.
+        known: What earlier runs knew.
+        plan: The details to fetch.
+        is_resumed: Whether an earlier run has fetched a part of them.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        environment: Environment,
+        state: SyncState,
+        listing: Listing,
+        known: Known,
+        plan: Plan,
+        *,
+        is_resumed: bool,
+    ) -> None:
+        self.state = state
+        self.plan = plan
+        self.outcomes = Outcomes()
+        self._environment = environment
+        self._listing = listing
+        self._known = known
+        self._failed_before = {*state.failed}
+        self._is_resumed = is_resumed
+        self._is_fetching = False
+        self._stop_by: float | None = None
+        self._exit_status = 0
+
+    @property
+    def summaries(self) -> list[dict[str, Json]]:
+        """The summaries of the published jobs, as the API sent them."""
+        return self._listing.summaries
+
+    def publications(self) -> Iterator[tuple[str, Period]]:
+        """Yield when each job was published, by id; nothing if the list is not complete."""
+        if not self._listing.is_complete:
+            logger.info("No records of job_publications: the list of jobs is not complete.")
+            return
+        yield from self.state.periods().items()
+        self.state.closed.clear()
+
+    def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+        """Fetch the details of the plan, and yield each as it arrives.
+
+        The consumer comes back for the next one once a detail is written.
+
+        Raises:
+            PublicJobsError: The run cannot continue.
+            SystemExit: `stop` was called.
+        """
+        with self._environment.report.fetching(self.plan, self.outcomes):
+            yield from self._fetch(self.plan.reasons)
+            if self.outcomes.not_found:
+                listing = self._read_list_again()
+                yield from self._fetch(self.outcomes.settle(listing))
+                self.outcomes.settle(listing)
+        self.state.note_failed(self.outcomes.failed)
+        # The next run looks for them in the list.
+        self.state.mark_pending([job.id for job in self.outcomes.unpublished])
+
+    def _read_list_again(self) -> Listing:
+        if not self._listing.is_complete:
+            return self._listing
+        known = Known(shortfall=self._listing.shortfall)
+        api, _, _, workers, _, sleep = self._environment
+        return ListReader(api, known, workers=workers, sleep=sleep).read()
+
+    def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+        api, _, _, workers, clock, _ = self._environment
+
+        def ask(job: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
+            try:
+                return job, api.detail(job)
+            except RequestError as error:
+                return job, error
+
+        self._is_fetching = True
+        try:
+            for job, answer in fan_out(ask, jobs, workers=workers, stop_by=lambda: self._stop_by):
+                if isinstance(answer, NotFoundError):
+                    self.outcomes.not_found[job] = str(answer)
+                elif isinstance(answer, RequestError):
+                    if self.outcomes.note_failure(job, str(answer)):
+                        self._check_list()
+                else:
+                    yield job, answer
+                    self.state.note_detail(job, clock())
+                    self.outcomes.note_written()
+        finally:
+            self._is_fetching = False
+        if self._stop_by is not None:
+            sys.exit(self._exit_status)
+
+    def _check_list(self) -> None:
+        """End the run if the list cannot be read either."""
+        try:
+            self._environment.api.page(1)
+        except Exception:
+            if self._stop_by is None:  # a stop lets no further request through
+                raise
+
+    def stop(self, exit_status: int) -> bool:
+        """End `details` within `GRACE` seconds, from a signal handler.
+
+        Returns:
+            Whether details are being fetched.
+        """
+        if self._is_fetching:
+            self._exit_status = exit_status
+            self._stop_by = time.monotonic() + GRACE
+        return self._is_fetching
+
+    def count_record(self, stream: str) -> None:
+        """Note that a record was written."""
+        self._environment.report.records[stream] += 1
+
+    def note_fields(self, stream: str, names: Collection[str]) -> None:
+        """Note the fields of a stream that have no column."""
+        self._environment.report.new_fields[stream] = self.state.note_fields(stream, names)
+
+    @property
+    def is_checkpoint_due(self) -> bool:
+        """Whether enough details were written since the last checkpoint."""
+        written = self.outcomes.written
+        return written > 0 and written % self.plan.checkpoint_every == 0
+
+    def version(self, stream: str) -> int | None:
+        """Return the version of a stream's records; None if the stream is never activated."""
+        return None if stream == "job_publications" else self.state.versions[stream]
+
+    def has_everything(self, stream: str) -> bool:
+        """Whether a stream has written every record, so that a target may remove all others."""
+        listing = self._listing
+        if not listing.is_complete or listing.missing or not (listing.jobs or listing.gone):
+            return False
+        if stream == "jobs":
+            return True
+        unpublished = {job.id for job in self.outcomes.unpublished}
+        run = self.state.unfinished
+        return (
+            stream == "job_details"
+            and run is not None
+            and run.refresh == "all"  # a detail of a closed job cannot be fetched again
+            and self.state.has_all_details(without=unpublished)
+        )
+
+    def finish(self) -> Collection[str]:
+        """End the run: log what was missing before and still is.
+
+        Returns:
+            What is missing for the first time, one sentence each.
+        """
+        new, again = self._gaps
+        # The next run fetches only what failed, but only once: otherwise one broken detail would
+        # keep all others from being refreshed.
+        if self._is_resumed or not new:
+            self.state.unfinished = None
+        if again:
+            logger.warning(
+                "Still missing, as in the last run: %s. Everything else was synced.",
+                in_short(again),
+            )
+        return new
+
+    @cached_property
+    def _gaps(self) -> tuple[list[str], list[str]]:
+        """What is missing for the first time, and what was missing before, one sentence each."""
+        new: list[str] = []
+        again: list[str] = []
+        listing = self._listing
+        (again if listing.is_complete else new).extend(listing.problems)
+        for key, why in listing.missing.items():
+            sentence = f"the list does not show the job {self._known.jobs[key]!r}: {why}"
+            (again if key in self._known.missing else new).append(sentence)
+        for job, why in self.outcomes.failed.items():
+            sentence = f"the detail of {job.public_id!r} is missing: {why}"
+            (again if job.id in self._failed_before else new).append(sentence)
+        return new, again
+
+
+def in_short(sentences: Collection[str], most: int = 10) -> str:
+    """Join sentences, with the number of those beyond the first ones."""
+    more = f"; and {len(sentences) - most:,} more" if len(sentences) > most else ""
+    return "; ".join([*sentences][:most]) + more
