@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tap_public_jobs.api.listing import Api
-    from tap_public_jobs.api.models import Detail, JobRef
+    from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.report import Report
     from tap_public_jobs.sync.plan import Plan
@@ -45,17 +45,8 @@ class Answer(NamedTuple):
     """The outcome of a request for one detail."""
 
     job: JobRef
-    detail: Detail | None = None
+    detail: dict[str, Any] | None = None
     error: RequestError | None = None
-
-    def size(self) -> int:
-        """Return the size of the detail in bytes."""
-        return self.detail.size if self.detail else 0
-
-    def release(self) -> None:
-        """Let the next large detail be read."""
-        if self.detail:
-            self.detail.release()
 
 
 class Run:
@@ -113,9 +104,7 @@ class Run:
             except RequestError as error:
                 return Answer(job, error=error)
 
-        self._fan_out = FanOut(
-            fetch, jobs, workers=self._workers, size_of=Answer.size, release=Answer.release
-        )
+        self._fan_out = FanOut(fetch, jobs, workers=self._workers)
         yield from self._fan_out
         self._fan_out = None
         if self._exit_status is not None:

@@ -265,8 +265,8 @@ class JobDetails(PublicJobsStream):
 
     def _fetched(self, run: Run, jobs: Iterable[JobRef], checkpoint_every: int) -> Iterator[Row]:
         for job, detail, error in run.details(jobs):
-            if detail:
-                yield self.columns.row(detail.document, id=job.id, publicId=job.public_id)
+            if detail is not None:
+                yield self.columns.row(detail, id=job.id, publicId=job.public_id)
                 run.state.note_detail(job, run.clock())
                 self._outcomes.note_written()
                 if self._outcomes.written % checkpoint_every == 0 and not run.is_sample:

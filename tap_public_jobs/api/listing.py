@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from tap_public_jobs.api.fanout import FanOut
 from tap_public_jobs.api.models import JobRef, job_ref
 from tap_public_jobs.errors import (
-    ListError,
     NotFoundError,
-    OtherOrganisationError,
     PageError,
+    PublicJobsError,
     RequestError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tap_public_jobs.api.models import Detail, Page
+    from tap_public_jobs.api.models import Page
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class Api(Protocol):
     def page(self, number: int) -> Page:
         """Fetch one page of the list."""
 
-    def detail(self, job: JobRef) -> Detail:
+    def detail(self, job: JobRef) -> dict[str, Json]:
         """Fetch the detail of one job."""
 
 
@@ -128,8 +127,8 @@ class ListReader:
         """Read the list.
 
         Raises:
-            ListError: A page cannot be read, or the pages repeat without end.
-            OtherOrganisationError: The key is new, and no known job is listed.
+            PublicJobsError: A page cannot be read, the pages repeat without end, or the key is new
+                and no known job is listed.
         """
         problems: list[str] = []
         for number in range(1, MAX_SWEEPS + 1):
@@ -170,7 +169,7 @@ class ListReader:
                 "api_key back, or give each organisation its own state and schema; to replace "
                 "the contents of the tables, run once with --full-refresh."
             )
-            raise OtherOrganisationError(msg)
+            raise PublicJobsError(msg)
 
     def _still_published(self, sweep: _Sweep, *, is_first: bool) -> list[str]:
         """Request the details of known jobs that are not listed; anything but 404 is a problem."""
@@ -196,7 +195,7 @@ class ListReader:
 
     def _published_id(self, job: JobRef) -> str | None:
         try:
-            self._api.detail(job).release()
+            self._api.detail(job)
         except NotFoundError:
             return None
         return job.id
@@ -267,8 +266,8 @@ def _pages_in(first: Page | PageError) -> int:
     return first.total // first.size + 1
 
 
-def _endless(number: int) -> ListError:
-    return ListError(
+def _endless(number: int) -> PublicJobsError:
+    return PublicJobsError(
         f"Page {number} of the list repeats jobs already listed, and the list never ends: the "
         "server ignores the parameter `page`. Check base_url and any proxy in front of it."
     )
