@@ -25,64 +25,29 @@ class AccessError(PublicJobsError):
         self.status = status
 
 
-class NotTheApiError(PublicJobsError):
-    """Something answers at `base_url`, but not the Public Jobs API.
-
-    Args:
-        url: The URL of the request.
-        reason: What is wrong with the response.
-    """
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            f"base_url does not look like the Public Jobs API: requested {url.partition('?')[0]}, "
-            f"{reason}. Set base_url to the part of the address before /api/public/v1."
-        )
+class RateLimitedError(AccessError):
+    """The API rejected one request for the rate limit, time and again."""
 
 
-class NetworkError(PublicJobsError):
-    """Something between this computer and the API is set up wrong."""
-
-
-class RateLimitedError(PublicJobsError):
-    """The API rejected one request for the rate limit ten times in a row."""
-
-
-class OtherOrganisationError(PublicJobsError):
-    """The API key seems to belong to another organisation than the state."""
-
-
-class ListError(PublicJobsError):
-    """The list of published jobs cannot be read to its end."""
-
-
-class PageError(ListError):
+class PageError(PublicJobsError):
     """A page cannot be read; whether that matters depends on how far the list goes."""
 
 
 class RequestError(Exception):
-    """A single request has failed."""
-
-
-class NotFoundError(RequestError):
-    """The API answered 404, or the publicId now belongs to another job.
-
-    The job is not published (API page, "Get a single published job", rule 1).
-    """
-
-
-class RequestRefusedError(RequestError):
-    """The API answered with any other 3xx or 4xx.
+    """A single request has failed for good: it was refused, or all its tries failed.
 
     Args:
-        message: The request and the response.
-        status: The HTTP status.
+        message: The request, and what became of it.
+        status: The HTTP status of the last response; None if there was none, or its body failed.
     """
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
 
 
-class RetriesExhaustedError(RequestError):
-    """Every try of a request failed; the message describes the last one."""
+class NotFoundError(RequestError):
+    """The API answered 404 or 410, or the publicId now belongs to another job.
+
+    The job is not published (API page, "Get a single published job", rule 1).
+    """

@@ -134,7 +134,9 @@ class PublicJobsStream(Stream):
         Raises:
             PublicJobsError: The catalog does not fit this stream.
         """
-        selected = [name for name in self.columns.names if self.mask.get(("properties", name), True)]
+        selected = [
+            name for name in self.columns.names if self.mask.get(("properties", name), True)
+        ]
         mapping = {
             name: value
             for name, value in self.config.items()

@@ -25,7 +25,7 @@ from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import Command, WholeMessageWriter
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
-from tap_public_jobs.sync.plan import DAY
+from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import Environment, in_short, start_run
 from tap_public_jobs.sync.state import DamagedStateError, SyncState, hash_key
 from tap_public_jobs.validation import problems, unused_variables
@@ -168,7 +168,8 @@ class TapPublicJobs(Tap):
                 ),
             )
             # However the run ended: what it has written need not be fetched again.
-            state.write(self.state)
+            if self._run:
+                state.write(self.state)
             self.state_writer.write_state(self.state)
         if missing:
             msg = (
@@ -199,8 +200,9 @@ class TapPublicJobs(Tap):
             config["detail_refresh"],
             config["detail_max_age_days"] * DAY,
         )
-        for stream in streams if run else ():
-            stream.run = run
+        if run:
+            for stream in streams:
+                stream.run = run
         return run
 
     def _read_change_log(self, state: SyncState) -> Changes | None:
@@ -214,14 +216,15 @@ class TapPublicJobs(Tap):
         try:
             log = ChangeLog(self.config["changes_url"])
             changes = log.read(state.log.position if state.log else 0)
-            if state.log and (changes.log != state.log.log or changes.position < state.log.position):
-                return log.read(0)  # another log, or an earlier copy of it
-            return changes
+            # Positions mean nothing in another log, or in an earlier copy of this one.
+            if state.log and not continues(changes, state.log):
+                changes = log.read(0)
         except ChangeLogError as error:
             if self.config["detail_refresh"] == "notified":
                 raise PublicJobsError(str(error)) from error
             logger.warning("%s Continuing without it.", error)
             return None
+        return changes
 
     def _read_state(self) -> SyncState:
         if self._lacks_state:
@@ -291,4 +294,3 @@ def _is_bookmark(value: object) -> bool:
     # The SDK keeps these two itself; this tap never writes them, and a wrong type would end in a
     # traceback.
     return isinstance(value, dict) and not value.keys() & {"partitions", "progress_markers"}
-

@@ -13,7 +13,7 @@ from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.errors import OtherOrganisationError, PublicJobsError
+from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def test_the_key_of_another_organisation_changes_nothing(config: Config) -> None
             other.unpublish(posting.job["publicId"])
         for job in jobs:
             other.publish(job)
-        with captured() as output, pytest.raises(OtherOrganisationError, match="another organis"):
+        with captured() as output, pytest.raises(PublicJobsError, match="another organis"):
             TapPublicJobs(
                 config=config | {"api_key": other.key, "base_url": url}, state=first.state
             ).sync_all()

@@ -19,8 +19,6 @@ from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import (
     AccessError,
-    ListError,
-    NotTheApiError,
     PublicJobsError,
 )
 from tap_public_jobs.sync import plan
@@ -428,7 +426,7 @@ def test_a_detail_that_fails_all_its_tries_costs_that_row_alone(
 def test_a_list_that_stays_down_ends_the_run(sandbox: Sandbox, config: Config) -> None:
     sandbox.fail_next("http_503", times=None, path=lambda request: bool(request.query))
 
-    with captured() as output, pytest.raises(ListError, match="after 8 tries"):
+    with captured() as output, pytest.raises(PublicJobsError, match="after 8 tries"):
         TapPublicJobs(config=config).sync_all()
 
     assert output.of("ACTIVATE_VERSION") == []
@@ -487,7 +485,7 @@ def test_what_is_not_the_api_is_told_with_the_url_that_was_asked(
 ) -> None:
     sandbox.fail_next(fault, times=None)
 
-    with captured(), pytest.raises(NotTheApiError, match=said) as caught:
+    with captured(), pytest.raises(PublicJobsError, match=said) as caught:
         TapPublicJobs(config=config).sync_all()
 
     assert f"{config['base_url']}/api/public/v1/jobs," in str(caught.value)
@@ -497,7 +495,7 @@ def test_what_is_not_the_api_is_told_with_the_url_that_was_asked(
 def test_a_base_url_with_nothing_behind_it_is_told(config: Config) -> None:
     elsewhere = config["base_url"] + "/elsewhere"
 
-    with captured(), pytest.raises(NotTheApiError, match="the response is 404"):
+    with captured(), pytest.raises(PublicJobsError, match="the response is 404"):
         TapPublicJobs(config=config | {"base_url": elsewhere}).sync_all()
 
 
@@ -520,7 +518,7 @@ def test_a_page_that_is_refused_ends_the_run_and_deletes_nothing(
     """Unless the list is over by its own count: what lies beyond it is not documented."""
     sandbox.fail_next("redirect", times=None, path=lambda it: it.query.get("page") == "3")
 
-    with captured() as output, pytest.raises(ListError, match="Page 3 of the list of jobs"):
+    with captured() as output, pytest.raises(PublicJobsError, match="Page 3 of the list of jobs"):
         TapPublicJobs(config=config).sync_all()
     assert output.of("ACTIVATE_VERSION") == []
 
@@ -573,7 +571,7 @@ def test_details_that_fail_in_a_row_end_the_run_if_the_list_fails_too(
 ) -> None:
     sandbox.fail_next("http_502", times=None, path=lambda it: it.number > 3 + 10)
 
-    with captured() as output, pytest.raises(ListError, match="after 8 tries"):
+    with captured() as output, pytest.raises(PublicJobsError, match="after 8 tries"):
         TapPublicJobs(config=config | {"max_concurrent_requests": 1}).sync_all()
 
     assert len(output.records("job_details")) == 10

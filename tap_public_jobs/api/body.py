@@ -1,121 +1,78 @@
-"""Reading a response's body: within bounds of memory, and as exact JSON."""
+"""Reading a response's body: within bounds of size and time, and as exact JSON."""
 
 from __future__ import annotations
 
 import json
-import threading
-from contextlib import ExitStack, nullcontext
+import time
+import zlib
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from requests import Response
 
 Json = Any
 
-LARGE = 2 * 1024 * 1024
-"""Bytes of memory beyond which bodies take turns."""
+LARGEST = 8 * 1024 * 1024
+"""Bytes of a body after decompression: a hundred times a large posting."""
 
-VERY_LARGE = 8 * 1024 * 1024
-"""Bytes of a body beyond which one is read at a time, instead of `READERS`."""
+MOST_VALUES = 100_000
+"""Approximate JSON values in a body: a value can take fifty times the memory of its text."""
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of a body after decompression."""
+DEEPEST = 100
+"""Levels of arrays and objects; what is nested more deeply becomes text.
 
-READERS = 3
-"""Large bodies that are read at once, so that one that drips does not hold up the others."""
-
-MOST_MEMORY = 2 * LARGEST
-"""Approximate bytes of memory that a document may take. An empty object has two bytes of text, and
-takes 64 of memory."""
-
-BYTES_OF_VALUE = 200
-"""Approximate bytes of memory that a JSON value takes, besides its text."""
+The tap, the SDK and every target work through JSON by recursion.
+"""
 
 CHUNK = 64 * 1024
 
 
 class BodyError(Exception):
-    """A body cannot be read within bounds of memory and time."""
+    """A body cannot be read within its bounds."""
 
 
-class Body(NamedTuple):
-    """A body that was read."""
+def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
+    """Read the JSON object of a response that was requested with `stream=True`.
 
-    document: dict[str, Json] | None
-    """The JSON object; None if the body is something else."""
-    size: int
-    """Bytes."""
-    is_large: bool
-    """Whether it holds the turn of large bodies, until `Bodies.release`."""
-    is_web_page: bool
+    Args:
+        response: Compressed with gzip or deflate, or not at all.
+        seconds: How long the body may take, however steadily it arrives.
 
+    Returns:
+        The object; None if the body is something else.
 
-class Bodies:
-    """Reads bodies, and keeps at most one large document in memory."""
-
-    def __init__(self) -> None:
-        self._readers = threading.Semaphore(READERS)
-        self._reader = threading.Lock()
-        self._turn = threading.Lock()
-
-    def read(self, response: Response) -> Body:
-        """Read the body of a response that was requested with `stream=True`.
-
-        If this body is large, waits until the large body before it is released.
-
-        Raises:
-            BodyError: It has more than `LARGEST` bytes, would take more than `MOST_MEMORY`, has no
-                end, or was compressed more than once.
-            requests.RequestException: It is cut off, or cannot be decompressed.
-        """
-        if "," in response.headers.get("Content-Encoding", ""):
-            # Some kilobytes could keep the decompression busy for hours.
-            msg = "the body is compressed more than once"
-            raise BodyError(msg)
-        chunks = response.iter_content(CHUNK)
-        content = bytearray()
+    Raises:
+        BodyError: It is too large, takes too long, or cannot be decompressed.
+        urllib3.exceptions.HTTPError: It is cut off or late.
+    """
+    deadline = time.monotonic() + seconds
+    encoding = response.headers.get("Content-Encoding", "identity").lower()
+    if encoding not in {"identity", "gzip", "deflate"}:
+        msg = f"the body is encoded as {encoding[:50]}, which was not asked for"
+        raise BodyError(msg)
+    decoder = None if encoding == "identity" else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
+    received, content = 0, bytearray()
+    # `read1` returns what has arrived: with any other method, each byte may take the read timeout.
+    # Decompressed here, because urllib3 reads on until it has output.
+    while chunk := response.raw.read1(CHUNK, decode_content=False):
+        received += len(chunk)
         try:
-            with ExitStack() as places:
-                for most, place in (
-                    (LARGE, nullcontext()),
-                    (VERY_LARGE, self._readers),
-                    (LARGEST, self._reader),
-                ):
-                    places.enter_context(place)
-                    _extend(content, chunks, most)
-                    if len(content) <= most:
-                        return self._parse(content)
+            content += decoder.decompress(chunk, LARGEST + 1) if decoder else chunk
+        except zlib.error as error:
+            msg = f"the body cannot be decompressed: {error}"
+            raise BodyError(msg) from error
+        if max(received, len(content)) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
             raise BodyError(msg)
-        finally:
-            content.clear()  # otherwise the traceback of an exception keeps it in memory
-
-    def release(self, body: Body) -> None:
-        """Give the turn to the next large body."""
-        if body.is_large:
-            self._turn.release()
-
-    def _parse(self, content: bytearray) -> Body:
-        # Text may hold these characters too; there are few of them in prose.
-        values = content.count(b"{") + content.count(b"[") + content.count(b",")
-        memory = len(content) + values * BYTES_OF_VALUE
-        if memory > MOST_MEMORY:
-            msg = f"the body has too many values for {MOST_MEMORY >> 20} MiB of memory"
+        if time.monotonic() > deadline:
+            msg = "the body took too long in total"
             raise BodyError(msg)
-        is_large = memory > LARGE
-        if is_large:
-            self._turn.acquire()
-        document = json_object(content)
-        is_web_page = content[:CHUNK].lstrip()[:1] == b"<"
-        return Body(document, len(content), is_large, is_web_page)
-
-
-def _extend(body: bytearray, chunks: Any, most: int) -> None:  # noqa: ANN401  # requests' iterator
-    for chunk in chunks:
-        body += chunk
-        if len(body) > most:
-            return
+    # Text may hold these characters too; there are few of them in prose.
+    if sum(map(content.count, (b"{", b"[", b","))) > MOST_VALUES:
+        msg = f"the body has more than {MOST_VALUES:,} values"
+        raise BodyError(msg)
+    return json_object(content)
 
 
 def json_object(body: bytes | bytearray) -> dict[str, Json] | None:
@@ -131,9 +88,27 @@ def json_object(body: bytes | bytearray) -> dict[str, Json] | None:
             strict=False,  # a raw control character costs one value too
             parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
         )
+        if not isinstance(document, dict):
+            return None
+        _flatten(document)
     except (ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) else None
+    return document
+
+
+def _flatten(document: dict[str, Json]) -> None:
+    """Replace what is nested more deeply than `DEEPEST` by its JSON text."""
+    level: list[Json] = [document]
+    for _ in range(DEEPEST - 1):
+        level = [child for parent in level for _, child in _containers(parent)]
+    for parent in level:
+        for key, child in _containers(parent):
+            parent[key] = json.dumps(child, default=str)
+
+
+def _containers(parent: Json) -> list[tuple[Json, Json]]:
+    items = parent.items() if isinstance(parent, dict) else enumerate(parent)
+    return [(key, child) for key, child in items if isinstance(child, dict | list)]
 
 
 def _decimal(text: str) -> Decimal | str:

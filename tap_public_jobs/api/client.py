@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import logging
 import random
+import socket
+import ssl
 import threading
 from decimal import Decimal
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import backoff
 import requests
+import urllib3
 
-from tap_public_jobs.api.body import Bodies, Body, BodyError
-from tap_public_jobs.api.faults import lasting_fault, root_cause
-from tap_public_jobs.api.models import Detail, JobRef, Page
-from tap_public_jobs.api.urls import host_of, path_of, path_segment
+from tap_public_jobs.api.body import BodyError, read_object
+from tap_public_jobs.api.models import JobRef, Page
+from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection
 from tap_public_jobs.errors import (
     AccessError,
-    NetworkError,
     NotFoundError,
-    NotTheApiError,
     PageError,
-    RequestRefusedError,
-    RetriesExhaustedError,
+    PublicJobsError,
+    RateLimitedError,
+    RequestError,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ MAX_TRIES = 8
 FIRST_WAIT = 0.5
 """Seconds before the second try; doubled for each further one, about a minute in all."""
 
+DEADLINE = 10
+"""A body may take this many times the read timeout in total, however steadily it arrives."""
+
+MOST_JOBS = 10**9
+"""A larger number of jobs makes no sense."""
+
 REMEDY_KEY = (
     "The API refused the key (401): it is mistyped, revoked, or for another environment. Create a "
     "new one in the portal under Settings → Integrations → API keys and set api_key, or the "
@@ -51,17 +57,13 @@ REMEDY_PLAN = (
     "The key is valid, but the plan of its organisation does not include the public API (403). "
     "Ask the organisation to add it, or set api_key to the key of another organisation."
 )
-
-
-_WRONG_PROXY = (
-    requests.exceptions.InvalidProxyURL,
-    requests.exceptions.InvalidSchema,
-    requests.exceptions.InvalidURL,
+REMEDY_LIMIT = (
+    f"The API rejected a request for the rate limit {MAX_REJECTIONS} times in a row: another "
+    "client may be using this key. Use one key per integration, or lower rate_limit_requests."
 )
-"""What requests raises for the address of a proxy; `base_url` has been checked before."""
 
 
-class FaultError(Exception):
+class _FaultError(RequestError):
     """A try failed, but another one may succeed."""
 
 
@@ -90,8 +92,6 @@ class PublicJobsClient:
         self._page_size = page_size
         self._timeout = timeout
         self._on_retry = on_retry
-        # Separate, so that a page never waits for a detail to be written.
-        self._pages, self._details = Bodies(), Bodies()
         # Until the API has answered once, some faults mean that base_url is wrong.
         self._has_answered = False
         self._checking_key = threading.Lock()
@@ -104,58 +104,49 @@ class PublicJobsClient:
             number: Counted from 1.
 
         Raises:
-            PublicJobsError: The list cannot be read.
+            PageError: It cannot be read.
+            PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/jobs"
         query = urlencode({"page": number, "pageSize": self._page_size})
         try:
-            body, envelope = self._fetch(f"{url}?{query}", _is_page, self._pages)
-            self._pages.release(body)
-        except RetriesExhaustedError as error:
+            envelope = self._fetch(f"{url}?{query}", _is_page)
+        except RequestError as error:
+            if number == 1 and isinstance(error, NotFoundError):
+                raise _not_the_api(url, f"the response is {error.status}") from error
+            if number == 1 and error.status and error.status < HTTPStatus.BAD_REQUEST:
+                raise _not_the_api(url, f"it redirects ({error.status})") from error
             msg = (
-                f"The list of jobs cannot be read: {error}, after {MAX_TRIES} tries. Check "
-                "base_url and the network, or run again later."
+                f"Page {number} of the list of jobs cannot be read: {error}. Check that the API "
+                "is up, base_url and the network, or run again later."
             )
-            raise PageError(msg) from error
-        except (NotFoundError, RequestRefusedError) as error:
-            if number > 1:
-                msg = f"Page {number} of the list of jobs cannot be read: {error}."
-                raise PageError(msg) from error
-            if isinstance(error, NotFoundError):
-                raise NotTheApiError(url, "the response is 404") from error
-            if error.status < HTTPStatus.BAD_REQUEST:
-                raise NotTheApiError(url, f"it redirects ({error.status})") from error
-            msg = f"The list of jobs cannot be read: {error}. Check base_url and page_size."
             raise PageError(msg) from error
         size = _count(envelope, "pageSize") or self._page_size
         return Page(envelope["data"], size, _count(envelope, "total"))
 
-    def detail(self, job: JobRef) -> Detail:
-        """Fetch the detail of one job.
+    def detail(self, job: JobRef) -> dict[str, Json]:
+        """Fetch the detail of one job; numbers are `int` or `Decimal`.
 
         Raises:
             NotFoundError: The job is not published, or its publicId now belongs to another job.
-            RequestRefusedError: The API refuses this request.
-            RetriesExhaustedError: All tries failed.
+            RequestError: The API refuses this request, or all its tries failed.
             PublicJobsError: The run cannot continue.
         """
-        url = f"{self._url}/jobs/{path_segment(job.public_id)}"
+        url = f"{self._url}/jobs/{_path_segment(job.public_id)}"
         try:
-            body, document = self._fetch(url, lambda it: _is_detail(it, job), self._details)
+            document = self._fetch(url, lambda it: _is_detail(it, job))
         except AccessError as error:
-            self._refuse_if_key_is_refused()
-            path, status = path_of(url), error.status
+            self._raise_if_list_is_refused()
+            path, status = _path_of(url), error.status
             msg = f"{path}: the response is {status}, although the key can read the list"
-            raise RequestRefusedError(msg, status) from error
-        key = document.get("id")
-        if isinstance(key, str) and key != job.id:
-            self._details.release(body)
-            del body, document  # otherwise the traceback of the error keeps them in memory
+            raise RequestError(msg, status) from error
+        job_id = document.get("id")
+        if isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {job.public_id!r} now belongs to another job"
             raise NotFoundError(msg)
-        return Detail(document, body.size, partial(self._details.release, body))
+        return document
 
-    def _refuse_if_key_is_refused(self) -> None:
+    def _raise_if_list_is_refused(self) -> None:
         """Request the list, to find out whether the API refuses the key or a single job."""
         with self._checking_key:
             if self._key_error is None:
@@ -166,36 +157,16 @@ class PublicJobsClient:
             if self._key_error:
                 raise self._key_error
 
-    def _fetch(
-        self, url: str, is_expected: Callable[[dict[str, Json]], bool], bodies: Bodies
-    ) -> tuple[Body, dict[str, Json]]:
+    def _fetch(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
         """Request one JSON object, up to `MAX_TRIES` times.
 
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the expected shape.
-            bodies: Reads the body.
-
-        Returns:
-            The body, to be released, and its object.
         """
-
-        def attempt() -> tuple[Body, dict[str, Json]]:
-            body = self._send(url, bodies)
-            if body.document is not None and is_expected(body.document):
-                self._has_answered = True
-                return body, body.document
-            bodies.release(body)
-            is_web_page = body.is_web_page
-            del body  # otherwise the traceback of an exception keeps it in memory
-            if is_web_page and not self._has_answered:
-                raise NotTheApiError(url, "the response is a web page")
-            msg = f"{path_of(url)}: the response is not the expected JSON"
-            raise FaultError(msg)
-
         retrying = backoff.on_exception(
             backoff.expo,
-            FaultError,
+            _FaultError,
             max_tries=MAX_TRIES,
             factor=FIRST_WAIT,
             jitter=_jitter,
@@ -203,12 +174,15 @@ class PublicJobsClient:
             logger=None,
         )
         try:
-            response: tuple[Body, dict[str, Json]] = retrying(attempt)()
-        except FaultError as error:
-            raise RetriesExhaustedError(str(error)) from error
-        return response
+            document: dict[str, Json] = retrying(self._try)(url, is_expected)
+        except _FaultError as error:
+            failure = RequestError(f"{error}, after {MAX_TRIES} tries", error.status)
+        else:
+            self._has_answered = True
+            return document
+        raise failure  # outside of `except`, because the fault's traceback holds a body
 
-    def _send(self, url: str, bodies: Bodies) -> Body:
+    def _try(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
         prepared = self._session.prepare_request(requests.Request("GET", url))
         # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
         prepared.url = url
@@ -216,45 +190,56 @@ class PublicJobsClient:
             with self._session.send(
                 prepared, stream=True, allow_redirects=False, timeout=self._timeout
             ) as response:
-                self._check_status(response, url)
-                return bodies.read(response)
-        except BodyError as error:
-            msg = f"{path_of(url)}: {error}"
-            raise FaultError(msg) from error
-        except requests.RequestException as error:
+                self._check_head(response, url)
+                document = read_object(response, DEADLINE * self._timeout)
+        except (BodyError, OSError, urllib3.exceptions.HTTPError) as error:
             raise self._fault(error, url) from error
-        except OSError as error:  # what requests raises if the bundle is missing
-            msg = f"The certificates in REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE are missing: {error}"
-            raise NetworkError(msg) from error
+        if document is None or not is_expected(document):
+            msg = f"{_path_of(url)}: the response is not the expected JSON"
+            raise _FaultError(msg)
+        return document
 
-    def _check_status(self, response: requests.Response, url: str) -> None:
+    def _check_head(self, response: requests.Response, url: str) -> None:
         """Raise what a status means (API page, "Errors")."""
         status = response.status_code
-        if status == HTTPStatus.OK:
-            return
+        if is_rejection(response):
+            raise RateLimitedError(REMEDY_LIMIT, status)
         if status == HTTPStatus.UNAUTHORIZED:
             raise AccessError(REMEDY_KEY, status)
         if status == HTTPStatus.FORBIDDEN:
             raise AccessError(REMEDY_PLAN, status)
-        msg = f"{path_of(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
-        if status == HTTPStatus.NOT_FOUND:
-            raise NotFoundError(msg)
+        if status == HTTPStatus.OK:
+            if not self._has_answered and "html" in response.headers.get("Content-Type", ""):
+                raise _not_the_api(url, "the response is a web page")
+            return
+        msg = f"{_path_of(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
+        if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
+            raise NotFoundError(msg, status)
         if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
-            raise RequestRefusedError(msg, status)
-        raise FaultError(msg)
+            raise RequestError(msg, status)
+        raise _FaultError(msg, status)
 
-    def _fault(self, error: requests.RequestException, url: str) -> Exception:
-        cause = root_cause(error)
-        what = f"{type(cause).__name__}: {self._quote(cause)}"
-        if isinstance(error, _WRONG_PROXY):
-            msg = f"A proxy cannot be used ({what}). Check HTTPS_PROXY and ALL_PROXY."
-            return NetworkError(msg)
-        if isinstance(error, requests.exceptions.ProxyError):
-            msg = f"The proxy for {host_of(url)} cannot be used ({what}). Check HTTPS_PROXY."
-            return FaultError(msg) if self._has_answered else NetworkError(msg)
-        if not self._has_answered and (lasting := lasting_fault(cause, host_of(url))):
-            return NotTheApiError(url, lasting)
-        return FaultError(f"{host_of(url)}{path_of(url)}: {what}")
+    def _fault(self, error: Exception, url: str) -> Exception:
+        parts = urlsplit(url)
+        host = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+        cause: BaseException = error
+        # The messages of requests and urllib3 name objects in memory.
+        while deeper := cause.__cause__ or cause.__context__:
+            cause = deeper
+        if not isinstance(error, requests.exceptions.ProxyError):
+            if isinstance(cause, ConnectionRefusedError):
+                return _FaultError(f"{host} refuses connections")
+            if not self._has_answered and isinstance(cause, ssl.SSLCertVerificationError):
+                return _not_the_api(
+                    url,
+                    f"its certificate is not trusted ({cause.verify_message}; if your own "
+                    "authority signed it, set REQUESTS_CA_BUNDLE)",
+                )
+            is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
+            if is_unknown and not self._has_answered:
+                return _not_the_api(url, f"there is no host {host}")
+        what = f"{type(error).__name__}: {self._quote(cause)}"
+        return _FaultError(f"{host}{_path_of(url)}: {what}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
         self._on_retry()
@@ -273,6 +258,27 @@ class PublicJobsClient:
         return (words.replace(key, "***") if key else words)[:200]
 
 
+def _not_the_api(url: str, reason: str) -> PublicJobsError:
+    return PublicJobsError(
+        f"base_url does not look like the Public Jobs API: requested {url.partition('?')[0]}, "
+        f"{reason}. Set base_url to the part of the address before {API_PATH}."
+    )
+
+
+def _path_segment(public_id: str) -> str:
+    """Encode a string as one segment of a path (RFC 3986, section 3.3).
+
+    A segment of only dots would be read as this folder or its parent.
+    """
+    encoded = quote(public_id, safe="")
+    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+
+
+def _path_of(url: str) -> str:
+    """Return the path and the query."""
+    return urlsplit(url)._replace(scheme="", netloc="").geturl()
+
+
 def _is_page(document: dict[str, Json]) -> bool:
     return isinstance(document.get("data"), list)
 
@@ -283,10 +289,11 @@ def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
 
 
 def _count(envelope: dict[str, Json], name: str) -> int | None:
+    """Read a whole number; None if it makes no sense, or is too large to work with."""
     value = envelope.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | Decimal) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    return int(value) if value == int(value) else None
+    return int(value) if 0 <= value <= MOST_JOBS and value == int(value) else None
 
 
 def _jitter(wait: float) -> float:

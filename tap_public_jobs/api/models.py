@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any, NamedTuple, TypeGuard
 
 Json = Any
 
@@ -34,17 +31,6 @@ class Page(NamedTuple):
     size: int
     """Items per page, as the server reports it, or else as requested."""
     total: int | None
-
-
-class Detail(NamedTuple):
-    """One response of the detail operation."""
-
-    document: dict[str, Json]
-    """Numbers are `int` or `Decimal`."""
-    size: int
-    """Bytes of the body."""
-    release: Callable[[], object] = lambda: None
-    """To be called once the detail is no longer needed: the next large one waits for that."""
 
 
 def hash_of(value: Json) -> str:

@@ -10,26 +10,16 @@ import math
 import threading
 import time
 from collections import deque
-from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from requests import Response
+    from collections.abc import Callable
 
 MARGIN = 1.003
 """Paced requests are this much further apart than the limit needs, for clocks that differ."""
 
-MAX_REJECTIONS = 10
-"""Rejections in a row of one request that end the run."""
-
 FEW = 3
 """Requests in flight after the first response, until this many more have come."""
-
-LONGEST_RETRY_AFTER = 3600.0
-"""Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error."""
 
 
 class ThrottleClosedError(Exception):
@@ -201,47 +191,3 @@ class Throttle:
             self._not_before = max(self._not_before, now + self._interval)
         self._changed.notify_all()
         return now
-
-
-def is_rejection(response: Response) -> bool:
-    """Return whether a response means "too many requests".
-
-    The status of a rejection is not documented (API page, "Errors"). The tap takes it to be 429,
-    or any client error or 503 that says when to try again.
-    """
-    status = response.status_code
-    return status == HTTPStatus.TOO_MANY_REQUESTS or (
-        "Retry-After" in response.headers
-        and (400 <= status < 500 or status == HTTPStatus.SERVICE_UNAVAILABLE)  # noqa: PLR2004
-    )
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long the server asks to wait (RFC 9110, section 10.2.3).
-
-    Args:
-        headers: The response's headers; names are compared without regard to case.
-
-    Returns:
-        Seconds from now, or None if the header is absent or makes no sense: not a number or date,
-        negative, or longer than `LONGEST_RETRY_AFTER`.
-    """
-    value = headers.get("Retry-After", "").strip()
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = _seconds_until(value, headers.get("Date", ""))
-    return seconds if 0 <= seconds <= LONGEST_RETRY_AFTER else None
-
-
-def _seconds_until(date: str, server_now: str) -> float:
-    # The server wrote its Retry-After by the clock that its Date shows.
-    try:
-        moment = parsedate_to_datetime(date).timestamp()
-    except (ValueError, OverflowError):
-        return math.nan
-    try:
-        now = parsedate_to_datetime(server_now).timestamp()
-    except (ValueError, OverflowError):
-        now = time.time()
-    return moment - now + 1.0  # an HTTP-date has no fractions of a second

@@ -1,12 +1,8 @@
-"""The HTTP session of a run: authentication, deadlines, and the throttle before the network."""
+"""The HTTP session of a run: authentication, and the throttle before the network."""
 
 from __future__ import annotations
 
-import io
-import logging
-import time
 from http import HTTPStatus
-from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +10,21 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from typing_extensions import override
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-
-from tap_public_jobs.api.throttle import MAX_REJECTIONS, is_rejection, retry_after
-from tap_public_jobs.errors import RateLimitedError
+from urllib3.exceptions import InvalidHeader
+from urllib3.util import Retry
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from _typeshed import WriteableBuffer
     from requests import PreparedRequest, Response
 
     from tap_public_jobs.api.throttle import Throttle
 
-logger = logging.getLogger(__name__)
+MAX_REJECTIONS = 10
+"""How often one request is sent while it is rejected for the rate limit."""
 
-DEADLINE = 10
-"""A response may take this many times the read timeout in total, however steadily it arrives."""
+LONGEST_RETRY_AFTER = 3600.0
+"""Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error."""
 
 
 class KeyAuth(AuthBase):
@@ -66,7 +58,13 @@ class Session(requests.Session):
         self.mount("https://", adapter)
         self.mount("http://", adapter)
         self.auth = auth
-        self.headers.update({"User-Agent": user_agent, "Accept": "application/json"})
+        self.headers.update(
+            {
+                "User-Agent": user_agent,
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip, deflate",  # not what else requests finds installed
+            }
+        )
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
@@ -101,24 +99,9 @@ class ThrottledAdapter(HTTPAdapter):
         super().__init__(pool_connections=1, pool_maxsize=connections)
 
     @override
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = _POOLS
-
-    @override
-    def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, **proxy_kwargs)
-        manager.pool_classes_by_scheme = _POOLS
-        return manager
-
-    @override
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Send a request; the caller never sees a rejection.
-
-        Raises:
-            RateLimitedError: The request was rejected `MAX_REJECTIONS` times in a row.
-        """
-        for _ in range(MAX_REJECTIONS):
+        """Send a request; the caller sees a rejection only as the last of `MAX_REJECTIONS`."""
+        for attempt in range(MAX_REJECTIONS):
             sent = self._throttle.acquire()
             try:
                 response = super().send(request, *args, **kwargs)
@@ -127,102 +110,36 @@ class ThrottledAdapter(HTTPAdapter):
                 raise
             if not is_rejection(response):
                 self._throttle.answered(sent)
-                return response
+                break
             if pacing := self._throttle.rejected(sent, retry_after(response.headers)):
                 self._on_pacing(*pacing)
-            response.close()
-        msg = (
-            f"The API rejected {request.path_url} for the rate limit {MAX_REJECTIONS} times in a "
-            "row: another client may be using this key. Use one key per integration, or lower "
-            "rate_limit_requests."
-        )
-        raise RateLimitedError(msg)
+            if attempt < MAX_REJECTIONS - 1:
+                response.close()
+        return response
 
 
-class _DeadlineReader(io.RawIOBase):
-    """Reads from a socket, and raises `TimeoutError` once the deadline has passed."""
+def is_rejection(response: Response) -> bool:
+    """Return whether a response means "too many requests".
 
-    def __init__(self, raw: io.RawIOBase, deadline: float) -> None:
-        self._raw = raw
-        self._deadline = deadline
-
-    @override
-    def readable(self) -> bool:
-        return True
-
-    @override
-    def readinto(self, buffer: WriteableBuffer) -> int | None:
-        if time.monotonic() > self._deadline:
-            msg = "the response took too long in total"
-            raise TimeoutError(msg)
-        return self._raw.readinto(buffer)
-
-    @override
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _DeadlineSocket:
-    """The part of a socket that `http.client` reads a response from."""
-
-    def __init__(self, sock: socket.socket, seconds: float) -> None:
-        self._sock = sock
-        self._deadline = time.monotonic() + seconds
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        raw: Any = self._sock.makefile(mode, buffering=0)  # type: ignore[call-overload]
-        return io.BufferedReader(_DeadlineReader(raw, self._deadline))
-
-
-class _FinalResponse(HTTPResponse):
-    """Reads past interim responses (RFC 9110, section 15.2); the base class skips only 100.
-
-    Otherwise the final response would be read as that of the next request on the connection.
+    The status of a rejection is not documented (API page, "Errors"). The tap takes it to be 429,
+    or any client error or 503 that says when to try again.
     """
-
-    @override
-    def begin(self) -> None:
-        super().begin()
-        while self.status < HTTPStatus.OK:
-            self.headers = None  # type: ignore[assignment]  # the base class reads only once
-            super().begin()
+    status = response.status_code
+    return status == HTTPStatus.TOO_MANY_REQUESTS or (
+        "Retry-After" in response.headers
+        and (400 <= status < 500 or status == HTTPStatus.SERVICE_UNAVAILABLE)  # noqa: PLR2004
+    )
 
 
-def _limit_response(connection: HTTPConnection) -> None:
-    """Set a deadline for the whole of the next response, headers included.
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how many seconds the server asks to wait.
 
-    The read timeout of a socket restarts with each byte.
+    Returns:
+        None if the header is absent or makes no sense: neither digits nor a date, or longer than
+        `LONGEST_RETRY_AFTER`.
     """
-    seconds = DEADLINE * (connection.timeout or 0)
-
-    def response(sock: socket.socket, *args: Any, **kwargs: Any) -> HTTPResponse:  # noqa: ANN401
-        limited: Any = _DeadlineSocket(sock, seconds)
-        return _FinalResponse(limited, *args, **kwargs)
-
-    connection.response_class = response  # type: ignore[assignment]
-
-
-class _Connection(HTTPConnection):
-    @override
-    def getresponse(self) -> Any:
-        _limit_response(self)
-        return super().getresponse()
-
-
-class _SecureConnection(HTTPSConnection):
-    @override
-    def getresponse(self) -> Any:
-        _limit_response(self)
-        return super().getresponse()
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
-
-
-_POOLS = {"http": _Pool, "https": _SecurePool}
+    try:
+        seconds = Retry().parse_retry_after(headers.get("Retry-After", ""))
+    except (InvalidHeader, OverflowError, ValueError):
+        return None
+    return seconds if seconds <= LONGEST_RETRY_AFTER else None

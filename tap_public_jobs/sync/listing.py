@@ -9,12 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tap_public_jobs.api.models import JobRef, job_ref
-from tap_public_jobs.errors import (
-    NotFoundError,
-    OtherOrganisationError,
-    PageError,
-    RequestError,
-)
+from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.sync.fanout import fan_out
 
 if TYPE_CHECKING:
@@ -141,8 +136,7 @@ class ListReader:
         """Read the list, and confirm that the jobs that it no longer shows are gone.
 
         Raises:
-            PublicJobsError: A page cannot be read.
-            OtherOrganisationError: The key is new, and no known job is listed.
+            PublicJobsError: A page cannot be read; or the key is new, and no known job is listed.
         """
         sweep = self._read_pages()
         self._refuse_other_organisation()
@@ -161,10 +155,8 @@ class ListReader:
         is_complete = not problems or shortfall == known.shortfall
         if len(missing.keys() - known.missing) > MOST_MISSING:
             is_complete = False
-            problems = [
-                f"the list lacks {len(unlisted):,} of {len(known.jobs):,} known jobs, and many "
-                "of them still have a detail"
-            ]
+            lacks = f"{len(unlisted):,} of {len(known.jobs):,} known jobs"
+            problems = [f"the list lacks {lacks}, and many of them still have a detail"]
         gone = [key for key in unlisted if key not in unconfirmed]
         return Listing(
             self._jobs,
@@ -218,7 +210,7 @@ class ListReader:
                 "api_key back, or give each organisation its own state and schema; to replace "
                 "the contents of the tables, run once with --full-refresh."
             )
-            raise OtherOrganisationError(msg)
+            raise PublicJobsError(msg)
 
     def _unconfirmed(self, unlisted: Iterable[str]) -> dict[str, str]:
         """Request the details of known jobs that are not listed.
@@ -300,9 +292,7 @@ class ListReader:
         promised = _pages_in(first)
         for start in range(2, promised + 1, self._workers):
             numbers = range(start, min(start + self._workers, promised + 1))
-            fetched = dict(
-                fan_out(lambda it: (it, self._page(it)), numbers, workers=self._workers)
-            )
+            fetched = dict(fan_out(lambda it: (it, self._page(it)), numbers, workers=self._workers))
             for number in numbers:
                 yield number, fetched[number], number + 1 in fetched
         for number in count(promised + 1):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.state import Entry, SyncState
+    from tap_public_jobs.sync.state import Entry, LogPosition, SyncState
 
 Refresh = Literal["all", "changed", "none"]
 """Which details a run fetches again; `none` if the stream is not selected."""
@@ -47,16 +47,18 @@ class LogEnd(Protocol):
         """The position to which notifications were removed."""
 
 
-def is_covered(state: SyncState, end: LogEnd | None) -> bool:
-    """Whether a change log names every job that has changed since the last run.
+def continues(end: LogEnd, last: LogPosition) -> bool:
+    """Whether a change log is the one that was read last; False for an earlier copy of it."""
+    return end.log == last.log and end.position >= last.position
 
-    A smaller position than the last one shows that an earlier copy of the log was restored.
-    """
+
+def is_covered(state: SyncState, end: LogEnd | None) -> bool:
+    """Whether a change log names every job that has changed since the last run."""
     return (
         end is not None
         and state.log is not None
-        and end.log == state.log.log
-        and end.forgotten <= state.log.position <= end.position
+        and continues(end, state.log)
+        and end.forgotten <= state.log.position
         and state.listed_at is not None
     )
 

@@ -13,8 +13,7 @@ from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import Known, ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.plan import DAY, begin_run, has_work, is_covered, plan_details
-from tap_public_jobs.sync.state import LogPosition
+from tap_public_jobs.sync.plan import begin_run, has_work, is_covered, plan_details
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -76,6 +75,7 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
     Raises:
         PublicJobsError: The list cannot be read.
     """
+    api, report, key_hash, workers, clock, sleep = environment
     if refresh == "notified":
         if not has_work(state, changes, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
@@ -87,10 +87,6 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
                 "The change log does not cover everything since the last run; running as "
                 "detail_refresh: changed."
             )
-    kind: Refresh = "none"
-    if "job_details" in forms:
-        kind = "all" if refresh == "all" else "changed"
-    api, report, key_hash, workers, clock, sleep = environment
     known = Known(
         state.public_ids,
         {*state.missing},
@@ -107,11 +103,9 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
     if state.note_forms(forms):
         logger.info("The selected columns changed; fetching all details again.")
     if changes:
-        notified = {*changes.public_ids}
-        state.mark_pending([key for key, it in state.public_ids.items() if it in notified])
-        if listing.is_complete:
-            state.log = LogPosition(changes.log, changes.position)
-    is_resumed = begin_run(state, kind, clock())
+        state.note_changes(changes, is_read=listing.is_complete)
+    kind: Refresh = "all" if refresh == "all" else "changed"
+    is_resumed = begin_run(state, kind if "job_details" in forms else "none", clock())
     if is_resumed:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
     else:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
+    from tap_public_jobs.changelog import Changes
     from tap_public_jobs.sync.listing import Listing
 
 Json = Any
@@ -139,7 +140,7 @@ class SyncState:
         unfinished, log = state["unfinished"], state["log"]
         return cls(
             jobs={key: Entry(*_checked(values, entry)) for key, *values in state["jobs"]},
-            missing={key: at for key, at in _rows(state["missing"], (str, int))},
+            missing={key: _checked(at, [int])[0] for key, *at in state["missing"]},
             failed=_checked(state["failed"], [str] * len(state["failed"])),
             shortfall=_checked([state["shortfall"]], [_OPTIONAL])[0],
             closed={key: Period(*_checked(values, period)) for key, *values in state["closed"]},
@@ -153,7 +154,7 @@ class SyncState:
             log=LogPosition(str(log[0]), int(log[1])) if log else None,
         )
 
-    def write(self, singer_state: dict[str, Json]) -> None:
+    def write(self, singer_state: Json) -> None:
         """Put the state into Singer state: about 60 characters per job besides its identifiers.
 
         Jobs are lists, and absent values are null, because Meltano may merge this with an earlier
@@ -255,6 +256,18 @@ class SyncState:
         for key in job_ids:
             self.jobs[key] = self.jobs[key]._replace(detail_hash="")
 
+    def note_changes(self, changes: Changes, *, is_read: bool) -> None:
+        """Have the details of the notified jobs fetched.
+
+        Args:
+            changes: The notifications.
+            is_read: Whether the next run may go on after them: the list of this run was complete.
+        """
+        notified = {*changes.public_ids}
+        self.mark_pending([key for key, it in self.jobs.items() if it.public_id in notified])
+        if is_read:
+            self.log = LogPosition(changes.log, changes.position)
+
     def note_detail(self, job: JobRef, now: float) -> None:
         """Note that the record of a job's detail has been written.
 
@@ -296,10 +309,6 @@ class SyncState:
 
 
 _OPTIONAL = (int, NoneType)
-
-
-def _rows(rows: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    return [_checked(row, kinds) for row in rows]
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:

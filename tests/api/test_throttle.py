@@ -7,7 +7,6 @@ import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -16,16 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS
-from requests import Response
 
 from tap_public_jobs.api.throttle import (
     FEW,
-    LONGEST_RETRY_AFTER,
     MARGIN,
     Throttle,
     ThrottleClosedError,
-    is_rejection,
-    retry_after,
 )
 
 if TYPE_CHECKING:
@@ -374,68 +369,3 @@ def test_closing_ends_the_waits_of_other_threads() -> None:
         throttle.close()
         with pytest.raises(ThrottleClosedError):
             second.result(10)
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "expected"),
-    [
-        (429, {}, True),
-        (429, {"Retry-After": "soon"}, True),
-        (403, {"retry-after": "1"}, True),
-        (420, {"Retry-After": "1"}, True),
-        (503, {"Retry-After": "1"}, True),
-        (403, {}, False),
-        (503, {}, False),
-        (500, {"Retry-After": "1"}, False),
-        (302, {"Retry-After": "1"}, False),
-        (200, {"Retry-After": "1"}, False),
-    ],
-)
-def test_a_rejection_is_429_or_says_when_to_try_again(
-    status: int, headers: dict[str, str], expected: object
-) -> None:
-    response = Response()
-    response.status_code = status
-    response.headers.update(headers)
-
-    assert is_rejection(response) is expected
-
-
-NOW = 1_800_000_000
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        pytest.param({}, None, id="absent"),
-        pytest.param({"Retry-After": "30"}, 30.0, id="seconds"),
-        pytest.param({"Retry-After": " 0 "}, 0.0, id="zero"),
-        pytest.param({"Retry-After": "1.5"}, 1.5, id="fraction"),
-        pytest.param({"Retry-After": "-5"}, None, id="negative"),
-        pytest.param({"Retry-After": "31536000"}, None, id="a year"),
-        pytest.param({"Retry-After": str(int(LONGEST_RETRY_AFTER))}, 3600.0, id="an hour"),
-        pytest.param({"Retry-After": "soon"}, None, id="rubbish"),
-        pytest.param({"Retry-After": ""}, None, id="empty"),
-        pytest.param({"Retry-After": "nan"}, None, id="nan"),
-        pytest.param({"Retry-After": "inf"}, None, id="infinite"),
-        pytest.param(
-            {
-                "Retry-After": formatdate(NOW + 20, usegmt=True),
-                "Date": formatdate(NOW, usegmt=True),
-            },
-            21.0,
-            id="HTTP-date by the server's clock",
-        ),
-        pytest.param(
-            {
-                "Retry-After": formatdate(NOW - 20, usegmt=True),
-                "Date": formatdate(NOW, usegmt=True),
-            },
-            None,
-            id="HTTP-date in the past",
-        ),
-        pytest.param({"Retry-After": formatdate(NOW * 2, usegmt=True)}, None, id="far future"),
-    ],
-)
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
