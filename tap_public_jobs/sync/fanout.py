@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from itertools import islice
+from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -44,24 +51,36 @@ def fan_out(
         Exception: The first that `function` raised, after the results that had arrived with it;
             none once the work is to stop.
     """
+    has_failed = Event()
+
+    def call_function(item: T) -> R:
+        if has_failed.is_set():
+            raise CancelledError
+        try:
+            return function(item)
+        except BaseException:
+            has_failed.set()
+            raise
+
     rest = iter(items)
     calls: set[Future[R]] = set()
+    failure: BaseException | None = None
     pool = ThreadPoolExecutor(workers)
     try:
         while True:
             if stop_by() is None:
-                calls |= {pool.submit(function, it) for it in islice(rest, AHEAD - len(calls))}
+                calls |= {pool.submit(call_function, it) for it in islice(rest, AHEAD - len(calls))}
             else:
                 calls = {call for call in calls if not call.cancel()}
             if not calls:
                 return
             done, calls = wait(calls, POLL, FIRST_COMPLETED)
-            failure: BaseException | None = None
             for call in done:
-                if error := call.exception():
-                    failure = failure or error
-                else:
+                error = call.exception()
+                if error is None:
                     yield call.result()
+                elif not isinstance(error, CancelledError):
+                    failure = error
                 if time.monotonic() > (stop_by() or math.inf):
                     return
             if failure and stop_by() is None:
