@@ -51,17 +51,7 @@ def fan_out(
         Exception: The first that `function` raised, after the results that had arrived with it;
             none once the work is to stop.
     """
-    has_failed = Event()
-
-    def call_function(item: T) -> R:
-        if has_failed.is_set():
-            raise CancelledError
-        try:
-            return function(item)
-        except BaseException:
-            has_failed.set()
-            raise
-
+    call_function = _until_failure(function)
     rest = iter(items)
     calls: set[Future[R]] = set()
     failure: BaseException | None = None
@@ -87,3 +77,19 @@ def fan_out(
                 raise failure
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _until_failure(function: Callable[[T], R]) -> Callable[[T], R]:
+    """Wrap a function so that no call starts after one has failed."""
+    has_failed = Event()
+
+    def call(item: T) -> R:
+        if has_failed.is_set():
+            raise CancelledError
+        try:
+            return function(item)
+        except BaseException:
+            has_failed.set()
+            raise
+
+    return call
