@@ -43,7 +43,7 @@ UNDOCUMENTED = {
 def published(sandbox: Sandbox) -> list[dict[str, Any]]:
     """The jobs that the API shows, in the listing's order, numbers as the wire has them."""
     return [
-        json.loads(posting.detail_json(sandbox.options), parse_float=Decimal)
+        json.loads(posting.detail_json(), parse_float=Decimal)
         for posting in sandbox.organisation.published()
     ]
 
@@ -199,7 +199,7 @@ def test_a_path_prefix_and_a_trailing_slash_are_part_of_the_base_url() -> None:
 
 
 def test_numbers_keep_their_decimal_form_and_odd_values_are_kept_apart() -> None:
-    sandbox = Sandbox.demo(jobs=1, options=Options(undocumented_fields=False))
+    sandbox = Sandbox.demo(jobs=1)
     public_id = published(sandbox)[0]["publicId"]
     sandbox.edit(public_id, minSalary=72000.1, maxSalary="a lot", knockoutQuestions="none", x=1)
     with serving(sandbox) as url:
@@ -209,7 +209,8 @@ def test_numbers_keep_their_decimal_form_and_odd_values_are_kept_apart() -> None
     assert record["minSalary"] == Decimal("72000.1")
     assert record["maxSalary"] is None
     assert record["knockoutQuestions"] is None
-    assert record["additionalFields"] == {
+    others = record["additionalFields"]
+    assert {name: others[name] for name in others if name not in UNDOCUMENTED} == {
         "maxSalary": "a lot", "knockoutQuestions": "none", "x": 1,
     }  # fmt: skip
 
@@ -569,7 +570,7 @@ def test_bad_neighbours_do_not_block_the_others(sandbox: Sandbox, config: Config
 def test_details_that_fail_in_a_row_end_the_run_if_the_list_fails_too(
     sandbox: Sandbox, config: Config
 ) -> None:
-    sandbox.fail_next("http_502", times=None, path=lambda it: it.number > 3 + 10)
+    sandbox.fail_next("http_502", times=None, path=lambda _: len(sandbox.requests) > 3 + 10)
 
     with captured() as output, pytest.raises(PublicJobsError, match="after 8 tries"):
         TapPublicJobs(config=config | {"max_concurrent_requests": 1}).sync_all()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from public_jobs_sandbox.fields import documented
-from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS
+from public_jobs_sandbox.postings import make_jobs, summary
 from singer_sdk import RESTStream, Tap
 from singer_sdk import typing as th
 from singer_sdk.authenticators import BearerTokenAuthenticator
@@ -21,7 +20,14 @@ if TYPE_CHECKING:
     from singer_sdk.streams.rest import HTTPRequest, PageContext
 
 PAGE_SIZE = 100
-UNDOCUMENTED = {name: {"type": ["string", "array", "null"]} for name in UNDOCUMENTED_FIELDS}
+TYPES = {str: "string", int: "number", float: "number", list: "array"}
+(JOB,) = make_jobs(1)
+
+
+def schema_of(job: dict[str, Any]) -> dict[str, Any]:
+    """Declare the fields of a job."""
+    types = {name: TYPES[type(value)] for name, value in job.items()}
+    return {"properties": {name: {"type": [kind, "null"]} for name, kind in types.items()}}
 
 
 class JobsPaginator(PageNumberPaginator):
@@ -53,7 +59,7 @@ class JobsStream(PublicJobsStream):
 
     name = "jobs"
     path = "/jobs"
-    schema: ClassVar = {"properties": documented("jobs")}
+    schema: ClassVar = schema_of(summary(JOB))
     records_jsonpath = "$.data[*]"
 
     @override
@@ -76,7 +82,7 @@ class JobDetailsStream(PublicJobsStream):
 
     name = "job_details"
     path = "/jobs/{publicId}"
-    schema: ClassVar = {"properties": documented("job_details") | UNDOCUMENTED}
+    schema: ClassVar = schema_of(JOB)
     records_jsonpath = "$"
     parent_stream_type = JobsStream
     # The documentation advises this for thousands of parents: otherwise each has a bookmark.

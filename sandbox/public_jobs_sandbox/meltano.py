@@ -1,17 +1,12 @@
 """Runs the project's Meltano on a sandbox, without any of the user's own settings."""
 
-import contextlib
-import importlib.util
 import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, Self
 
 import click
 
@@ -23,8 +18,6 @@ COMMAND = "$ meltano run tap-public-jobs target-duckdb"
 SCHEMA = "public_jobs"
 REQUESTS, PERIOD = 60, 1
 """The requests of a minute in a second: the throttle works, and the demo stays short."""
-
-SECONDS_TO_STOP = 5
 
 
 class LogLine(NamedTuple):
@@ -59,13 +52,11 @@ class LogLine(NamedTuple):
 
 def uv_command() -> list[str]:
     """Return the command uv, which runs Meltano without installing it."""
-    for name in (os.environ.get("UV", ""), "uv"):  # `uv run` sets UV
-        if path := shutil.which(name):
-            return [path]
-    if importlib.util.find_spec("uv"):
-        return [sys.executable, "-m", "uv"]
-    message = "uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/ and retry."
-    raise click.ClickException(message)
+    path = os.environ.get("UV") or shutil.which("uv")  # `uv run` sets UV
+    if path is None:
+        message = "uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/."
+        raise click.ClickException(message)
+    return [path]
 
 
 def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -> dict[str, str]:
@@ -97,36 +88,6 @@ def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -
     }
 
 
-@contextlib.contextmanager
-def ending_cleanly() -> Iterator[None]:
-    """Make SIGTERM and a closed terminal unwind the stack, as Ctrl-C does."""
-
-    def leave(number: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def check() -> None:
-    """Check that there is a Meltano project, and uv to run it with.
-
-    Raises:
-        click.ClickException: If this is not a clone of the repository, or uv is not found.
-    """
-    if not (REPOSITORY / "meltano.yml").is_file():
-        message = (
-            f"The demo needs the project's meltano.yml, which is not in {REPOSITORY}: "
-            "clone the repository and run `uv run public-jobs-sandbox demo` there."
-        )
-        raise click.ClickException(message)
-    uv_command()
-
-
 def run(variables: dict[str, str], *, install: bool = True) -> None:
     """Sync into DuckDB and print what matters; if the sync fails, print the whole log.
 
@@ -142,8 +103,8 @@ def run(variables: dict[str, str], *, install: bool = True) -> None:
     command += ["--env-file", os.devnull, "--log-format", "json"]
     command += ["run", "tap-public-jobs", "target-duckdb"]
     command += [] if install else ["--no-install"]
-    # In its own session, Meltano does not get a Ctrl-C. The demo does, and ends all processes.
-    process = subprocess.Popen(  # noqa: S603  # no shell, no user input
+    lines: list[LogLine] = []
+    with subprocess.Popen(  # noqa: S603  # no shell, no user input
         command,
         cwd=REPOSITORY,
         env=variables,
@@ -151,20 +112,13 @@ def run(variables: dict[str, str], *, install: bool = True) -> None:
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         errors="replace",
-        start_new_session=True,
-    )
-    lines: list[LogLine] = []
-    try:
+    ) as process:
         for text in process.stdout or ():
             line = LogLine.parse(text)
             lines.append(line)
             if line.is_news:
                 click.echo(line)
-        status = process.wait()
-    except BaseException:
-        _end(process)
-        raise
-    if status == 0:
+    if process.returncode == 0:
         return
     if not all(line.is_news for line in lines):
         click.echo("\nAll that Meltano said:")
@@ -183,12 +137,3 @@ def _remedy(lines: Sequence[LogLine]) -> str:
         "Meltano or its plugins could not be installed: check the network, which a first run "
         "needs, and retry."
     )
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and everything that it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(SECONDS_TO_STOP)

@@ -7,7 +7,6 @@ import uuid
 from random import Random
 from typing import Any
 
-from public_jobs_sandbox.fields import documented
 from public_jobs_sandbox.vocabulary import (
     BENEFITS,
     DEPARTMENTS,
@@ -27,7 +26,20 @@ from public_jobs_sandbox.vocabulary import (
 Job = dict[str, Any]
 """A whole job, as the detail operation returns it (*Job detail*)."""
 
-SUMMARY_FIELDS = tuple(documented("jobs"))
+SUMMARY_FIELDS = (
+    "id",
+    "publicId",
+    "jobTitle",
+    "location",
+    "department",
+    "type",
+    "seniorityLevel",
+    "minSalary",
+    "maxSalary",
+    "currency",
+    "jobUrl",
+    "applyUrl",
+)
 """The fields of a job in the list (*Job summary*)."""
 
 UNDOCUMENTED_FIELDS = (

@@ -1,18 +1,83 @@
 """The state of a sandbox: organisations, jobs, keys, planned faults, and the request log."""
 
 import dataclasses
+import itertools
+import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Self
 
+import requests
+from starlette.types import ASGIApp
+
 from public_jobs_sandbox.faults import KINDS
 from public_jobs_sandbox.limits import ALGORITHMS, Limiter
 from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.organisations import Organisation
-from public_jobs_sandbox.postings import Job, make_jobs
-from public_jobs_sandbox.webhooks import Event, Webhooks
+from public_jobs_sandbox.postings import Job, make_jobs, summary
+
+WEBHOOK_TIMEOUT = 5.0
+
+
+class Posting:
+    """A job and its publication flag (*States and transitions*)."""
+
+    def __init__(self, job: Job, *, is_published: bool = True) -> None:
+        self.job = job
+        self.is_published = is_published
+
+    def summary_json(self) -> bytes:
+        """Return the job as an element of the list (*Job summary*)."""
+        return _to_json(summary(self.job))
+
+    def detail_json(self) -> bytes:
+        """Return the job as the detail operation returns it (*Job detail*)."""
+        return _to_json(self.job)
+
+
+def _to_json(value: object) -> bytes:
+    """Return compact JSON, with numbers as short as Python writes them."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")  # half a surrogate pair becomes a JSON escape
+
+
+class Organisation:
+    """An organisation: its postings by publicId, its latest key, and what its plan includes."""
+
+    def __init__(self, name: str, *, plan_includes_api: bool) -> None:
+        self.name = name
+        self.plan_includes_api = plan_includes_api
+        self.key = ""
+        self.postings: dict[str, Posting] = {}
+
+    def publish(self, job: Job | str) -> str:
+        """Publish a job or a new version of it; a publicId publishes an unpublished job again."""
+        job = self.postings[job].job if isinstance(job, str) else job
+        public_id: str = job["publicId"]
+        self.postings[public_id] = Posting(job)
+        return public_id
+
+    def unpublish(self, public_id: str) -> None:
+        """Hide a job from both operations."""
+        self.postings[public_id].is_published = False
+
+    def edit(self, public_id: str, **fields: object) -> None:
+        """Change some fields of a job."""
+        posting = self.postings[public_id]
+        edited = Posting(posting.job | fields, is_published=posting.is_published)
+        self.postings[public_id] = edited
+
+    def published(self) -> list[Posting]:
+        """Return the postings that are public, in the order of their first publication."""
+        # The copy is atomic, so another thread may publish a job during the iteration.
+        return [posting for posting in list(self.postings.values()) if posting.is_published]
+
+    def find(self, public_id: str) -> Posting | None:
+        """Return the posting with this publicId if it is public."""
+        posting = self.postings.get(public_id)
+        return posting if posting and posting.is_published else None
 
 
 @dataclasses.dataclass
@@ -20,27 +85,21 @@ class SeenRequest:
     """A request as received, and its outcome.
 
     Attributes:
-        number: Its position in the log, starting at 1.
         time: When it arrived, by the sandbox's clock.
         method: The HTTP method.
         path: The path as sent, still percent-encoded.
         query: The decoded query parameters.
         headers: The headers, with names in lower case.
-        counted: When the rate limit allowed or rejected it; None if it was refused before.
         organisation: The organisation of its key; None unless the key was accepted.
-        fault: The kind of fault that it met, if any.
         status: The status of the response; None if there was none.
     """
 
-    number: int
     time: float
     method: str
     path: str
     query: dict[str, str]
     headers: dict[str, str]
-    counted: float | None = None
     organisation: str | None = None
-    fault: str | None = None
     status: int | None = None
 
 
@@ -50,14 +109,14 @@ Selector = str | Callable[[SeenRequest], bool]
 
 @dataclasses.dataclass
 class _PlannedFault:
-    kind: str
-    times: int | None
-    path: Selector | None
+    fault: ASGIApp
+    times: float
+    path: Selector
 
     def hits(self, request: SeenRequest) -> bool:
-        if callable(self.path):
-            return self.path(request)
-        return self.path is None or self.path in request.path
+        if self.times <= 0:
+            return False
+        return self.path(request) if callable(self.path) else self.path in request.path
 
 
 class Sandbox:
@@ -75,7 +134,6 @@ class Sandbox:
     Attributes:
         organisations: Every organisation by its name.
         requests: Every request of the API so far, first to last.
-        webhooks: Sends the changes made by `publish`, `edit` and `unpublish` to a receiver.
     """
 
     def __init__(
@@ -90,7 +148,6 @@ class Sandbox:
         self.random = Random(seed)  # noqa: S311 - keys that open nothing but this sandbox
         self.organisations: dict[str, Organisation] = {}
         self.requests: list[SeenRequest] = []
-        self.webhooks = Webhooks(seed=seed)
         self._changing = threading.Lock()
         self._keys: dict[str, Organisation] = {}
         self._limiters: dict[str, Limiter] = {}
@@ -150,12 +207,12 @@ class Sandbox:
         for job in jobs:
             organisation.publish(job)
         self.organisations[name] = organisation
-        self.add_key(name)
+        self.add_key(organisation)
         return organisation
 
-    def add_key(self, organisation: str | None = None) -> str:
-        """Create and return another key for an organisation (*Authentication*, 2)."""
-        owner = self.organisations[organisation] if organisation else self.organisation
+    def add_key(self, organisation: Organisation | None = None) -> str:
+        """Create and return another key (*Authentication*, 2)."""
+        owner = organisation or self.organisation
         owner.key = f"pj_{self.random.getrandbits(160):040x}"
         self._keys[owner.key] = owner
         return owner.key
@@ -167,29 +224,34 @@ class Sandbox:
     def publish(self, job: Job | str) -> None:
         """Publish a job or a new version of it; a publicId publishes an unpublished job again."""
         with self._changing:
-            public_id = job if isinstance(job, str) else job["publicId"]
-            is_known = self.organisation.find(public_id) is not None
-            self.organisation.publish(job)
-            self._send("job.updated" if is_known else "job.published", public_id)
+            self._send_webhook(self.organisation.publish(job))
 
     def unpublish(self, public_id: str) -> None:
         """Hide a job from the API (*States and transitions*)."""
         with self._changing:
             self.organisation.unpublish(public_id)
-            self._send("job.unpublished", public_id)
+            self._send_webhook(public_id)
 
     def edit(self, public_id: str, **fields: object) -> None:
         """Change some fields of a job."""
         with self._changing:
             self.organisation.edit(public_id, **fields)
-            self._send("job.updated", public_id)
+            self._send_webhook(public_id)
 
-    def _send(self, name: str, public_id: str) -> None:
-        """Send an event; the caller holds the lock, which keeps events in the order of changes."""
-        event = Event(name, self.organisation.postings[public_id].job)
-        self.webhooks.send(event, self._options)
+    def _send_webhook(self, public_id: str) -> None:
+        """Send a webhook about a change (*Events*), and raise if it does not arrive."""
+        if self._options.webhook_url is None:
+            return
+        with requests.Session() as session:
+            session.trust_env = False  # no proxy between the sandbox and its receiver
+            response = session.post(
+                self._options.webhook_url,
+                json={"event": "job.changed", "publicId": public_id},
+                timeout=WEBHOOK_TIMEOUT,
+            )
+        response.raise_for_status()
 
-    def fail_next(self, kind: str, times: int | None = 1, path: Selector | None = None) -> None:
+    def fail_next(self, kind: str, times: int | None = 1, path: Selector = "") -> None:
         """Plan a fault for the next requests.
 
         Requests with a bad key or over the rate limit meet no fault and use none up.
@@ -200,63 +262,54 @@ class Sandbox:
             times: How many requests it hits; None for all until `recover`.
             path: Which requests it hits; all by default.
         """
-        if kind not in KINDS:
-            message = f"Unknown fault {kind!r}: use one of {sorted(KINDS)}"
-            raise ValueError(message)
-        self._faults.append(_PlannedFault(kind, times, path))
+        number = math.inf if times is None else times
+        self._faults.append(_PlannedFault(KINDS[kind], number, path))
 
     def fail_every(self, kind: str, n: int) -> None:
         """Plan a fault for every n-th request with a valid key and within the rate limit."""
-        due = iter(range(1, 1 << 62))
-        self.fail_next(kind, times=None, path=lambda _: next(due) % n == 0)
+        numbers = itertools.count(1)
+        self.fail_next(kind, times=None, path=lambda _: next(numbers) % n == 0)
 
     def recover(self) -> None:
         """Drop all planned faults."""
         self._faults = []
 
     def at_request(self, n: int, change: Callable[[], object]) -> None:
-        """Run `change` just before the sandbox handles the n-th request (`SeenRequest.number`)."""
+        """Run `change` just before the sandbox handles the n-th request."""
         self._changes.setdefault(n, []).append(change)
 
     def see(
         self, method: str, path: str, query: dict[str, str], headers: dict[str, str]
     ) -> SeenRequest:
         """Log a request that has arrived, and make the changes planned before it."""
-        number = len(self.requests) + 1
-        request = SeenRequest(number, self.clock(), method, path, query, headers)
+        request = SeenRequest(self.clock(), method, path, query, headers)
         self.requests.append(request)
-        for change in self._changes.pop(number, ()):
+        for change in self._changes.pop(len(self.requests), ()):
             change()
         return request
 
-    def owner_of(self, key: str | None) -> Organisation | None:
+    def owner_of(self, key: str) -> Organisation | None:
         """Return the organisation of a key, or None if the key is missing, malformed or revoked."""
-        return self._keys.get(key) if key else None
+        return self._keys.get(key)
 
-    def count(self, request: SeenRequest, key: str) -> float | None:
+    def count(self, key: str) -> float | None:
         """Count a request for its key's rate limit (*Limits*).
 
         Returns:
             None if the request is allowed, otherwise the seconds until a retry can succeed.
         """
-        request.counted = self.clock()
-        if not self._options.limited:
+        options = self._options
+        if not options.limited:
             return None
-        limiter = self._limiters.get(key)
-        if limiter is None:
-            make_limiter = ALGORITHMS[self._options.limit_algorithm]
-            limiter = make_limiter(self._options.limit_requests, self._options.limit_period)
-            self._limiters[key] = limiter
-        return limiter.hit(request.counted)
+        if key not in self._limiters:
+            make_limiter = ALGORITHMS[options.limit_algorithm]
+            self._limiters[key] = make_limiter(options.limit_requests, options.limit_period)
+        return self._limiters[key].hit(self.clock())
 
-    def take_fault(self, request: SeenRequest) -> str | None:
-        """Return the kind of the first planned fault that hits this request, and count it."""
-        for fault in self._faults:
-            if fault.hits(request):
-                if fault.times is not None:
-                    fault.times -= 1
-                    if not fault.times:
-                        self._faults.remove(fault)
-                request.fault = fault.kind
-                return fault.kind
+    def take_fault(self, request: SeenRequest) -> ASGIApp | None:
+        """Return the first planned fault that hits this request, and count it."""
+        for planned in self._faults:
+            if planned.hits(request):
+                planned.times -= 1
+                return planned.fault
         return None

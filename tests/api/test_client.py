@@ -99,7 +99,7 @@ def test_a_detail_is_what_the_api_answers(
 ) -> None:
     detail = api.detail(job)
 
-    body = sandbox.organisation.published()[0].detail_json(sandbox.options)
+    body = sandbox.organisation.published()[0].detail_json()
     assert detail.document == json.loads(body, parse_float=Decimal)
     assert detail.size == len(body)
     (request,) = sandbox.requests

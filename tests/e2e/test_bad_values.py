@@ -10,9 +10,8 @@ from e2e.pipeline import Pipe, Tap
 from e2e.targets import DUCKDB, Tables, Target, meltanolabs
 from e2e.truth import COLUMNS, listed_at, published
 from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.organisations import Posting
 from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from public_jobs_sandbox.state import Posting, Sandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +27,8 @@ class RawPosting(Posting):
     def summary_json(self) -> bytes:
         return as_numbers(super().summary_json())
 
-    def detail_json(self, options: Options) -> bytes:
-        return as_numbers(super().detail_json(options))
+    def detail_json(self) -> bytes:
+        return as_numbers(super().detail_json())
 
 
 def as_numbers(json_text: bytes) -> bytes:

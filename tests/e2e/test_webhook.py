@@ -45,7 +45,6 @@ class Portal:
         job = published(self.sandbox)[3]
         self.sandbox.edit(job["publicId"], roleOverview="Everything.")
         self.sandbox.edit(job["publicId"], jobTitle="Chief of Everything")
-        self.sandbox.webhooks.flush()
         return f"{LIST}/{job['publicId']}"
 
     def publish_and_unpublish(self) -> tuple[str, str]:
@@ -53,7 +52,6 @@ class Portal:
         (new,), gone = make_jobs(1, seed=99), published(self.sandbox)[4]
         self.sandbox.publish(new)
         self.sandbox.unpublish(gone["publicId"])
-        self.sandbox.webhooks.flush()
         return f"{LIST}/{new['publicId']}", f"{LIST}/{gone['publicId']}"
 
 
@@ -63,7 +61,6 @@ def portal(tmp_path: Path) -> Iterator[Portal]:
     with receiving(make_app(ChangeLog(log), TOKEN)) as (host, port):
         options = Options(limited=False, webhook_url=f"http://{host}:{port}/hooks/{TOKEN}")
         sandbox = Sandbox.demo(jobs=JOBS, options=options)
-        sandbox.webhooks.flush()
         ChangeLog(log).append([])
         with serving(sandbox) as base_url:
             settings = {
@@ -74,7 +71,6 @@ def portal(tmp_path: Path) -> Iterator[Portal]:
                 "changes_url": log,
             }
             yield Portal(sandbox, settings)
-    assert [delivery.arrived for delivery in sandbox.webhooks.deliveries] == [True] * 4
 
 
 @dataclass

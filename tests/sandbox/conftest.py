@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -11,41 +11,31 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 JOBS = "/api/public/v1/jobs"
 
 
 class Api:
-    """Requests to a served sandbox, with its key unless other headers are given."""
+    """GET requests to a served sandbox, with its key unless other headers are given."""
 
     def __init__(self, sandbox: Sandbox, base_url: str, session: requests.Session) -> None:
         self.sandbox = sandbox
         self.base_url = base_url
-        self.session = session
+        self._session = session
 
     def get(
-        self,
-        path: str,
-        headers: dict[str, str] | None = None,
-        params: Mapping[str, object] | None = None,
+        self, path: str = JOBS, headers: dict[str, str] | None = None, **query: object
     ) -> requests.Response:
-        if headers is None:
-            headers = {"Authorization": f"Bearer {self.sandbox.key}"}
-        return self.session.get(
+        return self._session.get(
             self.base_url + path,
-            headers=headers,
-            params={name: str(value) for name, value in (params or {}).items()},
+            headers={"x-api-key": self.sandbox.key} if headers is None else headers,
+            params={name: str(value) for name, value in query.items()},
             timeout=10,
         )
 
-    def list(self, **params: object) -> Any:
-        response = self.get(JOBS, params=params)
-        assert response.status_code == 200, response.text
-        return response.json()
-
-    def detail(self, public_id: str) -> requests.Response:
-        return self.get(f"{JOBS}/{public_id}")
+    def statuses(self, number: int) -> list[int]:
+        return [self.get().status_code for _ in range(number)]
 
 
 @pytest.fixture
