@@ -62,7 +62,7 @@ def fan_out(
                 calls |= {pool.submit(call_function, it) for it in islice(rest, AHEAD - len(calls))}
             else:
                 calls = {call for call in calls if not call.cancel()}
-            if not calls:
+            if not calls or time.monotonic() > (stop_by() or math.inf):
                 return
             done, calls = wait(calls, POLL, FIRST_COMPLETED)
             for call in done:

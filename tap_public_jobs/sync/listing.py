@@ -157,7 +157,7 @@ class ListReader:
             is_complete = False
             lacks = f"{len(unlisted):,} of {len(known.jobs):,} known jobs"
             problems = [f"the list lacks {lacks}, and many of them still have a detail"]
-        gone = [key for key in unlisted if key not in unconfirmed]
+        gone = [key for key in unlisted if key not in unconfirmed and key not in self._jobs]
         return Listing(
             self._jobs,
             list(self._summaries.values()),
@@ -215,7 +215,8 @@ class ListReader:
     def _unconfirmed(self, unlisted: Iterable[str]) -> dict[str, str]:
         """Request the details of known jobs that are not listed.
 
-        If one of them still has a detail, the list is read once more: it may have drifted.
+        If one of them still has a detail, the list may have drifted, or the API may lag: the list
+        is read once more, and what it still lacks is asked for again.
 
         Returns:
             Why, by id, it is unknown whether a job is published.
@@ -237,8 +238,8 @@ class ListReader:
         if found:
             logger.info("Reading the list again: it lacks jobs that still have a detail.")
             self._sweep()
-        before = [job for job in asked if job.id in self._known.missing]
-        return found | self._ask(job for job in before if job.id not in self._jobs)
+        rest = [job for job in asked if job.id in found or job.id in self._known.missing]
+        return self._ask(job for job in rest if job.id not in self._jobs)
 
     def _ask(self, jobs: Iterable[JobRef]) -> dict[str, str]:
         outcomes = fan_out(self._why_not_gone, jobs, workers=self._workers)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tap_public_jobs.api.listing import Listing
 from tap_public_jobs.api.models import JobRef, hash_of
+from tap_public_jobs.sync.listing import Listing
 from tap_public_jobs.sync.state import Entry, SyncState
 
 NOW = 1_800_000_000
@@ -17,10 +17,18 @@ def job(name: str, content: str = "a") -> JobRef:
     return JobRef(name, f"public-{name}", hash_of(content))
 
 
-def listing(*jobs: JobRef, gone: list[str] | None = None, complete: bool = True) -> Listing:
+def listing(
+    *jobs: JobRef,
+    gone: list[str] | None = None,
+    missing: list[str] | None = None,
+    shortfall: int = 0,
+    complete: bool = True,
+) -> Listing:
     """What was read of the list."""
-    problems = [] if complete else ["the list shows 1 of 2 jobs"]
-    return Listing({it.id: it for it in jobs}, [], gone or [], problems)
+    problems = ["the list shows 1 of 2 jobs"] if shortfall or not complete else []
+    why = dict.fromkeys(missing or [], "its detail exists")
+    shown = {it.id: it for it in jobs}
+    return Listing(shown, [], gone or [], why, shortfall, problems, complete)
 
 
 def fetched(name: str, content: str = "a", age: int = 3600) -> Entry:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
-from tap_public_jobs.sync.plan import Plan, begin_run, plan_details
-from tap_public_jobs.sync.state import Run
+from tap_public_jobs.sync.plan import Plan, begin_run, has_work, is_covered, plan_details
+from tap_public_jobs.sync.state import LogPosition, Unfinished
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sync.state import Entry, Refresh, SyncState
+    from tap_public_jobs.sync.plan import Refresh
+    from tap_public_jobs.sync.state import Entry, SyncState
 
 WEEK = 7 * DAY
 
@@ -67,7 +69,7 @@ def test_an_age_of_zero_fetches_everything(age: int) -> None:
 
 def test_an_age_of_zero_does_not_repeat_what_an_interrupted_run_fetched() -> None:
     state = state_with(done=fetched("done", age=50), old=fetched("old"))
-    state.run = Run(NOW - 100, "changed")
+    state.unfinished = Unfinished(NOW - 100, "changed")
 
     assert planned(state, "changed", age=0) == {"old": "refreshed"}
 
@@ -99,13 +101,13 @@ def test_details_are_fetched_in_the_order_of_the_list() -> None:
 )
 @pytest.mark.parametrize("refresh", ["all", "changed"])
 def test_an_interrupted_run_is_resumed_within_a_day(refresh: Refresh, started_at: int) -> None:
-    run = Run(started_at, refresh)
+    run = Unfinished(started_at, refresh)
     state = state_with(done=fetched("done", age=NOW - started_at), new=listed("new"))
-    state.run = run
+    state.unfinished = run
 
     assert begin_run(state, refresh, NOW)
 
-    assert state.run == run
+    assert state.unfinished == run
     assert planned(state, refresh) == {"new": "new"}
 
 
@@ -113,28 +115,28 @@ def test_an_interrupted_run_is_resumed_within_a_day(refresh: Refresh, started_at
     ("refresh", "run"),
     [
         pytest.param("all", None, id="it finished"),
-        pytest.param("all", Run(NOW - DAY, "all"), id="a day ago"),
-        pytest.param("all", Run(NOW + DAY, "all"), id="in the future"),
-        pytest.param("all", Run(NOW - 100, "changed"), id="of another kind"),
-        pytest.param("all", Run(NOW - 100, "unheard-of"), id="of an unknown kind"),
+        pytest.param("all", Unfinished(NOW - DAY, "all"), id="a day ago"),
+        pytest.param("all", Unfinished(NOW + DAY, "all"), id="in the future"),
+        pytest.param("all", Unfinished(NOW - 100, "changed"), id="of another kind"),
+        pytest.param("all", Unfinished(NOW - 100, "unheard-of"), id="of an unknown kind"),
     ],
 )
-def test_any_other_run_starts_over(refresh: Refresh, run: Run | None) -> None:
+def test_any_other_run_starts_over(refresh: Refresh, run: Unfinished | None) -> None:
     state = state_with(done=fetched("done", age=50))
-    state.run = run
+    state.unfinished = run
 
     assert not begin_run(state, refresh, NOW)
 
-    assert state.run == Run(NOW, refresh)
+    assert state.unfinished == Unfinished(NOW, refresh)
     assert planned(state, refresh) == {"done": "refreshed"}
 
 
 def test_changed_does_not_resume_a_run_of_all_and_keeps_what_it_fetched() -> None:
     state = state_with(done=fetched("done", age=50), old=fetched("old"), new=listed("new"))
-    state.run = Run(NOW - 100, "all")
+    state.unfinished = Unfinished(NOW - 100, "all")
 
     assert planned(state, "changed") == {"new": "new"}
-    assert state.run == Run(NOW, "changed")
+    assert state.unfinished == Unfinished(NOW, "changed")
 
 
 def test_a_run_starts_after_whatever_was_fetched_before() -> None:
@@ -142,7 +144,7 @@ def test_a_run_starts_after_whatever_was_fetched_before() -> None:
     state = state_with(x=fetched("x", age=-30))
 
     assert planned(state) == {"x": "refreshed"}
-    assert state.run == Run(NOW + 31, "all")
+    assert state.unfinished == Unfinished(NOW + 31, "all")
     state.note_detail(job("x"), NOW)
     assert state.has_all_details(set())
 
@@ -152,8 +154,82 @@ def test_times_from_the_far_future_do_not_delay_the_run() -> None:
 
     begin_run(state, "changed", NOW)
 
-    assert state.run == Run(NOW, "changed")
+    assert state.unfinished == Unfinished(NOW, "changed")
     assert state.jobs["x"].fetched_at == 1
+
+
+def test_what_failed_before_is_fetched_after_the_others() -> None:
+    state = state_with(a=listed("a"), b=listed("b"), c=listed("c"))
+    state.failed = ["a"]
+
+    assert list(planned(state)) == ["b", "c", "a"]
+
+
+class End(NamedTuple):
+    """How far a change log has got."""
+
+    log: str = "a-log"
+    position: int = 7
+    forgotten: int = 0
+
+
+class TestWork:
+    """Whether a run under `notified`, and the command `news`, have something to do."""
+
+    @pytest.mark.parametrize(
+        ("end", "covered"),
+        [
+            pytest.param(End(), True, id="no notification since"),
+            pytest.param(End(position=8), True, id="one since"),
+            pytest.param(End(position=900, forgotten=7), True, id="all since are there"),
+            pytest.param(End(position=900, forgotten=8), False, id="one was forgotten"),
+            pytest.param(End(position=6), False, id="an earlier copy was restored"),
+            pytest.param(End(log="another"), False, id="another log"),
+            pytest.param(None, False, id="no log"),
+        ],
+    )
+    def test_a_log_may_not_cover_what_happened(self, end: End | None, *, covered: bool) -> None:
+        state = quiet()
+
+        assert is_covered(state, end) is covered
+        assert has_work(state, end) is (end != End())
+
+    @pytest.mark.parametrize(
+        ("change", "work"),
+        [
+            pytest.param({"listed_at": None}, True, id="no complete list yet"),
+            pytest.param({"log": None}, True, id="no log read yet"),
+            pytest.param({"unfinished": Unfinished(NOW, "changed")}, True, id="an unfinished run"),
+            pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
+            pytest.param({"jobs": {"x": listed("x")}, "failed": ["x"]}, False, id="a known gap"),
+            pytest.param(
+                {"jobs": {"x": listed("x")}, "forms": {"jobs": "1"}}, False, id="not selected"
+            ),
+            pytest.param({"shortfall": 3}, False, id="a known shortfall"),
+        ],
+    )
+    def test_work_may_be_left_from_before(self, change: dict[str, Any], *, work: bool) -> None:
+        assert has_work(replace(quiet(), **change), End()) is work
+
+    @pytest.mark.parametrize(
+        ("forms", "work"),
+        [
+            pytest.param({"jobs": "1", "job_details": "1"}, False, id="as before"),
+            pytest.param({"jobs": "1"}, False, id="a stream less"),
+            pytest.param({"jobs": "1", "job_publications": "1"}, True, id="a stream more"),
+            pytest.param({"jobs": "2", "job_details": "1"}, True, id="other columns"),
+        ],
+    )
+    def test_another_selection_is_work(self, forms: dict[str, str], *, work: bool) -> None:
+        assert has_work(quiet(), End(), forms) is work
+
+
+def quiet() -> SyncState:
+    """What is known after a complete run that has read the log."""
+    state = state_with(x=fetched("x"))
+    state.forms = {"jobs": "1", "job_details": "1"}
+    state.log = LogPosition("a-log", 7)
+    return state
 
 
 @pytest.mark.parametrize(

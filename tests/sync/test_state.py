@@ -1,4 +1,4 @@
-"""What one run remembers for the next: periods of publication, details, forms, versions, fields."""
+"""What one run remembers for the next: periods of publication, details, gaps, forms, versions."""
 
 from __future__ import annotations
 
@@ -10,38 +10,61 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, listing, state_with
 
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.sync.checks import LATEST
+from tap_public_jobs.changelog import Changes
 from tap_public_jobs.sync.state import (
+    FORMAT,
+    MOST_CLOSED,
     MOST_FIELDS,
     DamagedStateError,
     Entry,
     LogPosition,
     Period,
-    Run,
     SyncState,
+    Unfinished,
     hash_key,
 )
 
 if TYPE_CHECKING:
-    from tap_public_jobs.api.listing import Listing
+    from tap_public_jobs.sync.listing import Listing
 
 FULL = SyncState(
-    jobs={"x": fetched("x"), "ä/\0 \u2028😀": listed("odd"), "": Entry("", 0, None, "", 7)},
+    jobs={"x": fetched("x"), "ä/ \u2028😀": listed("odd")},
+    missing={"x": 1500},
+    failed=["x"],
+    shortfall=None,
     closed={"y": Period("public-y", None, 1, 2, 3), "z": Period("public-z", 0, 1, 2, None)},
     listed_at=2000,
     key_hash=hash_key("secret"),
     forms={"jobs": "form"},
+    details_form="form",
     fields={"job_details": ["salaryPeriod", "ä\0"]},
     versions={"jobs": NOW},
-    run=Run(NOW, "changed"),
+    unfinished=Unfinished(NOW, "changed"),
     log=LogPosition("a-log", (1 << 63) - 1),
 )
+
+
+def written(state: SyncState) -> dict[str, Any]:
+    """The state in Singer state, as a target passes it on."""
+    singer_state: dict[str, Any] = {"bookmarks": {"jobs": {"other": 1}, "job_details": {}}}
+    state.write(singer_state)
+    read: dict[str, Any] = json.loads(json.dumps(singer_state))
+    return read
+
+
+def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
+    value: dict[str, Any] = singer_state["bookmarks"]["jobs"]["sync"]
+    return value
 
 
 class TestReadAndWrite:
     @pytest.mark.parametrize("state", [FULL, SyncState()], ids=["full", "empty"])
     def test_a_state_is_read_as_it_was_written(self, state: SyncState) -> None:
-        assert SyncState.read(json.loads(json.dumps(state.write()))) == state
+        assert SyncState.read(written(state)) == state
+
+    @pytest.mark.parametrize("nothing", [{}, {"bookmarks": {}}, {"bookmarks": {"jobs": {}}}])
+    def test_without_a_state_nothing_is_known(self, nothing: dict[str, Any]) -> None:
+        assert SyncState.read(nothing) == SyncState()
 
     def test_a_state_takes_150_bytes_per_job_at_most(self) -> None:
         jobs = {
@@ -51,98 +74,67 @@ class TestReadAndWrite:
             for number in range(1000)
         }
 
-        small, large = (json.dumps(it.write()) for it in (SyncState(), SyncState(jobs=jobs)))
+        small, large = (json.dumps(written(it)) for it in (SyncState(), SyncState(jobs=jobs)))
 
         assert (len(large) - len(small)) / 1000 <= 150
 
-    def test_a_merge_with_an_earlier_state_brings_no_job_back(self) -> None:
+    def test_a_merge_with_an_earlier_state_brings_nothing_back(self) -> None:
         """Meltano merges the objects of states, and replaces all other values."""
-        earlier = json.loads(json.dumps(FULL.write()))
-        later = SyncState(jobs={"x": listed("x")}).write()
+        later = SyncState(jobs={"x": listed("x")}, forms={"job_details": "1"})
 
-        merged = SyncState.read(merge(later, earlier))
+        merged = SyncState.read(merge(written(later), written(FULL)))
 
         assert merged.jobs == {"x": listed("x")}
-        assert (merged.closed, merged.run, merged.log) == ({}, None, None)
-
-    def test_a_merge_does_not_select_a_stream_again(self) -> None:
-        """Else no detail would be pending for the table that missed a run."""
-        earlier = SyncState(forms={"jobs": "1", "job_details": "1"}).write()
-        later = SyncState(forms={"job_details": "1"}).write()
-
-        assert SyncState.read(merge(later, earlier)).forms == {"job_details": "1"}
+        assert (merged.closed, merged.missing, merged.failed) == ({}, {}, [])
+        assert (merged.unfinished, merged.log) == (None, None)
+        assert merged.forms == {"job_details": "1"}
 
     def test_a_state_recognises_the_key_and_does_not_reveal_it(self) -> None:
         assert hash_key("secret") == hash_key("secret") != hash_key("other")
-        assert "secret" not in json.dumps(FULL.write())
+        assert "secret" not in json.dumps(written(FULL))
 
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 1},
-            {"format": 3},
-            {"format": True},
-            {"format": 2.0},
-            {"format": "2"},
+            {"format": FORMAT - 1},
+            {"format": None},
             {"jobs": None},
             {"jobs": {"x": ["p", 1, None, "h", 1]}},
             {"jobs": [["x", "p", 1, None, "h"]]},
-            {"jobs": [["x", "p", 1, None, "h", 1, 1]]},
-            {"jobs": [[7, "p", 1, None, "h", 1]]},
             {"jobs": [["x", None, 1, None, "h", 1]]},
-            {"jobs": [["x", "p", None, None, "h", 1]]},
-            {"jobs": [["x", "p", -1, None, "h", 1]]},
-            {"jobs": [["x", "p", True, None, "h", 1]]},
             {"jobs": [["x", "p", 1.5, None, "h", 1]]},
-            {"jobs": [["x", "p", LATEST * 1000 + 1, None, "h", 1]]},
-            {"jobs": [["x", "p", 1, "soon", "h", 1]]},
-            {"jobs": [["x", "p", 1, None, 7, 1]]},
-            {"jobs": [["x", "p", 1, None, "h", LATEST + 1]]},
-            {"jobs": [["x", "p", 1, None, "h", 10**400]]},
-            {"jobs": [["x", "p", 1, None, "h", float("inf")]]},
+            {"jobs": [["x", "p", -1, None, "h", 1]]},
+            {"jobs": [["x", "p", 10**400, None, "h", 1]]},
             {"jobs": [[]]},
-            {"jobs": [7]},
-            {"closed": {}, "jobs": 7},
+            {"missing": [["x", "now"]]},
+            {"missing": ["x"]},
+            {"failed": 7},
+            {"shortfall": "3"},
             {"closed": [["x", "p", None, 1, 2]]},
-            {"closed": [["x", "p", None, None, 2, 3]]},
             {"closed": [["x", "p", None, 1, 2, "now"]]},
             {"listedAt": "now"},
-            {"listedAt": -1},
-            {"key": None},
             {"forms": []},
-            {"forms": {"jobs": 7}},
             {"fields": {"jobs": 7}},
-            {"fields": {"jobs": [7]}},
-            {"versions": {"jobs": "1"}},
             {"versions": {"jobs": None}},
-            {"run": "x"},
-            {"run": 5},
-            {"run": [NOW]},
-            {"run": [NOW, 7]},
-            {"run": ["now", "all"]},
-            {"log": "x"},
+            {"unfinished": ["now", "all"]},
             {"log": ["a-log"]},
-            {"log": [7, 1]},
-            {"log": ["a-log", 1 << 63]},
         ],
         ids=lambda change: json.dumps(change)[:60],
     )
     def test_a_damaged_state_is_refused(self, change: dict[str, Any]) -> None:
-        with pytest.raises(DamagedStateError):
-            SyncState.read(FULL.write() | change)
-
-    @pytest.mark.parametrize("name", list(SyncState().write()))
-    def test_a_state_with_a_part_missing_is_refused(self, name: str) -> None:
-        state = SyncState().write()
-        del state[name]
+        state = written(FULL)
+        value_of(state).update(change)
 
         with pytest.raises(DamagedStateError):
             SyncState.read(state)
 
-    @pytest.mark.parametrize("value", [None, [], "x", 7, {}, {"format": 2}])
-    def test_what_was_never_a_state_is_refused(self, value: object) -> None:
+    @pytest.mark.parametrize("name", list(value_of(written(SyncState()))))
+    def test_a_state_with_a_part_missing_is_refused(self, name: str) -> None:
+        state = written(SyncState())
+        del value_of(state)[name]
+
         with pytest.raises(DamagedStateError):
-            SyncState.read(value)
+            SyncState.read(state)
 
 
 class TestListings:
@@ -169,7 +161,7 @@ class TestListings:
     def test_the_record_of_a_closed_job_is_kept_until_it_is_written(self) -> None:
         state = state_of(listing(job("a")), listing(gone=["a"]), listing(job("b")))
 
-        again = SyncState.read(json.loads(json.dumps(state.write())))
+        again = SyncState.read(written(state))
 
         assert again.periods()["a"] == Period("public-a", None, 1000, 1000, 2000)
         again.closed.clear()
@@ -222,36 +214,49 @@ class TestListings:
         state.note_listing(listing(job("a")._replace(public_id="renamed")), 3000)
 
         assert state.jobs["a"] == fetched("a")._replace(public_id="renamed")
-        assert state.known == {"a": "renamed"}
+        assert state.public_ids == {"a": "renamed"}
 
-    def test_what_only_a_state_of_format_1_knows_gets_its_times_from_the_listing(self) -> None:
-        state = SyncState(jobs={"a": Entry("", 0, None, "hash", NOW), "b": Entry("", 0, None)})
-        assert state.known == {}
+    def test_a_missing_job_keeps_its_time_until_it_is_listed_or_gone(self) -> None:
+        state = state_of(
+            listing(job("a"), job("b")),
+            listing(job("b"), missing=["a"]),
+            listing(job("b"), missing=["a"]),
+        )
 
-        state.note_listing(listing(job("a")), 3000)
+        assert state.missing == {"a": 1000}
+        assert state.periods()["a"] == Period("public-a", None, 1000, 1000, None)
+        assert state.periods()["b"] == Period("public-b", None, 1000, 3000, None)
 
-        assert state.jobs == {"a": Entry("public-a", 3000, None, "hash", NOW)}
-        assert state.closed == {}
+        back, gone = (SyncState.read(written(state)) for _ in range(2))
+        back.note_listing(listing(job("a"), job("b")), 4000)
+        gone.note_listing(listing(job("b"), gone=["a"]), 4000)
+
+        assert back.periods()["a"] == Period("public-a", None, 1000, 4000, None)
+        assert gone.periods()["a"] == Period("public-a", None, 1000, 1000, 4000)
+        assert (back.missing, gone.missing) == ({}, {})
 
     @pytest.mark.parametrize(
-        ("listed_at", "now", "time"),
+        ("listed_at", "first_seen", "now", "time"),
         [
-            pytest.param(None, 1.5, 1500, id="first"),
-            pytest.param(1000, 1.5, 1500, id="later"),
-            pytest.param(1500, 1.5, 1501, id="within a millisecond"),
-            pytest.param(9000, 1.5, 9001, id="the clock was put back"),
+            pytest.param(None, 0, 1.5, 1500, id="first"),
+            pytest.param(1000, 1000, 1.5, 1500, id="later"),
+            pytest.param(1500, 1000, 1.5, 1501, id="within a millisecond"),
+            pytest.param(9000, 1000, 1.5, 9001, id="the clock was put back"),
+            pytest.param(1000, 9000, 1.5, 9001, id="it was ahead in an incomplete listing"),
         ],
     )
     def test_the_times_of_listings_increase(
-        self, listed_at: int | None, now: float, time: int
+        self, listed_at: int | None, first_seen: int, now: float, time: int
     ) -> None:
-        assert SyncState(listed_at=listed_at).next_listing_time(now) == time
+        state = SyncState({"x": Entry("p", first_seen, None)}, listed_at=listed_at)
+
+        assert state.next_listing_time(now) == time
 
 
 class TestDetails:
     def test_a_written_detail_is_noted_with_the_summary_it_was_fetched_for(self) -> None:
         state = state_with(a=listed("a"))
-        state.run = Run(NOW - 10, "all")
+        state.unfinished = Unfinished(NOW - 10, "all")
 
         state.note_detail(job("a", "b"), NOW + 0.9)
 
@@ -260,7 +265,7 @@ class TestDetails:
     def test_a_detail_is_never_noted_before_its_run(self) -> None:
         """Else a clock that was put back would make the run fetch it again."""
         state = state_with(a=listed("a"))
-        state.run = Run(NOW, "all")
+        state.unfinished = Unfinished(NOW, "all")
 
         state.note_detail(job("a"), NOW - 500)
 
@@ -269,18 +274,32 @@ class TestDetails:
     def test_details_are_owed_by_the_public_ids_that_webhooks_name(self) -> None:
         state = state_with(a=fetched("a"), b=fetched("b"))
 
-        state.mark_pending_by_public_id({"public-a", "public-unknown", "b"})
+        changes = Changes("a-log", 3, ["public-a", "public-unknown", "b"])
+        state.note_changes(changes, is_read=False)
 
         assert state.jobs == {"a": fetched("a")._replace(detail_hash=""), "b": fetched("b")}
+        assert state.log is None
+        state.note_changes(changes, is_read=True)
+        assert state.log == LogPosition("a-log", 3)
+
+    def test_a_detail_that_failed_is_remembered_until_it_is_written(self) -> None:
+        state = state_with(a=listed("a"), b=listed("b"))
+
+        state.note_failed([job("a"), job("b"), job("a")])
+        state.note_detail(job("b"), NOW)
+
+        assert state.failed == ["a"]
+        state.note_listing(listing(job("b"), gone=["a"]), 3000)
+        assert state.failed == []
 
     def test_a_run_has_all_details_once_each_was_written_in_it(self) -> None:
         state = state_with(a=fetched("a"), b=fetched("b", age=0), c=listed("c"))
-        state.run = Run(NOW - 10, "all")
+        state.unfinished = Unfinished(NOW - 10, "all")
 
         answers = [state.has_all_details({"c"}), state.has_all_details({"a"})]
         state.note_detail(job("a"), NOW)
         answers += [state.has_all_details(set()), state.has_all_details({"c"})]
-        state.mark_pending("b")
+        state.mark_pending(["b"])
         answers.append(state.has_all_details({"c"}))
 
         assert answers == [False, False, False, True, False]
@@ -291,60 +310,56 @@ class TestDetails:
 
 class TestForms:
     def test_other_columns_of_details_make_all_details_pending(self) -> None:
-        state = SyncState(jobs={"a": fetched("a")}, run=Run(NOW, "all"))
+        """Also if no run wrote details in between."""
+        state = SyncState(jobs={"a": fetched("a")}, unfinished=Unfinished(NOW, "all"))
         state.note_forms({"jobs": "1", "job_details": "1"})
+        state.note_forms({"jobs": "1"})
 
         assert state.note_forms({"jobs": "1", "job_details": "2"})
 
         assert state.jobs == {"a": listed("a")}
-        assert state.run is None
+        assert state.unfinished is None
         assert state.forms == {"jobs": "1", "job_details": "2"}
 
     @pytest.mark.parametrize(
-        ("before", "forms", "after"),
+        "forms",
         [
-            pytest.param({}, {"job_details": "1"}, {"job_details": "1"}, id="of format 1"),
-            pytest.param(
-                {"job_details": "1"}, {"job_details": "1"}, {"job_details": "1"}, id="the same"
-            ),
-            pytest.param(
-                {"job_details": "1"},
-                {"jobs": "1"},
-                {"jobs": "1", "job_details": "1"},
-                id="details deselected",
-            ),
-            pytest.param(
-                {"jobs": "1", "job_details": "1"},
-                {"jobs": "2", "job_details": "1"},
-                {"jobs": "2", "job_details": "1"},
-                id="other columns of jobs",
-            ),
-            pytest.param({"jobs": "1"}, {}, {}, id="jobs deselected"),
+            pytest.param({"jobs": "1", "job_details": "1"}, id="the same"),
+            pytest.param({"jobs": "1"}, id="details deselected"),
+            pytest.param({"jobs": "2", "job_details": "1"}, id="other columns of jobs"),
+            pytest.param({}, id="nothing selected"),
         ],
     )
-    def test_any_other_change_makes_no_detail_pending(
-        self, before: dict[str, str], forms: dict[str, str], after: dict[str, str]
-    ) -> None:
-        state = state_with(a=fetched("a"))
-        state.forms, state.run = before, Run(NOW, "all")
+    def test_any_other_change_makes_no_detail_pending(self, forms: dict[str, str]) -> None:
+        state = SyncState(jobs={"a": fetched("a")})
+        state.note_forms({"jobs": "1", "job_details": "1"})
 
         assert not state.note_forms(forms)
 
         assert state.jobs == {"a": fetched("a")}
-        assert state.run == Run(NOW, "all")
-        assert state.forms == after
+        assert (state.forms, state.details_form) == (forms, "1")
+
+    def test_closed_jobs_that_nobody_writes_do_not_fill_the_state(self) -> None:
+        period = Period("p", None, 1, 2, 3)
+        state = SyncState(closed={str(number): period for number in range(MOST_CLOSED + 5)})
+
+        state.note_forms({"jobs": "1", "job_publications": "1"})
+        assert len(state.closed) == MOST_CLOSED + 5
+        state.note_forms({"jobs": "1"})
+
+        assert list(state.closed) == [str(number) for number in range(5, MOST_CLOSED + 5)]
 
 
 class TestVersions:
     def test_versions_are_whole_seconds_and_increase(self) -> None:
         """Also within a second, and when the clock is put back."""
         state = SyncState()
+        versions = []
+        for now in (NOW + 0.9, NOW, NOW - DAY):
+            state.next_version("jobs", now)
+            versions.append(state.versions["jobs"])
 
-        versions = [state.next_version("jobs", now) for now in (NOW + 0.9, NOW, NOW - DAY)]
-        versions.append(state.next_version("job_details", NOW - DAY))
-
-        assert versions == [NOW, NOW + 1, NOW + 2, NOW - DAY]
-        assert state.versions == {"jobs": NOW + 2, "job_details": NOW - DAY}
+        assert versions == [NOW, NOW + 1, NOW + 2]
 
 
 class TestFields:

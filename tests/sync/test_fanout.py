@@ -1,0 +1,151 @@
+"""A map that runs in threads, keeps the consumer's pace, and ends when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tap_public_jobs.sync.fanout import AHEAD, fan_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONG = 60.0
+"""Seconds that no test takes."""
+
+
+@pytest.mark.parametrize("workers", [1, 4, 64])
+@pytest.mark.parametrize("number", [0, 1, 3, 200])
+def test_every_item_has_one_result(number: int, workers: int) -> None:
+    assert sorted(fan_out(lambda it: it * 2, range(number), workers=workers)) == [
+        it * 2 for it in range(number)
+    ]
+
+
+def test_results_come_as_they_arrive() -> None:
+    """The first item waits until the second one's result has been consumed."""
+    second_is_consumed = threading.Event()
+
+    def function(item: int) -> int:
+        if item == 1:
+            assert second_is_consumed.wait(LONG)
+        return item
+
+    results = []
+    for result in fan_out(function, [1, 2], workers=2):
+        results.append(result)
+        second_is_consumed.set()
+
+    assert results == [2, 1]
+
+
+def test_as_many_calls_run_at_once_as_there_are_workers() -> None:
+    together = threading.Barrier(4, timeout=LONG)
+
+    assert sorted(fan_out(lambda _: together.wait(), range(8), workers=4)) == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+    ]
+
+
+def test_a_slow_consumer_bounds_how_far_ahead_the_calls_get() -> None:
+    started = count(1)
+    latest = [0]
+
+    def function(_: int) -> None:
+        latest[0] = next(started)
+
+    results = fan_out(function, count(), workers=8)
+    for consumed in range(300):
+        next(results)
+        assert latest[0] <= consumed + AHEAD
+    results.close()
+
+
+def test_an_exception_ends_the_map_and_starts_no_further_call() -> None:
+    """What has arrived is still yielded."""
+    started: list[int] = []
+
+    def function(item: int) -> int:
+        started.append(item)
+        if item == 5:
+            msg = "item 5"
+            raise ValueError(msg)
+        return item
+
+    results = []
+    with pytest.raises(ValueError, match="item 5"):
+        for result in fan_out(function, range(100), workers=1):
+            results.append(result)  # noqa: PERF402  # kept although the iteration fails
+
+    assert sorted(results) == [0, 1, 2, 3, 4]
+    assert started == [0, 1, 2, 3, 4, 5]
+
+
+def stopping(after: Callable[[], bool], grace: float) -> Callable[[], float | None]:
+    """Stop once a condition holds, with these seconds left."""
+    deadline: list[float] = []
+
+    def stop_by() -> float | None:
+        if not deadline and after():
+            deadline.append(time.monotonic() + grace)
+        return deadline[0] if deadline else None
+
+    return stop_by
+
+
+def test_a_stop_yields_what_runs_and_starts_nothing_more() -> None:
+    started: list[int] = []
+    may_end = threading.Event()
+    stop_by = stopping(lambda: len(started) == 2, LONG)
+
+    def function(item: int) -> int:
+        started.append(item)
+        assert may_end.wait(LONG)
+        return item
+
+    results = fan_out(function, range(100), workers=2, stop_by=stop_by)
+    threading.Timer(0.3, may_end.set).start()
+
+    assert sorted(results) == [0, 1]
+    assert started == [0, 1]
+
+
+def test_a_stop_ends_in_time_although_a_call_hangs_or_fails() -> None:
+    release = threading.Event()
+    started: list[int] = []
+
+    def function(item: int) -> int:
+        started.append(item)
+        if item == 1:
+            msg = "the throttle is closed"
+            raise ValueError(msg)
+        release.wait(LONG)
+        return item
+
+    results = fan_out(
+        function, range(100), workers=2, stop_by=stopping(lambda: len(started) > 1, 0.2)
+    )
+
+    assert list(results) == []
+    release.set()
+
+
+def test_a_stop_ends_in_time_although_the_consumer_is_slow() -> None:
+    stopped = threading.Event()
+    results = fan_out(lambda it: it, range(AHEAD), workers=4, stop_by=stopping(stopped.is_set, 0.0))
+
+    next(results)
+    stopped.set()
+
+    assert len(list(results)) <= 1

@@ -1,0 +1,559 @@
+"""The published jobs, read from a list that drifts and whose numbers may be wrong."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fake_api import FakeApi
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tap_public_jobs.api.models import JobRef, Page, hash_of
+from tap_public_jobs.errors import AccessError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.sync.listing import MAX_SWEEPS, MOST_MISSING, Known, Listing, ListReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
+    """An API that lists these jobs, two on a page."""
+    api = FakeApi(page_size)
+    for number in numbers:
+        api.publish(str(number))
+    return api
+
+
+def known(*numbers: int, **facts: Any) -> Known:
+    """What earlier runs know if they saw these jobs."""
+    return Known({str(number): f"pub-{number}" for number in numbers}, **facts)
+
+
+def read(
+    api: FakeApi, before: Known | None = None, workers: int = 1, waits: list[float] | None = None
+) -> Listing:
+    sleep = [].append if waits is None else waits.append
+    return ListReader(api, before or known(), workers=workers, sleep=sleep).read()
+
+
+def ids(*numbers: int) -> list[str]:
+    return [str(number) for number in numbers]
+
+
+def assert_complete(
+    listing: Listing, jobs: Iterable[str], gone: Iterable[str] = (), missing: Iterable[str] = ()
+) -> None:
+    assert (listing.problems, list(listing.jobs)) == ([], [*jobs])
+    assert (listing.gone, [*listing.missing]) == ([*gone], [*missing])
+    assert listing.is_complete
+    assert [it["id"] for it in listing.summaries] == [*jobs]
+
+
+def assert_incomplete(listing: Listing, *problems: str) -> None:
+    assert listing.problems == list(problems)
+    assert not listing.is_complete
+    assert (listing.gone, listing.missing) == ([], {})
+
+
+# What one sweep sees.
+
+
+@pytest.mark.parametrize(
+    ("numbers", "facts", "pages"),
+    [
+        pytest.param([1, 2, 3], {}, [1, 2], id="a short last page"),
+        pytest.param([1, 2, 3, 4], {}, [1, 2, 3], id="an exact multiple of the page size"),
+        pytest.param([1], {}, [1], id="one page"),
+        pytest.param([], {}, [1], id="no jobs"),
+        pytest.param([1, 2, 3, 4, 5], {"shown_size": 100}, [1, 2, 3], id="shorter than they say"),
+        pytest.param([1, 2, 3], {"total": 0}, [1, 2], id="a total of zero"),
+        pytest.param([1, 2, 3], {"total": 2}, [1, 2], id="a total that is too small"),
+        pytest.param([1, 2, 3, 4], {"total": 1}, [1, 2, 3], id="too small, and full pages"),
+        pytest.param(
+            [1, 2, 3, 4], {"answers": {3: PageError("404")}}, [1, 2, 3], id="an error beyond"
+        ),
+        pytest.param(
+            [1, 2, 3, 4], {"answers": {3: Page([], 2, 0)}}, [1, 2, 3], id="a total of 0 beyond"
+        ),
+        pytest.param(
+            [1, 2],
+            {"answers": {2: lambda page: page._replace(items=[{"id": "2", "publicId": "pub-2"}])}},
+            [1, 2],
+            id="the last page again beyond it",
+        ),
+    ],
+)
+def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
+    numbers: list[int], facts: dict[str, Any], pages: list[int]
+) -> None:
+    api = api_with(*numbers)
+    for name, value in facts.items():
+        setattr(api, name, value)
+
+    listing = read(api, known(*numbers))
+
+    assert (list(listing.jobs), listing.is_complete) == (ids(*numbers), True)
+    assert api.requests == [f"page {number}" for number in pages]
+
+
+def test_jobs_and_summaries_are_what_the_api_sent_in_the_order_of_the_list() -> None:
+    api = api_with(3, 1, 2)
+
+    listing = read(api)
+
+    assert listing.summaries == api.listed()
+    assert listing.jobs == {
+        it["id"]: JobRef(it["id"], it["publicId"], hash_of(it)) for it in api.listed()
+    }
+
+
+@pytest.mark.parametrize("shown_size", [2, 100])
+def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
+    shown_size: int,
+) -> None:
+    """With pauses in between; a cached total lags for seconds. Nothing is closed."""
+    api = api_with(1, 2, 3, 4, 5)
+    api.shown_size, api.total = shown_size, 1000
+    waits: list[float] = []
+
+    listing = read(api, known(1, 6), waits=waits)
+
+    assert list(listing.jobs) == ids(1, 2, 3, 4, 5)
+    assert_incomplete(listing, "the list shows 5 of 1,000 jobs")
+    assert listing.shortfall == 995
+    assert api.pages == [1, 2, 3, 4] * MAX_SWEEPS
+    assert waits == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_total_that_lags_for_some_seconds_is_waited_for() -> None:
+    api = api_with(1, 2, 3)
+    waits: list[float] = []
+    api.total = lambda: 4 if sum(waits) <= 3 else 3
+
+    assert_complete(read(api, waits=waits), ids(1, 2, 3))
+    assert sum(waits) == 6
+
+
+def test_a_list_without_a_total_is_read_to_an_empty_page_and_is_not_complete() -> None:
+    api = api_with(1, 2, 3, 4, 5)
+    api.total = None
+
+    listing = read(api, known(1, 6))
+
+    assert list(listing.jobs) == ids(1, 2, 3, 4, 5)
+    assert_incomplete(listing, "the list does not say how many jobs there are")
+    assert api.requests == ["page 1", "page 2", "page 3", "page 4"]
+
+
+def test_pages_that_come_empty_do_not_make_the_list_shorter() -> None:
+    """300 jobs were known, and pages 2 and 3 of 3 are empty: no job is closed."""
+    api = api_with(*range(300), page_size=100)
+    api.answers = dict.fromkeys((2, 3, 4), lambda page: page._replace(items=[]))
+
+    listing = read(api, known(*range(300)), workers=4)
+
+    assert list(listing.jobs) == ids(*range(100))
+    assert_incomplete(listing, "the list shows 100 of 300 jobs")
+    # After a full list there is one more page, which is asked for together with the others.
+    assert sorted(api.pages) == sorted([1, 2, 3, 4] * MAX_SWEEPS)
+    assert api.details == []
+
+
+@pytest.mark.parametrize("shortfall", [995, None])
+def test_a_list_that_falls_short_as_the_last_one_did_is_complete(shortfall: int | None) -> None:
+    """It is read once, and what it does not show is asked for as usual."""
+    api = api_with(1, 2, 3, 4, 5)
+    api.total = 1000 if shortfall else None
+
+    listing = read(api, known(1, 6, shortfall=shortfall))
+
+    assert (listing.is_complete, listing.gone) == (True, ["6"])
+    assert len(listing.problems) == 1
+    assert api.requests == ["page 1", "page 2", "page 3", "page 4", "detail pub-6"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param({"publicId": "x"}, id="no id"),
+        pytest.param({"id": "x"}, id="no publicId"),
+        pytest.param({"id": "", "publicId": "x"}, id="empty id"),
+        pytest.param({"id": 7, "publicId": "x"}, id="a number for an id"),
+        pytest.param({"id": "x", "publicId": "\ud800"}, id="half a surrogate pair"),
+        pytest.param({"id": "x\0", "publicId": "x"}, id="a NUL in the id"),
+        pytest.param("x", id="a string for a job"),
+        pytest.param(None, id="null for a job"),
+    ],
+)
+def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object) -> None:
+    """Reading again would not help. When the next list falls short by it too, it is complete."""
+    api = api_with(1, 2, 3, 4)
+    api.answers[2] = lambda page: page._replace(items=[item, *page.items[1:]])
+
+    first, second = read(api), read(api, known(1, 2, 4, shortfall=1))
+
+    assert [it["id"] for it in first.summaries] == ids(1, 2, 4)
+    place = "a job without a usable id or publicId was left out: page 2, item 1 of the list"
+    assert_incomplete(first, place)
+    assert (second.problems, second.is_complete) == ([place], True)
+    assert api.pages == [1, 2, 3] * 2
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("total", [3, 1_000_000])
+def test_a_server_that_ignores_the_page_number_makes_the_list_short(
+    workers: int, total: int
+) -> None:
+    api = api_with(1, 2)
+    api.total = total
+    always = Page(api.listed(), 2, total)
+    api.answers = dict.fromkeys(range(100), always)
+
+    listing = read(api, workers=workers)
+
+    assert_incomplete(listing, f"the list shows 2 of {total:,} jobs")
+    assert len(api.pages) <= MAX_SWEEPS * (4 + workers)
+
+
+def test_a_page_that_cannot_be_read_before_the_end_is_an_error() -> None:
+    api = api_with(1, 2)
+    api.total, api.answers = 4, {2: PageError("the response is 404")}
+
+    with pytest.raises(PageError):
+        read(api, known(1, 2, 3, 4))
+
+
+def test_pages_are_fetched_at_once_as_far_as_the_first_one_promises_them() -> None:
+    """Pages 2 to 4 wait for each other, and so would never end one after the other."""
+    together = threading.Barrier(3, timeout=10)
+    api = api_with(*range(7))
+    api.on_page = lambda number: together.wait() if number > 1 else None
+
+    listing = read(api, workers=3)
+
+    assert_complete(listing, ids(*range(7)))
+    assert sorted(api.pages) == [1, 2, 3, 4]
+
+
+def test_a_total_that_is_too_large_costs_no_more_pages_than_there_are_workers() -> None:
+    api = api_with(1, 2, 3, 4, 5)
+    api.total = 1_000_000
+
+    read(api, workers=4)
+
+    assert max(api.pages) == 5
+    assert len(api.pages) == 5 * MAX_SWEEPS
+
+
+# Lists that drift while they are read.
+
+
+@pytest.mark.parametrize("page_size", [1, 2])
+def test_jobs_published_at_the_front_are_seen_in_a_later_sweep(page_size: int) -> None:
+    """They push others onto the next page, where those are seen twice, and are missed."""
+    api = api_with(1, 2, 3, 4, page_size=page_size)
+    new = iter(range(10, 15))
+
+    def publish(number: int) -> None:
+        if number > 1 and (job := next(new, None)):
+            api.publish(str(job), first=True)
+
+    api.on_page = publish
+
+    listing = read(api, known(1, 2, 3, 4))
+
+    assert {*listing.jobs} == {*ids(1, 2, 3, 4, 10, 11, 12, 13, 14)}
+    assert listing.is_complete
+
+
+def test_a_swap_of_two_jobs_between_two_pages_closes_no_third() -> None:
+    """All six jobs that the total promises are seen, and none twice; yet job 3 was missed."""
+    api = api_with(1, 2, 3, 4, 5, 6)
+
+    def swap(number: int) -> None:
+        if number == 2 and len(api.published) == 6 and "1" in api.published:
+            api.unpublish("1")
+            api.publish("7")
+
+    api.on_page = swap
+
+    listing = read(api, known(1, 2, 3, 4, 5, 6))
+
+    assert_complete(listing, ids(1, 2, 4, 5, 6, 7, 3))
+    assert api.requests[4:] == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
+
+
+def test_a_list_in_another_order_at_each_request_is_read_until_all_is_seen() -> None:
+    class Rotating(FakeApi):
+        def listed(self) -> list[dict[str, Any]]:
+            jobs, start = super().listed(), 3 * len(self.requests) % 7
+            return jobs[start:] + jobs[:start]
+
+    api = Rotating(2)
+    for number in range(7):
+        api.publish(str(number))
+
+    listing = read(api, known(*range(8)))
+
+    assert {*listing.jobs} == {*ids(*range(7))}
+    assert listing.gone == ["7"]
+    assert len(api.pages) > 4  # one sweep was not enough
+
+
+def test_a_public_id_that_changes_between_two_sweeps_counts_as_last_listed() -> None:
+    api = api_with(1, 2, 3)
+    api.total = 4
+    api.on_page = lambda _: api.edit("1", publicId="renamed") if len(api.pages) == 4 else None
+
+    listing = read(api)
+
+    assert listing.jobs["1"].public_id == "renamed"
+    assert listing.summaries[0]["publicId"] == "renamed"
+
+
+# Known jobs that the list does not show.
+
+
+def test_a_job_that_is_not_listed_and_answers_404_is_gone() -> None:
+    api = api_with(1, 3)
+
+    assert_complete(read(api, known(1, 2, 3)), ids(1, 3), gone=["2"])
+    assert api.requests == ["page 1", "page 2", "detail pub-2"]
+
+
+def test_an_organisation_that_unpublishes_all_its_jobs_has_none() -> None:
+    """However many they are, each is asked for."""
+    api = api_with()
+
+    assert_complete(read(api, known(*range(100)), workers=8), [], gone=ids(*range(100)))
+    assert len(api.details) == 100
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({"id": "2", "publicId": "pub-2"}, id="it lives on"),
+        pytest.param(RequestError("the response is 403", 403), id="it is refused"),
+        pytest.param(RequestError("the response is 500, after 8 tries", 500), id="it fails"),
+    ],
+)
+def test_a_job_that_is_not_listed_and_not_confirmed_is_missing(answer: object) -> None:
+    """All others are closed as usual. The list is read once more, and the job asked for again."""
+    api = api_with(1)
+    api.answers["pub-2"] = answer
+
+    listing = read(api, known(1, 2, 3))
+
+    assert_complete(listing, ["1"], gone=["3"], missing=["2"])
+    assert listing.missing["2"] == (
+        str(answer) if isinstance(answer, Exception) else "its detail exists"
+    )
+    assert sorted(api.requests[1:3]) == ["detail pub-2", "detail pub-3"]
+    assert api.requests[3:] == ["page 1", "detail pub-2"]
+
+
+def test_a_job_that_was_missing_before_is_asked_for_once_and_last() -> None:
+    api = api_with(1)
+    api.answers["pub-2"] = RequestError("the response is 403", 403)
+
+    listing = read(api, known(1, 2, 3, missing=["2"]))
+
+    assert_complete(listing, ["1"], gone=["3"], missing=["2"])
+    assert api.requests == ["page 1", "detail pub-3", "detail pub-2"]
+
+
+def test_a_detail_that_answers_some_seconds_longer_than_the_list_shows_the_job_is_gone() -> None:
+    api = api_with(1)
+    answers = iter([{"id": "2"}, None])
+    api.answers["pub-2"] = lambda _: next(answers)
+
+    assert_complete(read(api, known(1, 2)), ["1"], gone=["2"])
+
+
+@pytest.mark.parametrize("total", [1, 2, 3])
+def test_a_missing_job_may_be_all_that_the_list_falls_short_by(total: int) -> None:
+    """Whether the total counts it is not documented; a total of 3 lacks another job."""
+    api = api_with(1)
+    api.total = total
+    api.answers["pub-2"] = RequestError("the response is 403", 403)
+
+    listing = read(api, known(1, 2))
+
+    if total == 3:
+        assert_incomplete(listing, "the list shows 1 of 3 jobs")
+    else:
+        assert_complete(listing, ["1"], missing=["2"])
+
+
+def test_a_missing_job_that_the_total_counts_costs_one_sweep_in_later_runs() -> None:
+    api = api_with(1)
+    api.total = 2
+    api.answers["pub-2"] = RequestError("the response is 403", 403)
+
+    listing = read(api, known(1, 2, missing=["2"]))
+
+    assert_complete(listing, ["1"], missing=["2"])
+    assert api.requests == ["page 1", "page 2", "detail pub-2"]  # the total promises a page 2
+
+
+@pytest.mark.parametrize("workers", [1, 16])
+def test_a_list_that_is_suddenly_empty_is_not_believed_and_costs_few_requests(
+    workers: int,
+) -> None:
+    api = api_with(*range(300))
+    api.hidden = {*ids(*range(300))}
+
+    listing = read(api, known(*range(300)), workers=workers)
+
+    assert_incomplete(
+        listing, "the list lacks 300 of 300 known jobs, and many of them still have a detail"
+    )
+    assert api.pages == [1]
+    assert len(api.details) == MOST_MISSING + 1
+
+
+@given(
+    published=st.sets(st.integers(0, 99), max_size=MOST_MISSING),
+    was_missing=st.sets(st.integers(0, 99), max_size=5),
+    workers=st.sampled_from([1, 16]),
+)
+@settings(max_examples=50, deadline=None)
+def test_every_gone_job_is_asked_for(
+    published: set[int], was_missing: set[int], workers: int
+) -> None:
+    """Of 100 jobs that are gone from the list and its total, those that are published stay."""
+    api = api_with(*published, 100)
+    api.hidden = {*ids(*published)}
+
+    listing = read(api, known(*range(101), missing=ids(*was_missing)), workers=workers)
+
+    assert {*listing.missing} == {*ids(*published)}
+    assert {*listing.gone} == {*ids(*{*range(100)} - published)}
+    assert list(listing.jobs) == ["100"]
+
+
+def test_a_job_whose_public_id_is_listed_for_another_is_gone_and_not_asked_for() -> None:
+    api = api_with(1)
+    api.publish("9", "pub-2")
+
+    assert_complete(read(api, known(1, 2)), ids(1, 9), gone=["2"])
+    assert api.details == []
+
+
+def test_a_job_that_changed_its_public_id_is_not_gone() -> None:
+    api = api_with(1)
+    api.publish("2", "renamed")
+
+    assert_complete(read(api, known(1, 2)), ids(1, 2))
+
+
+def test_a_key_that_is_revoked_while_gone_jobs_are_asked_for_ends_the_run() -> None:
+    api = api_with(1)
+    api.answers["pub-2"] = AccessError("revoked", 401)
+
+    with pytest.raises(AccessError):
+        read(api, known(1, 2))
+
+
+# Another key.
+
+
+@pytest.mark.parametrize("total", ["exact", 3, None], ids=["whole", "short", "without a total"])
+@pytest.mark.parametrize("numbers", [[11, 12], []], ids=["other jobs", "no jobs"])
+def test_a_new_key_that_lists_no_known_job_ends_the_run_with_the_remedy(
+    numbers: list[int], total: Any
+) -> None:
+    api = api_with(*numbers)
+    api.total = total
+
+    with pytest.raises(PublicJobsError, match="none of the 2 jobs") as caught:
+        read(api, known(1, 2, is_new_key=True))
+
+    assert "Set api_key back" in str(caught.value)
+    assert "--full-refresh" in str(caught.value)
+    assert api.details == []  # and above all it closed nothing
+
+
+@pytest.mark.parametrize(
+    ("before", "gone"),
+    [
+        pytest.param(known(1, 2, is_new_key=True), ["1"], id="a rotated key"),
+        pytest.param(known(is_new_key=True), [], id="no known jobs"),
+        pytest.param(known(5, 6), ["5", "6"], id="all jobs replaced under the same key"),
+    ],
+)
+def test_a_new_key_or_new_jobs_alone_are_no_reason_to_stop(before: Known, gone: list[str]) -> None:
+    assert_complete(read(api_with(2, 3), before), ids(2, 3), gone=gone)
+
+
+# Any change between any two requests.
+
+numbers = st.lists(st.integers(0, 9), unique=True)
+a_change = st.tuples(st.sampled_from(["unpublish", "hide", "front", "end"]), st.integers(0, 19))
+a_swap = st.lists(a_change, max_size=3)
+
+
+@given(
+    published=numbers,
+    before=numbers,
+    changes=st.lists(a_swap, max_size=40),
+    size=st.integers(1, 4),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_published_job_is_closed_whatever_changes_between_two_requests(
+    published: list[int], before: list[int], changes: list[list[tuple[str, int]]], size: int
+) -> None:
+    """A listing may end incomplete, or with an error; then it closes nothing."""
+    api = api_with(*published, page_size=size)
+    pending = iter(changes)
+    ever_published = {*api.published}
+    ever_unpublished = {*ids(*range(20))} - ever_published
+
+    def change(_: str) -> None:
+        """Make the next changes. Job n + 10 has the publicId of job n."""
+        for kind, number in next(pending, []):
+            job_id, public_id = str(number), f"pub-{number % 10}"
+            if kind == "unpublish":
+                api.published.pop(job_id, None)
+            elif kind == "hide":
+                api.hidden ^= {job_id}
+            elif public_id not in {it["publicId"] for it in api.published.values()}:
+                api.publish(job_id, public_id, first=kind == "front")
+            ever_published.update(api.published)
+            ever_unpublished.update({*ids(*range(20))} - api.published.keys())
+
+    api.on_request = change
+    try:
+        listing = read(api, known(*before))
+    except PublicJobsError:
+        return
+
+    taken = {job.public_id for job in listing.jobs.values()}
+    for job_id in listing.gone:
+        assert f"pub-{job_id}" in {*api.details} | taken
+        assert job_id in ever_unpublished
+    assert {*listing.jobs} <= ever_published
+    if listing.is_complete:
+        unlisted = {*listing.gone} | {*listing.missing}
+        assert {*ids(*before)} == unlisted | ({*ids(*before)} & {*listing.jobs})
+        assert not unlisted & {*listing.jobs}
+    else:
+        assert listing.gone == []
+
+
+@given(published=numbers, before=numbers, size=st.integers(1, 4))
+@settings(max_examples=100, deadline=None)
+def test_a_list_that_does_not_change_is_read_in_one_sweep_and_exactly(
+    published: list[int], before: list[int], size: int
+) -> None:
+    api = api_with(*published, page_size=size)
+
+    listing = read(api, known(*before))
+
+    gone = [number for number in before if number not in published]
+    assert_complete(listing, ids(*published), gone=ids(*gone))
+    assert api.pages == list(range(1, len(published) // size + 2))
+    assert {*api.details} == {f"pub-{number}" for number in gone}
+    assert len(api.details) == len(gone)
