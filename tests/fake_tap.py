@@ -1,0 +1,115 @@
+"""Runs the tap in this process on an API in memory, into models of targets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness import captured
+from model_target import ModelTarget
+from typing_extensions import override
+
+from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.tap import TapPublicJobs
+
+if TYPE_CHECKING:
+    from fake_api import FakeApi
+    from harness import Output
+
+CONFIG = {
+    "api_key": "a-key",
+    "base_url": "https://jobs.example.com",
+    "max_concurrent_requests": 2,
+    "page_size": 3,
+}
+
+
+class Pipeline:
+    """A tap with its targets and its state, run after run, a minute apart.
+
+    Args:
+        api: What the tap reads.
+        config: Settings that differ from `CONFIG`.
+
+    Attributes:
+        targets: A model of each kind of target; all load the same messages.
+        state: The state of the last run.
+        now: Seconds since the epoch, of the last run.
+        output: The messages of the last run.
+        error: Why the last run failed; empty if it did not.
+    """
+
+    def __init__(self, api: FakeApi, **config: Any) -> None:
+        self.api = api
+        self.config = CONFIG | config
+        self.targets = {
+            "hard": ModelTarget(),
+            "soft": ModelTarget(removal="soft"),
+            "upsert": ModelTarget(removal="none"),
+            "append": ModelTarget("append-only", removal="none"),
+            "overwrite": ModelTarget("overwrite", removal="none"),
+        }
+        self.state: dict[str, Any] = {}
+        self.now = 1_800_000_000.0
+        self.waits: list[float] = []
+        self.output: Output
+        self.error = ""
+
+    @property
+    def hard(self) -> ModelTarget:
+        """The target that obeys ACTIVATE_VERSION, and deletes."""
+        return self.targets["hard"]
+
+    def run(
+        self, *, catalog: dict[str, Any] | None = None, upto: int | None = None, **config: Any
+    ) -> list[str]:
+        """Run the tap once.
+
+        Args:
+            catalog: What to select, if not everything.
+            upto: The target dies after it has read this many messages.
+            config: Settings of this run.
+
+        Returns:
+            The requests.
+        """
+        self.now += 60
+        self.api.requests.clear()
+        pipeline = self
+
+        class FakeTap(TapPublicJobs):
+            client: Any = pipeline.api
+
+            @staticmethod
+            @override
+            def clock() -> float:
+                return pipeline.now
+
+            @staticmethod
+            @override
+            def sleep(seconds: float) -> None:
+                pipeline.waits.append(seconds)
+
+        self.error = ""
+        with captured() as self.output:
+            tap = FakeTap(config=self.config | config, catalog=catalog, state=self.state)
+            try:
+                tap.sync_all()
+            except PublicJobsError as error:
+                self.error = str(error)
+        messages = self.output.messages[:upto]
+        for target in self.targets.values():
+            target.read(messages)
+        states = [message["value"] for message in messages if message["type"] == "STATE"]
+        self.state = states[-1] if states else self.state
+        return [*self.api.requests]
+
+    @property
+    def activated(self) -> list[str]:
+        """The streams that the last run activated."""
+        return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
+
+    def periods(self) -> dict[str, tuple[str | None, str, str, str | None]]:
+        """The rows of `job_publications`: four times by id."""
+        names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
+        rows = self.targets["upsert"].rows["job_publications"]
+        return {key: tuple(row[it] for it in names) for key, row in rows.items()}  # type: ignore[misc]
