@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from fake_api import FakeApi
@@ -173,7 +173,7 @@ class Histories(RuleBasedStateMachine):
 
 
 class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
-    settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+    settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ class Api(Protocol):
 
 
 class Known(NamedTuple):
-    """What earlier runs know, which decides whether a list is complete."""
+    """What earlier runs know, which decides what a list is good for."""
 
     jobs: Mapping[str, str] = {}
     """The publicIds of the published jobs, by id."""
@@ -50,6 +50,8 @@ class Known(NamedTuple):
     """Of the last list."""
     is_new_key: bool = False
     """Whether the API key differs from that of the last run."""
+    has_listing: bool = False
+    """Whether there was a complete list before."""
 
 
 class Listing(NamedTuple):
