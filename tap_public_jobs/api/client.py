@@ -7,6 +7,7 @@ import random
 import socket
 import ssl
 import threading
+import zlib
 from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -176,11 +177,10 @@ class PublicJobsClient:
         try:
             document: dict[str, Json] = retrying(self._try)(url, is_expected)
         except _FaultError as error:
-            failure = RequestError(f"{error}, after {MAX_TRIES} tries", error.status)
-        else:
-            self._has_answered = True
-            return document
-        raise failure  # outside of `except`, because the fault's traceback holds a body
+            msg = f"{error}, after {MAX_TRIES} tries"
+            raise RequestError(msg, error.status) from error
+        self._has_answered = True
+        return document
 
     def _try(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
         prepared = self._session.prepare_request(requests.Request("GET", url))
@@ -192,12 +192,15 @@ class PublicJobsClient:
             ) as response:
                 self._check_head(response, url)
                 document = read_object(response, DEADLINE * self._timeout)
-        except (BodyError, OSError, urllib3.exceptions.HTTPError) as error:
-            raise self._fault(error, url) from error
-        if document is None or not is_expected(document):
-            msg = f"{_path_of(url)}: the response is not the expected JSON"
-            raise _FaultError(msg)
-        return document
+            if document is not None and is_expected(document):
+                return document
+            document = None
+            fault: Exception = _FaultError(
+                f"{_path_of(url)}: the response is not the expected JSON"
+            )
+        except (BodyError, OSError, urllib3.exceptions.HTTPError, zlib.error) as error:
+            fault = self._fault(error, url)
+        raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
     def _check_head(self, response: requests.Response, url: str) -> None:
         """Raise what a status means (API page, "Errors")."""
