@@ -271,9 +271,8 @@ def test_waits_between_tries_double_and_vary(
     with pytest.raises(RequestError):
         api.detail(job)
 
-    even = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
-    assert all(0.75 * e <= w <= 1.25 * e for w, e in zip(waits, even, strict=True))
-    assert waits != even
+    longest = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    assert all(0 < wait < most for wait, most in zip(waits, longest, strict=True))
 
 
 # What is refused.
@@ -359,7 +358,7 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
     with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
         connect(server.url).detail(JOB)
 
-    assert str(caught.value) == f"{API}/jobs/job-1: the response is {status}"
+    assert f"{server.url}{API}/jobs/job-1: the response is {status}" == f"http://{caught.value}"
     assert caught.value.status == code
     assert server.targets == ["/jobs/job-1"]
 
@@ -492,7 +491,7 @@ def test_a_server_that_is_down_is_asked_again_and_not_blamed_on_base_url(
 @pytest.mark.parametrize(
     ("base_url", "host"),
     [
-        ("https://jobs.example.com", "jobs.example.com:443"),
+        ("https://jobs.example.com", "jobs.example.com"),
         ("https://jobs.example.com:8443/eu", "jobs.example.com:8443"),
     ],
 )
@@ -512,7 +511,7 @@ def test_a_name_server_that_does_not_answer_is_retried(
 ) -> None:
     asked = _unknown_hosts(monkeypatch, socket.EAI_AGAIN)
 
-    with pytest.raises(PageError, match=r"jobs\.example\.com:443/.*Name or service.*8 tries"):
+    with pytest.raises(PageError, match=r"jobs\.example\.com/.*Name or service.*8 tries"):
         connect("https://jobs.example.com").page(1)
     assert asked == ["jobs.example.com"] * MAX_TRIES
 
@@ -609,6 +608,6 @@ def test_what_a_server_says_is_quoted_on_one_line_and_not_at_length(connect: Con
     with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
         connect(server.url).detail(JOB)
 
-    said = str(caught.value).removeprefix(f"{API}/jobs/job-1: the response is 400 ")
+    said = str(caught.value).partition(f"{API}/jobs/job-1: the response is 400 ")[2]
     assert said.startswith("Bad request xxx")
     assert len(said) == 200
