@@ -77,7 +77,7 @@ def test_a_body_of_too_many_values_is_refused(connect: Connect, value: bytes) ->
 
     said = failure(connect, answering(response(b'{"id": "id-1", "x": [%s]}' % values)))
 
-    assert "the body has more than 100,000 values" in said
+    assert "the body has more than 150,000 values" in said
 
 
 @pytest.mark.parametrize(
