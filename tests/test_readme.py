@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import re
 import sys
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import pytest
-import requests
 import yaml
 from harness import catalog_of, sync
 from public_jobs_sandbox.options import Options
@@ -22,9 +20,9 @@ from public_jobs_sandbox.state import Sandbox
 from singer_sdk.exceptions import ConfigurationError
 from singer_sdk.singerlib import StateMessage
 
+from tap_public_jobs.api import client
 from tap_public_jobs.api.listing import ListReader
 from tap_public_jobs.api.models import Page
-from tap_public_jobs.api.transport import ThrottledAdapter
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import WholeMessageWriter
 from tap_public_jobs.tap import TapPublicJobs
@@ -208,21 +206,9 @@ def list_without_end(_: Scene) -> None:
 
 
 def rejected_each_time(scene: Scene) -> None:
-    """Send a request that is rejected whenever it is sent."""
-
-    class NoThrottle:
-        def acquire(self) -> float:
-            return 0.0
-
-        def rejected(self, *_: object) -> None:
-            return None
-
-    rejection = requests.Response()
-    rejection.status_code, rejection.raw = 429, io.BytesIO()
-    scene.monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", lambda *_, **__: rejection)
-    throttle: Any = NoThrottle()
-    request = requests.Request("GET", "https://jobs.example.com").prepare()
-    ThrottledAdapter(throttle, connections=1).send(request)
+    """Take every answer for the last of ten rejections."""
+    scene.monkeypatch.setattr(client, "is_rejection", lambda _: True)
+    scene.run()
 
 
 def fail_one_detail(scene: Scene) -> None:
@@ -240,7 +226,7 @@ PROVOKED: dict[str, Callable[[Scene], object]] = {
         "http_403"
     ),
     "base_url does not look like the Public Jobs API": lambda it: it.run_with_fault("http_404"),
-    "The list of jobs cannot be read": lambda it: it.run_with_fault("http_500"),
+    "list of jobs cannot be read": lambda it: it.run_with_fault("http_500"),
     "the list never ends": list_without_end,
     "rate limit 10 times in a row: another client may be using this key": rejected_each_time,
     "The sync is incomplete": fail_one_detail,

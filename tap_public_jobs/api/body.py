@@ -16,7 +16,7 @@ Json = Any
 LARGEST = 8 * 1024 * 1024
 """Bytes of a body after decompression: a hundred times a large posting."""
 
-MOST_VALUES = 100_000
+MOST_VALUES = 150_000
 """Approximate JSON values in a body: a value can take fifty times the memory of its text."""
 
 DEEPEST = 100
@@ -25,7 +25,8 @@ DEEPEST = 100
 The tap, the SDK and every target work through JSON by recursion.
 """
 
-CHUNK = 64 * 1024
+CHUNK = 1024
+"""Bytes read at once; they become a megabyte at most when they are decompressed."""
 
 
 class BodyError(Exception):
@@ -43,39 +44,43 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         The object; None if the body is something else.
 
     Raises:
-        BodyError: It is too large, takes too long, or cannot be decompressed.
+        BodyError: It is too large, has too many values, takes too long, or has another encoding.
+        zlib.error: It cannot be decompressed.
         urllib3.exceptions.HTTPError: It is cut off or late.
     """
     deadline = time.monotonic() + seconds
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     if encoding not in {"identity", "gzip", "deflate"}:
-        msg = f"the body is encoded as {encoding[:50]}, which was not asked for"
+        msg = f"the body is encoded as {encoding[:50]!r}, which was not asked for"
         raise BodyError(msg)
     decoder = None if encoding == "identity" else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
-    received, content = 0, bytearray()
-    # `read1` returns what has arrived: with any other method, each byte may take the read timeout.
+    pieces: list[bytes] = []
+    received = size = values = 0
+    # `read1` returns what has arrived: in any other method, each byte may take the read timeout.
     # Decompressed here, because urllib3 reads on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
-        try:
-            content += decoder.decompress(chunk, LARGEST + 1) if decoder else chunk
-        except zlib.error as error:
-            msg = f"the body cannot be decompressed: {error}"
-            raise BodyError(msg) from error
-        if max(received, len(content)) > LARGEST:
+        piece = decoder.decompress(chunk) if decoder else chunk
+        if pieces and len(pieces[-1]) < CHUNK:
+            pieces[-1] += piece  # a million pieces of one byte would take fifty times the memory
+        else:
+            pieces.append(piece)
+        size += len(piece)
+        # Text may hold these characters too; there are few of them in prose.
+        values += sum(map(piece.count, (b"{", b"[", b",")))
+        if max(received, size) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
+            raise BodyError(msg)
+        if values > MOST_VALUES:
+            msg = f"the body has more than {MOST_VALUES:,} values"
             raise BodyError(msg)
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    # Text may hold these characters too; there are few of them in prose.
-    if sum(map(content.count, (b"{", b"[", b","))) > MOST_VALUES:
-        msg = f"the body has more than {MOST_VALUES:,} values"
-        raise BodyError(msg)
-    return json_object(content)
+    return json_object(b"".join(pieces))
 
 
-def json_object(body: bytes | bytearray) -> dict[str, Json] | None:
+def json_object(body: bytes) -> dict[str, Json] | None:
     """Parse a JSON object, numbers as `int` or `Decimal`; None if the body is no JSON object.
 
     An invalid byte becomes U+FFFD, so that it costs one value and not the response.

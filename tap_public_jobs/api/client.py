@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
 import socket
 import ssl
 import threading
+import zlib
 from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,8 @@ API_PATH = "/api/public/v1"
 """The version is part of the path (API page, "Versioning")."""
 
 MAX_TRIES = 8
-FIRST_WAIT = 0.5
-"""Seconds before the second try; doubled for each further one, about a minute in all."""
+FIRST_WAIT = 1.0
+"""Most seconds before the second try; doubled for each further one, about a minute in all."""
 
 DEADLINE = 10
 """A body may take this many times the read timeout in total, however steadily it arrives."""
@@ -137,8 +137,8 @@ class PublicJobsClient:
             document = self._fetch(url, lambda it: _is_detail(it, job))
         except AccessError as error:
             self._raise_if_list_is_refused()
-            path, status = _path_of(url), error.status
-            msg = f"{path}: the response is {status}, although the key can read the list"
+            place, status = _place(url), error.status
+            msg = f"{place}: the response is {status}, although the key can read the list"
             raise RequestError(msg, status) from error
         job_id = document.get("id")
         if isinstance(job_id, str) and job_id != job.id:
@@ -169,18 +169,16 @@ class PublicJobsClient:
             _FaultError,
             max_tries=MAX_TRIES,
             factor=FIRST_WAIT,
-            jitter=_jitter,
             on_backoff=self._log_retry,
             logger=None,
         )
         try:
             document: dict[str, Json] = retrying(self._try)(url, is_expected)
         except _FaultError as error:
-            failure = RequestError(f"{error}, after {MAX_TRIES} tries", error.status)
-        else:
-            self._has_answered = True
-            return document
-        raise failure  # outside of `except`, because the fault's traceback holds a body
+            msg = f"{error}, after {MAX_TRIES} tries"
+            raise RequestError(msg, error.status) from error
+        self._has_answered = True
+        return document
 
     def _try(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
         prepared = self._session.prepare_request(requests.Request("GET", url))
@@ -192,12 +190,13 @@ class PublicJobsClient:
             ) as response:
                 self._check_head(response, url)
                 document = read_object(response, DEADLINE * self._timeout)
-        except (BodyError, OSError, urllib3.exceptions.HTTPError) as error:
-            raise self._fault(error, url) from error
-        if document is None or not is_expected(document):
-            msg = f"{_path_of(url)}: the response is not the expected JSON"
-            raise _FaultError(msg)
-        return document
+            if document is not None and is_expected(document):
+                return document
+            document = None
+            fault: Exception = _FaultError(f"{_place(url)}: the response is not the expected JSON")
+        except (BodyError, OSError, urllib3.exceptions.HTTPError, zlib.error) as error:
+            fault = self._fault(error, url)
+        raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
     def _check_head(self, response: requests.Response, url: str) -> None:
         """Raise what a status means (API page, "Errors")."""
@@ -212,7 +211,7 @@ class PublicJobsClient:
             if not self._has_answered and "html" in response.headers.get("Content-Type", ""):
                 raise _not_the_api(url, "the response is a web page")
             return
-        msg = f"{_path_of(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
+        msg = f"{_place(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
             raise NotFoundError(msg, status)
         if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
@@ -220,26 +219,24 @@ class PublicJobsClient:
         raise _FaultError(msg, status)
 
     def _fault(self, error: Exception, url: str) -> Exception:
-        parts = urlsplit(url)
-        host = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
         cause: BaseException = error
         # The messages of requests and urllib3 name objects in memory.
         while deeper := cause.__cause__ or cause.__context__:
             cause = deeper
-        if not isinstance(error, requests.exceptions.ProxyError):
-            if isinstance(cause, ConnectionRefusedError):
-                return _FaultError(f"{host} refuses connections")
-            if not self._has_answered and isinstance(cause, ssl.SSLCertVerificationError):
+        host = urlsplit(url).netloc
+        is_proxy = isinstance(error, requests.exceptions.ProxyError)
+        if isinstance(cause, ConnectionRefusedError) and not is_proxy:
+            return _FaultError(f"{host} refuses connections")
+        if not self._has_answered and not is_proxy:
+            if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+                return _not_the_api(url, f"there is no host {host}")
+            if isinstance(cause, ssl.SSLCertVerificationError):
                 return _not_the_api(
                     url,
                     f"its certificate is not trusted ({cause.verify_message}; if your own "
                     "authority signed it, set REQUESTS_CA_BUNDLE)",
                 )
-            is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
-            if is_unknown and not self._has_answered:
-                return _not_the_api(url, f"there is no host {host}")
-        what = f"{type(error).__name__}: {self._quote(cause)}"
-        return _FaultError(f"{host}{_path_of(url)}: {what}")
+        return _FaultError(f"{_place(url)}: {type(error).__name__}: {self._quote(cause)}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
         self._on_retry()
@@ -274,9 +271,9 @@ def _path_segment(public_id: str) -> str:
     return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
 
 
-def _path_of(url: str) -> str:
-    """Return the path and the query."""
-    return urlsplit(url)._replace(scheme="", netloc="").geturl()
+def _place(url: str) -> str:
+    """Return the host, the path and the query."""
+    return url.partition("://")[2]
 
 
 def _is_page(document: dict[str, Json]) -> bool:
@@ -294,7 +291,3 @@ def _count(envelope: dict[str, Json], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return int(value) if 0 <= value <= MOST_JOBS and value == int(value) else None
-
-
-def _jitter(wait: float) -> float:
-    return wait * random.uniform(0.75, 1.25)  # noqa: S311  # spreads retries, hides nothing

@@ -58,13 +58,8 @@ class Session(requests.Session):
         self.mount("https://", adapter)
         self.mount("http://", adapter)
         self.auth = auth
-        self.headers.update(
-            {
-                "User-Agent": user_agent,
-                "Accept": "application/json",
-                "Accept-Encoding": "gzip, deflate",  # not what else requests finds installed
-            }
-        )
+        self.headers.update({"User-Agent": user_agent, "Accept": "application/json"})
+        self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
@@ -100,8 +95,8 @@ class ThrottledAdapter(HTTPAdapter):
 
     @override
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Send a request; the caller sees a rejection only as the last of `MAX_REJECTIONS`."""
-        for attempt in range(MAX_REJECTIONS):
+        """Send a request; the caller sees only the last of `MAX_REJECTIONS` rejections."""
+        for _ in range(MAX_REJECTIONS):
             sent = self._throttle.acquire()
             try:
                 response = super().send(request, *args, **kwargs)
@@ -113,8 +108,7 @@ class ThrottledAdapter(HTTPAdapter):
                 break
             if pacing := self._throttle.rejected(sent, retry_after(response.headers)):
                 self._on_pacing(*pacing)
-            if attempt < MAX_REJECTIONS - 1:
-                response.close()
+            response.close()
         return response
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -10,8 +11,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.api.fanout import FanOut
-from tap_public_jobs.api.listing import ListReader
+from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import MARGIN, Throttle
 
 if TYPE_CHECKING:
@@ -40,10 +40,11 @@ def backfill(connect: Connect, sandbox: Sandbox, limit: int, period: float) -> B
             on_pacing=lambda _, interval: result.paces.append(interval),
             on_retry=lambda: result.retries.append(1),
         )
-        listing = ListReader(api, workers=WORKERS).read()
-        details = list(FanOut(api.detail, listing.jobs.values(), workers=WORKERS))
+        jobs = [JobRef(item["id"], item["publicId"]) for item in api.page(1).items]
+        with ThreadPoolExecutor(WORKERS) as threads:
+            details = list(threads.map(api.detail, jobs))
     published = [posting.job["id"] for posting in sandbox.organisation.published()]
-    assert sorted(detail.document["id"] for detail in details) == sorted(published)
+    assert sorted(detail["id"] for detail in details) == sorted(published)
     return result
 
 

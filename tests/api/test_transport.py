@@ -1,120 +1,34 @@
-"""The session of a run: deadlines, connections, rejections and https, on real sockets."""
+"""The session of a run: connections, rejections and https, on real sockets."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import socket
-import ssl
-import subprocess
 import time
-from functools import partial
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 import pytest
-from api.raw_server import PAGE, RawServer, answering, raw_server, response
+from api.raw_server import PAGE, answering, raw_server, response
+from requests import Response
 
-from tap_public_jobs.api import client, transport
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.api.throttle import MARGIN, MAX_REJECTIONS, Throttle
+from tap_public_jobs.api.throttle import MARGIN, Throttle
+from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection, retry_after
 from tap_public_jobs.errors import (
     AccessError,
     NotFoundError,
-    NotTheApiError,
+    PublicJobsError,
     RateLimitedError,
-    RetriesExhaustedError,
+    RequestError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    import ssl
 
     from api.conftest import Connect
 
 JOB = JobRef("id-1", "job-1")
 DETAIL = response({"id": "id-1"})
-
-
-# How long a response may take.
-
-HEADERS = b"HTTP/1.1 200 OK\r\n"
-DRIPS = {
-    "headers": HEADERS + b"X-Padding: x\r\n" * 90,
-    "one header": HEADERS + b"X-Padding: " + b"x" * 60_000,
-    "interim responses": b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
-    "interim responses with headers": b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" * 1000,
-    "body": HEADERS + b"Content-Length: 1000000\r\n\r\n" + b" " * 60_000,
-    "body without a length": HEADERS + b"\r\n" + b" " * 60_000,
-    "chunks": HEADERS + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 10_000,
-    "the length of a chunk": HEADERS + b"Transfer-Encoding: chunked\r\n\r\n" + b"0" * 60_000,
-    "compressed": HEADERS + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"") * 3000,
-}
-"""Responses in which no part is late, and which do not end."""
-
-
-def dripping(server: RawServer, connection: socket.socket, drops: Iterable[int]) -> None:
-    """Send a byte at a time until the client has left."""
-    for drop in drops:
-        connection.sendall(bytes([drop]))
-        if server.stopped.wait(0.002):
-            return
-
-
-@contextlib.contextmanager
-def drip_server(drops: bytes, tls: ssl.SSLContext | None = None) -> Iterator[RawServer]:
-    def answer(connection: socket.socket, _: str) -> None:
-        dripping(server, connection, drops)
-
-    with raw_server(answer, tls) as server:
-        yield server
-
-
-@pytest.mark.parametrize("drops", DRIPS.values(), ids=DRIPS)
-def test_a_response_that_drips_ends_at_the_deadline(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, drops: bytes
-) -> None:
-    """The read timeout alone would wait for each byte anew."""
-    monkeypatch.setattr(transport, "DEADLINE", 0.01)
-    monkeypatch.setattr(client, "MAX_TRIES", 1)
-
-    with drip_server(drops) as server, pytest.raises(RetriesExhaustedError) as caught:
-        connect(server.url, timeout=10).detail(JOB)
-
-    assert "took too long in total" in str(caught.value)
-    assert len(server.heads) == 1
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_a_response_that_dripped_is_asked_for_again_on_another_connection(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transport, "DEADLINE", 0.01)
-
-    def answer(connection: socket.socket, _: str) -> None:
-        if len(server.heads) == 1:
-            dripping(server, connection, DRIPS["body"])
-        else:
-            connection.sendall(DETAIL)
-
-    with raw_server(answer) as server:
-        long = partial(monkeypatch.setattr, transport, "DEADLINE", 10)
-        api = connect(server.url, timeout=10, on_retry=long)
-        assert api.detail(JOB).document == {"id": "id-1"}
-
-    assert (len(server.heads), server.connections) == (2, 2)
-
-
-def test_the_deadline_is_of_each_response_and_not_of_the_connection(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with raw_server(answering(DETAIL)) as server:
-        api = connect(server.url)
-        api.detail(JOB)
-        real = time.monotonic
-        monkeypatch.setattr(time, "monotonic", lambda: real() + 10_000)
-        api.detail(JOB)
-
-    assert (len(server.heads), server.connections) == (2, 1)
 
 
 # Connections, and what they carry.
@@ -142,22 +56,18 @@ def test_a_connection_that_the_server_closed_is_opened_again(connect: Connect) -
         api = connect(server.url)
         details = [api.detail(JOB) for _ in range(3)]
 
-    assert [detail.document for detail in details] == [{"id": "id-1"}] * 3
+    assert details == [{"id": "id-1"}] * 3
     assert server.connections == 3
 
 
-@pytest.mark.parametrize("interim", ["100 Continue", "102 Processing", "103 Early Hints"])
-def test_an_interim_response_is_not_the_answer(connect: Connect, interim: str) -> None:
-    """Else the answer after it would be taken for that of the next request."""
-    before = f"HTTP/1.1 {interim}\r\nLink: </style.css>; rel=preload\r\n\r\n".encode()
-    answers = [before * 2 + DETAIL, before + response({"id": "id-2"})]
-    with raw_server(answering(*answers)) as server:
-        api = connect(server.url)
-        assert api.detail(JOB).document == {"id": "id-1"}
-        assert api.detail(JobRef("id-2", "job-2")).document == {"id": "id-2"}
+@pytest.mark.usefixtures("no_waiting")
+def test_an_interim_response_does_not_shift_the_answers_after_it(connect: Connect) -> None:
+    """Otherwise each answer would be taken for that of the next request on the connection."""
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
+    with raw_server(answering(hints + response({"id": "id-9"}), DETAIL)) as server:
+        assert connect(server.url).detail(JOB) == {"id": "id-1"}
 
-    assert server.targets == ["/jobs/job-1", "/jobs/job-2"]
-    assert server.connections == 1
+    assert (len(server.heads), server.connections) == (2, 2)
 
 
 def test_cookies_are_not_kept(connect: Connect) -> None:
@@ -213,7 +123,7 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
             on_pacing=lambda *pace: paces.append(pace),
             on_retry=lambda: retries.append(1),
         )
-        assert api.detail(JOB).document == {"id": "id-1"}
+        assert api.detail(JOB) == {"id": "id-1"}
 
     assert server.targets == ["/jobs/job-1"] * 3
     assert (throttle.requests, throttle.rejections) == (3, 2)
@@ -221,15 +131,97 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
     assert retries == []
 
 
-def test_ten_rejections_in_a_row_end_the_run_with_the_remedy(connect: Connect) -> None:
+REJECTED = rejection("Retry-After: 0", status="503 Service Unavailable")
+
+
+def test_a_detail_that_is_rejected_ten_times_while_the_list_answers_is_this_one_job(
+    connect: Connect,
+) -> None:
     throttle = Throttle(1000, 0.001)
-    with raw_server(answering(rejection("Retry-After: 0"))) as server:
+
+    def answer(connection: socket.socket, head: str) -> None:
+        connection.sendall(PAGE if "?page=1&" in head else REJECTED)
+
+    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
+        connect(server.url, throttle=throttle).detail(JOB)
+
+    assert "jobs/job-1: the response is 503, although the key can read the list" in str(
+        caught.value
+    )
+    assert caught.value.status == 503
+    assert server.targets == ["/jobs/job-1"] * MAX_REJECTIONS + ["/jobs?page=1&pageSize=10"]
+    assert (throttle.requests, throttle.rejections) == (MAX_REJECTIONS + 1, MAX_REJECTIONS)
+
+
+def test_a_list_that_is_rejected_ten_times_too_ends_the_run_with_the_remedy(
+    connect: Connect,
+) -> None:
+    throttle = Throttle(1000, 0.001)
+    with raw_server(answering(REJECTED)) as server:
         api = connect(server.url, throttle=throttle)
         with pytest.raises(RateLimitedError, match="10 times in a row") as caught:
             api.detail(JOB)
 
     assert "Use one key per integration" in str(caught.value)
-    assert len(server.heads) == throttle.rejections == MAX_REJECTIONS
+    assert server.targets == [
+        *["/jobs/job-1"] * MAX_REJECTIONS,
+        *["/jobs?page=1&pageSize=10"] * MAX_REJECTIONS,
+    ]
+    assert throttle.rejections == 2 * MAX_REJECTIONS
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (429, {}, True),
+        (429, {"Retry-After": "soon"}, True),
+        (403, {"retry-after": "1"}, True),
+        (420, {"Retry-After": "1"}, True),
+        (503, {"Retry-After": "1"}, True),
+        (403, {}, False),
+        (503, {}, False),
+        (500, {"Retry-After": "1"}, False),
+        (302, {"Retry-After": "1"}, False),
+        (200, {"Retry-After": "1"}, False),
+    ],
+)
+def test_a_rejection_is_429_or_says_when_to_try_again(
+    status: int, headers: dict[str, str], expected: object
+) -> None:
+    response = Response()
+    response.status_code = status
+    response.headers.update(headers)
+
+    assert is_rejection(response) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        pytest.param("30", 30, id="seconds"),
+        pytest.param(" 0 ", 0, id="zero"),
+        pytest.param("3600", 3600, id="an hour"),
+        pytest.param("3601", None, id="more"),
+        pytest.param("9" * 5000, None, id="digits without end"),
+        pytest.param("-5", None, id="negative"),
+        pytest.param("soon", None, id="rubbish"),
+        pytest.param("", None, id="empty"),
+        pytest.param("inf", None, id="infinite"),
+        pytest.param("Fri, 15 Jan 2010 08:00:00 GMT", 0, id="a date in the past"),
+        pytest.param("Fri, 15 Jan 9999 08:00:00 GMT", None, id="a date in the far future"),
+        pytest.param("Fri, 99 Jan 99999999999 08:00:00 GMT", None, id="no date"),
+    ],
+)
+def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
+    value: str, seconds: float | None
+) -> None:
+    assert retry_after({"Retry-After": value}) == seconds
+
+
+def test_retry_after_may_be_a_date() -> None:
+    seconds = retry_after({"Retry-After": formatdate(time.time() + 1000, usegmt=True)})
+
+    assert seconds == pytest.approx(1000, abs=60)
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -251,7 +243,7 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -
         DETAIL,
     ]
     with raw_server(answer) as server:
-        assert connect(server.url, throttle=throttle).detail(JOB).document == {"id": "id-1"}
+        assert connect(server.url, throttle=throttle).detail(JOB) == {"id": "id-1"}
 
     assert answers == []
     assert throttle.requests == len(server.heads) == 6
@@ -272,37 +264,6 @@ def test_a_refused_request_is_no_rejection(connect: Connect) -> None:
 # https.
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate of 127.0.0.1, with its key, that no computer trusts."""
-    folder = tmp_path_factory.mktemp("certificate")
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    subprocess.run(
-        [  # wherever it is installed
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
-            *("-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
-            *("-keyout", str(key), "-out", str(certificate)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return folder
-
-
-@pytest.fixture
-def tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "certificate.pem", certificate / "key.pem")
-    return context
-
-
-@pytest.fixture
-def _trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate / "certificate.pem"))
-
-
 @pytest.mark.usefixtures("_trusted")
 def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
     connect: Connect, tls: ssl.SSLContext
@@ -310,24 +271,9 @@ def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
     with raw_server(answering(PAGE, DETAIL), tls) as server:
         api = connect(server.url)
         assert api.page(1).total == 0
-        assert api.detail(JOB).document == {"id": "id-1"}
+        assert api.detail(JOB) == {"id": "id-1"}
 
     assert (len(server.heads), server.connections) == (2, 1)
-
-
-@pytest.mark.usefixtures("_trusted")
-@pytest.mark.parametrize("part", ["headers", "body"])
-def test_a_response_that_drips_over_https_ends_at_the_deadline_too(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, part: str
-) -> None:
-    monkeypatch.setattr(transport, "DEADLINE", 0.02)
-    monkeypatch.setattr(client, "MAX_TRIES", 1)
-
-    with drip_server(DRIPS[part], tls) as server, pytest.raises(RetriesExhaustedError) as caught:
-        connect(server.url, timeout=10).detail(JOB)
-
-    assert "took too long in total" in str(caught.value)
-    assert len(server.heads) == 1
 
 
 def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
@@ -335,14 +281,9 @@ def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
 ) -> None:
     with (
         raw_server(answering(PAGE), tls) as server,
-        pytest.raises(NotTheApiError, match="its certificate is not trusted") as caught,
+        pytest.raises(PublicJobsError, match="its certificate is not trusted") as caught,
     ):
         connect(server.url).page(1)
 
     assert "set REQUESTS_CA_BUNDLE" in str(caught.value)
     assert server.heads == []
-
-
-def test_a_server_without_https_is_named_at_once(connect: Connect, base_url: str) -> None:
-    with pytest.raises(NotTheApiError, match=r"127\.0\.0\.1:\d+ does not speak https"):
-        connect(base_url.replace("http:", "https:")).page(1)
