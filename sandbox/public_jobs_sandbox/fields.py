@@ -9,6 +9,20 @@ from typing import Any, Literal
 
 Schema = dict[str, Any]
 
+_QUESTION: dict[str, Schema] = {
+    "id": {"type": "string", "description": "Identifier of the question."},
+    "question": {"type": "string", "description": "Text of the question."},
+    "required": {"type": "boolean", "description": "Whether an answer is required."},
+    "type": {"type": "string", "description": "`boolean`; other values are not documented."},
+}
+
+KNOCKOUT_QUESTIONS: Schema = {
+    "type": "array",
+    "description": "Screening questions whose answer can rule out an applicant.",
+    "items": {"type": "object", "required": list(_QUESTION), "properties": _QUESTION},
+}
+"""The schema files declare text: the tap writes this field as JSON text."""
+
 
 def documented(stream: Literal["jobs", "job_details"]) -> dict[str, Schema]:
     """Return the JSON schema of each field of a summary or a detail, by name.
@@ -20,18 +34,15 @@ def documented(stream: Literal["jobs", "job_details"]) -> dict[str, Schema]:
     properties = json.loads(file.read_text("utf-8"))["properties"]
     # The tap adds this column; the API has no such field.
     del properties["additionalFields"]
-    return {name: _answered(schema) for name, schema in properties.items()}
+    return {
+        name: KNOCKOUT_QUESTIONS if name == "knockoutQuestions" else _answered(schema)
+        for name, schema in properties.items()
+    }
 
 
 def _answered(schema: Schema) -> Schema:
-    """Return a schema without null, and with every property of an object required."""
-    answered = dict(schema)
-    if isinstance(schema["type"], list):
-        kinds = [kind for kind in schema["type"] if kind != "null"]
-        answered["type"] = kinds if len(kinds) > 1 else kinds[0]
-    if "items" in schema:
-        answered["items"] = _answered(schema["items"])
-    if "properties" in schema:
-        properties = {name: _answered(value) for name, value in schema["properties"].items()}
-        answered |= {"properties": properties, "required": list(properties)}
-    return answered
+    """Return a schema without null."""
+    if isinstance(schema["type"], str):
+        return schema
+    (kind,) = set(schema["type"]) - {"null"}
+    return schema | {"type": kind}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.records.naming import Naming, column_of, field_of
-from tap_public_jobs.records.storable import storable, storable_items
+from tap_public_jobs.records.storable import json_text, storable, storable_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -19,6 +19,12 @@ Json = Any
 
 OTHERS = "additionalFields"
 """The column for every field without its own column."""
+
+QUESTIONS = "knockoutQuestions"
+"""An array. As text, its column holds nothing else, so that SQL can always parse it."""
+
+KEYS = ("id", "publicId")
+"""Never nested: JSON text would be the key of no job."""
 
 # As `api.body` parses them.
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -64,6 +70,8 @@ class Columns:
             for column, schema in properties.items()
             if column not in {OTHERS, self._others}
         }
+        others_fit = _test(properties.get(self._others, {}))
+        self._others_are_text = others_fit("") and not others_fit({})
         self._field = {column: field_of(column, naming) for column in self._fits}
         self._column = {column: column for column in self._fits}
         self._column |= {field: column for column, field in self._field.items()}
@@ -87,7 +95,8 @@ class Columns:
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
-            `additionalFields` all other fields unchanged, or null if there are none.
+            `additionalFields` all other fields, or null if there are none. A nested value is JSON
+            text in a column of text, and stays as it is in one of arrays or objects.
         """
         row: dict[str, Json] = dict.fromkeys(self._fits)
         others: dict[str, Json] = {}
@@ -98,13 +107,16 @@ class Columns:
             if column is None or (field != own and own in document):
                 others[field] = value
                 self.undeclared.add(field)
-            elif self._fits[column](value):
-                row[column] = value
             elif value is not None:
-                others[field] = value
-                self._warn(field, document, "does not fit its type and is kept in additionalFields")
+                row[column] = self._held(column, value)
+                if row[column] is None:
+                    others[field] = value
+                    self._warn(
+                        field, document, "does not fit its type and is kept in additionalFields"
+                    )
         if self._has_others:
-            row[self._others] = others or None
+            held = json_text(others) if self._others_are_text else others
+            row[self._others] = held if others else None
         for field, value in known.items():
             if (column := self._column.get(field)) is not None:
                 row[column] = row[column] or storable(value)
@@ -112,6 +124,15 @@ class Columns:
             if row[name] is None:
                 del row[name]
         return row
+
+    def _held(self, column: str, value: Json) -> Json:
+        """Return what a column holds of a value: the value, its JSON text, or null."""
+        fits, field = self._fits[column], self._field[column]
+        if field == QUESTIONS and fits("") and not isinstance(value, list):
+            return None
+        if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
+            value = json_text(value)
+        return value if fits(value) else None
 
     def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
         clean = dict(storable_items(document))

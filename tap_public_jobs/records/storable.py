@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from singer_sdk.singerlib.json import serialize_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +45,7 @@ def storable(value: Json, depth: int = 0) -> Json:
     if isinstance(value, str):
         return _UNSTORABLE.sub(REPLACEMENT, value)
     if isinstance(value, dict | list) and depth == DEEPEST:
-        return json.dumps(value, default=str)
+        return _UNSTORABLE.sub(REPLACEMENT, json_text(value))
     if isinstance(value, dict):
         return dict(storable_items(value, depth + 1))
     if isinstance(value, list):
@@ -63,6 +64,11 @@ def storable_items(document: Mapping[str, Json], depth: int = 0) -> Iterator[tup
             name += REPLACEMENT
         seen.add(name)
         yield name, storable(value, depth)
+
+
+def json_text(value: Json) -> str:
+    """Return a value as compact JSON: the same text for equal values, and numbers exact."""
+    return serialize_json(value, sort_keys=True, ensure_ascii=False)
 
 
 def _is_number_for_columns(number: Decimal) -> bool:

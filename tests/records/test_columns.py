@@ -11,6 +11,7 @@ from tap_public_jobs.records.columns import Columns
 
 Schemas = dict[str, dict[str, Any]]
 
+TEXT: dict[str, Any] = {"type": ["string", "null"]}
 OTHERS: Schemas = {"additionalFields": {"type": ["object", "null"]}}
 NULLABLE: Schemas = {
     name: {"type": [name, "null"]}
@@ -80,6 +81,46 @@ def test_columns_without_a_value_are_null() -> None:
         "object": None,
         "additionalFields": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([], "[]"),
+        ({}, "{}"),
+        ([True, None, "ü 😀", 'a "b"\n'], '[true,null,"ü 😀","a \\"b\\"\\n"]'),
+        (
+            {"b": [{"z": Decimal("62500.50"), "y": Decimal("1E-7")}], "a": 10**30},
+            '{"a":1000000000000000000000000000000,"b":[{"y":1E-7,"z":62500.50}]}',
+        ),
+        (["\0", Decimal("1E+400")], '["\ufffd","1E+400"]'),
+    ],
+)
+def test_in_a_column_of_text_a_nested_value_is_compact_json_with_sorted_keys(
+    value: object, text: str
+) -> None:
+    assert row({"x": TEXT}, {"x": value}) == {"x": text, "additionalFields": None}
+    others = {"additional_fields": TEXT}
+    record = Columns(others, lambda _: None, "snake_case").row({"x": value})
+    assert record == {"additional_fields": f'{{"x":{text}}}'}
+
+
+def test_a_nested_value_stays_as_it_is_in_a_column_that_takes_it_and_text() -> None:
+    assert row({"x": {"type": ["array", "string"]}}, {"x": [1]})["x"] == [1]
+
+
+def test_text_of_a_nested_value_fits_its_column_as_any_text_does() -> None:
+    short = {"x": TEXT | {"maxLength": 5}}
+
+    assert row(short, {"x": [12]}) == {"x": "[12]", "additionalFields": None}
+    assert row(short, {"x": [1234]}) == {"x": None, "additionalFields": {"x": [1234]}}
+
+
+@pytest.mark.parametrize("value", ["none", "[]", {"id": "q"}, 5])
+def test_the_text_of_knockout_questions_is_always_an_array(value: object) -> None:
+    record = row({"knockoutQuestions": TEXT}, {"knockoutQuestions": value})
+
+    assert record == {"knockoutQuestions": None, "additionalFields": {"knockoutQuestions": value}}
 
 
 def test_undeclared_fields_are_kept_unchanged() -> None:
@@ -225,7 +266,9 @@ def test_a_key_known_from_elsewhere_replaces_one_that_is_missing() -> None:
 
     assert columns.row({}, id="a") == {"id": "a", "additionalFields": None}
     assert columns.row({"id": ""}, id="a") == {"id": "a", "additionalFields": None}
-    assert columns.row({"id": 7}, id="a") == {"id": "a", "additionalFields": {"id": 7}}
+    for wrong in (7, [7]):
+        others = {"additionalFields": {"id": wrong}}
+        assert columns.row({"id": wrong}, id="a") == {"id": "a"} | others
     assert columns.row({"id": "b"}, id="a") == {"id": "b", "additionalFields": None}
     assert columns.row({}, id="a", publicId="p") == {"id": "a", "additionalFields": None}
 
