@@ -132,21 +132,6 @@ def test_stream_maps_rename_drop_and_hash(postings: Postings, postgres: Warehous
     }
 
 
-def test_flattening_makes_text_of_what_is_nested(postings: Postings, postgres: Warehouse) -> None:
-    tap = postings.settings | {"flattening_enabled": True, "flattening_max_depth": 1}
-    expected = postgres.expected(postings.published, "job_details")
-
-    postgres.sync(tap)
-    gone = postings.unpublish()
-    postgres.sync(tap)
-
-    assert postgres.store.rows("job_details") == marked(expected, gone)
-    nested = {"knockout_questions": "text", "additional_fields": "text"}
-    assert postgres.store.types("job_details") == (
-        postgres.target.column_types("job_details") | nested
-    )
-
-
 def test_selected_columns_arrive_whole_though_they_are_all_text(
     postings: Postings, tmp_path: Path
 ) -> None:
