@@ -38,7 +38,7 @@ JOBS = [
         years_experience=8,
         role_overview="You will TEST what you design.",
         knockout_questions=[MAY_WORK, DANISH, MAY_WORK | {"id": "q3", "required": False}],
-        additional_fields={"skills": ["SQL", "Größe"], "remote": True},
+        additional_fields={"requiredSkills": ["SQL", "Größe"], "remote": True},
     ),
     job(
         "frontend",
@@ -51,7 +51,7 @@ JOBS = [
         currency="EUR",
         years_experience=5,
         knockout_questions=[MAY_WORK | {"required": False, "weight": 2}],
-        additional_fields={"skills": [], "remote": None},
+        additional_fields={"requiredSkills": [], "remote": None},
     ),
     job(
         "zurich",
