@@ -69,8 +69,6 @@ class DuckDB:
     types: Mapping[str, str] = {
         "string": "varchar",
         "number": "double",
-        "integer": "bigint",
-        "boolean": "boolean",
         "date-time": "timestamp",
     }
 
@@ -106,8 +104,6 @@ class Postgres:
     types: Mapping[str, str] = {
         "string": "text",
         "number": "numeric",
-        "integer": "bigint",
-        "boolean": "boolean",
         "date-time": "timestamp",
     }
 
