@@ -10,6 +10,8 @@ from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from singer_sdk.singerlib.json import serialize_json
+
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
@@ -58,6 +60,11 @@ class Output:
 def parse(text: str) -> Output:
     """Read Singer messages, numbers exact."""
     return Output([json.loads(line, parse_float=Decimal) for line in text.splitlines()])
+
+
+def json_text(value: Json) -> str:
+    """A nested value as a column of text holds it."""
+    return serialize_json(value, sort_keys=True, ensure_ascii=False)
 
 
 @contextlib.contextmanager

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from decimal import Decimal
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.records.naming import Naming, column_of, field_of
-from tap_public_jobs.records.storable import storable, storable_items
+from tap_public_jobs.records.storable import json_text, storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -20,16 +20,11 @@ Json = Any
 OTHERS = "additionalFields"
 """The column for every field without its own column."""
 
-# As `api.body` parses them.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, Decimal),
-    "integer": (int,),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
+QUESTIONS = "knockoutQuestions"
+"""An array. As text, its column holds nothing else, so that SQL can always parse it."""
+
+KEYS = ("id", "publicId")
+"""Never nested: JSON text would be the key of no job."""
 
 
 class Columns:
@@ -60,10 +55,12 @@ class Columns:
         self.names = [*properties]
         self._others = column_of(OTHERS, naming)
         self._fits = {
-            column: _test(schema)
+            column: _test(json_text(schema))
             for column, schema in properties.items()
             if column not in {OTHERS, self._others}
         }
+        others_fit = _test(json_text(properties.get(self._others, {})))
+        self._others_are_text = others_fit("") and not others_fit({})
         self._field = {column: field_of(column, naming) for column in self._fits}
         self._column = {column: column for column in self._fits}
         self._column |= {field: column for column, field in self._field.items()}
@@ -87,7 +84,8 @@ class Columns:
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
-            `additionalFields` all other fields unchanged, or null if there are none.
+            `additionalFields` all other fields, or null if there are none. A nested value is JSON
+            text in a column of text, and stays as it is in one of arrays or objects.
         """
         row: dict[str, Json] = dict.fromkeys(self._fits)
         others: dict[str, Json] = {}
@@ -98,13 +96,16 @@ class Columns:
             if column is None or (field != own and own in document):
                 others[field] = value
                 self.undeclared.add(field)
-            elif self._fits[column](value):
-                row[column] = value
             elif value is not None:
-                others[field] = value
-                self._warn(field, document, "does not fit its type and is kept in additionalFields")
+                row[column] = self._held(column, value)
+                if row[column] is None:
+                    others[field] = value
+                    self._warn(
+                        field, document, "does not fit its type and is kept in additionalFields"
+                    )
         if self._has_others:
-            row[self._others] = others or None
+            held = json_text(others) if self._others_are_text else others
+            row[self._others] = held if others else None
         for field, value in known.items():
             if (column := self._column.get(field)) is not None:
                 row[column] = row[column] or storable(value)
@@ -113,10 +114,20 @@ class Columns:
                 del row[name]
         return row
 
+    def _held(self, column: str, value: Json) -> Json:
+        """Return what a column holds of a value: the value, its JSON text, or null."""
+        fits, field = self._fits[column], self._field[column]
+        if field == QUESTIONS and fits("") and not isinstance(value, list):
+            return None
+        if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
+            value = json_text(value)
+        return value if fits(value) else None
+
     def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
-        clean = dict(storable_items(document))
-        for (field, value), (name, original) in zip(clean.items(), document.items(), strict=True):
-            if field != name or value != original:
+        clean: dict[str, Json] = storable(document)
+        for name, original in document.items():
+            field = storable(name)
+            if field != name or clean[field] != original:
                 self._warn(
                     field, document, "holds a value that no warehouse can store and is replaced"
                 )
@@ -137,26 +148,14 @@ def _naming_of(properties: Collection[str], setting: Naming) -> Naming:
     )
 
 
-def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
-    """Return a test of values against a JSON schema.
-
-    Most schemas only name types. A validator for them would take a third of a run without a rate
-    limit.
-    """
-    if schema.keys() <= {"type", "title", "description"}:
-        declared = schema.get("type", [*_TYPES])
-        names = [declared] if isinstance(declared, str) else declared
-        if unknown := {*names} - _TYPES.keys():
-            msg = f"{', '.join(sorted(unknown))} is not a JSON type"
-            raise ValueError(msg)
-        types = frozenset(kind for name in names for kind in _TYPES[name])
-        return lambda value: type(value) in types
+@cache  # of each run's three streams; checking a schema takes milliseconds
+def _test(json_schema: str) -> Callable[[Json], bool]:
+    """Return a test of values against a JSON schema."""
+    schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
-    if problem := next(
-        DEFAULT_JSONSCHEMA_VALIDATOR(validator.META_SCHEMA).iter_errors(schema), None
-    ):
-        msg = f"{problem.message}"
-        raise ValueError(msg)
+    meta_schema = DEFAULT_JSONSCHEMA_VALIDATOR(validator.META_SCHEMA)
+    if problem := next(meta_schema.iter_errors(schema), None):
+        raise ValueError(problem.message)
 
     def fits(value: Json) -> bool:
         try:
@@ -170,7 +169,7 @@ def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
 @cache
 def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
     """The formats that targets turn into column types, tested by parsing the value."""
-    import pendulum  # noqa: PLC0415  # loads slowly, and few users declare these columns
+    import pendulum  # noqa: PLC0415  # loads slowly, and --discover has no values
 
     formats = copy.deepcopy(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)
     kinds = {"date-time": {"DateTime", "Date"}, "date": {"Date"}, "time": {"Time"}}

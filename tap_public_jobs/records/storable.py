@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from singer_sdk.singerlib.json import serialize_json
 
 Json = Any
 
@@ -44,9 +42,9 @@ def storable(value: Json, depth: int = 0) -> Json:
     if isinstance(value, str):
         return _UNSTORABLE.sub(REPLACEMENT, value)
     if isinstance(value, dict | list) and depth == DEEPEST:
-        return json.dumps(value, default=str)
+        return _UNSTORABLE.sub(REPLACEMENT, json_text(value))
     if isinstance(value, dict):
-        return dict(storable_items(value, depth + 1))
+        return {storable(key): storable(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [storable(item, depth + 1) for item in value]
     if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
@@ -54,15 +52,9 @@ def storable(value: Json, depth: int = 0) -> Json:
     return value
 
 
-def storable_items(document: Mapping[str, Json], depth: int = 0) -> Iterator[tuple[str, Json]]:
-    """Yield the keys and values of an object, storable, and no key twice."""
-    seen: set[str] = set()
-    for key, value in document.items():
-        name: str = storable(key)
-        while name in seen:
-            name += REPLACEMENT
-        seen.add(name)
-        yield name, storable(value, depth)
+def json_text(value: Json) -> str:
+    """Return a value as compact JSON: keys sorted at every depth, and numbers exact."""
+    return serialize_json(value, sort_keys=True, ensure_ascii=False)
 
 
 def _is_number_for_columns(number: Decimal) -> bool:

@@ -11,6 +11,7 @@ from tap_public_jobs.records.columns import Columns
 
 Schemas = dict[str, dict[str, Any]]
 
+TEXT: dict[str, Any] = {"type": ["string", "null"]}
 OTHERS: Schemas = {"additionalFields": {"type": ["object", "null"]}}
 NULLABLE: Schemas = {
     name: {"type": [name, "null"]}
@@ -82,10 +83,52 @@ def test_columns_without_a_value_are_null() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([], "[]"),
+        ({}, "{}"),
+        ([True, None, "ü 😀", 'a "b"\n'], '[true,null,"ü 😀","a \\"b\\"\\n"]'),
+        (
+            {"b": [{"z": Decimal("62500.50"), "y": Decimal("1E-7")}], "a": 10**30},
+            '{"a":1000000000000000000000000000000,"b":[{"y":1E-7,"z":62500.50}]}',
+        ),
+        (["\0", Decimal("1E+400")], '["\ufffd","1E+400"]'),
+    ],
+)
+def test_in_a_column_of_text_a_nested_value_is_compact_json_with_sorted_keys(
+    value: object, text: str
+) -> None:
+    assert row({"x": TEXT}, {"x": value}) == {"x": text, "additionalFields": None}
+    others = {"additional_fields": TEXT}
+    record = Columns(others, lambda _: None, "snake_case").row({"x": value})
+    assert record == {"additional_fields": f'{{"x":{text}}}'}
+
+
+def test_a_nested_value_stays_as_it_is_in_a_column_that_takes_it_and_text() -> None:
+    assert row({"x": {"type": ["array", "string"]}}, {"x": [1]})["x"] == [1]
+
+
+def test_text_of_a_nested_value_fits_its_column_as_any_text_does() -> None:
+    short = {"x": TEXT | {"maxLength": 5}}
+
+    assert row(short, {"x": [12]}) == {"x": "[12]", "additionalFields": None}
+    assert row(short, {"x": [1234]}) == {"x": None, "additionalFields": {"x": [1234]}}
+
+
+@pytest.mark.parametrize("value", ["none", "[]", {"id": "q"}, 5])
+def test_the_text_of_knockout_questions_is_always_an_array(value: object) -> None:
+    record = row({"knockoutQuestions": TEXT}, {"knockoutQuestions": value})
+
+    assert record == {"knockoutQuestions": None, "additionalFields": {"knockoutQuestions": value}}
+
+
 def test_undeclared_fields_are_kept_unchanged() -> None:
     extras = {"skills": ["SQL", None, {"level": Decimal("1.50")}], "remote": None}
+    columns = Columns(NULLABLE | OTHERS, never)
 
-    assert row(NULLABLE, extras)["additionalFields"] == extras
+    assert columns.row(extras | {"string": "x"})["additionalFields"] == extras
+    assert columns.undeclared == {"skills", "remote"}
 
 
 def test_the_column_for_others_is_filled_only_if_it_is_declared() -> None:
@@ -96,54 +139,12 @@ def test_the_column_for_others_is_filled_only_if_it_is_declared() -> None:
     assert columns.undeclared == {"remote"}
 
 
-def test_undeclared_fields_are_noted() -> None:
-    columns = Columns(NULLABLE | OTHERS, lambda _: None)
-
-    columns.row({"string": "x", "remote": True, "perks": None})
-    columns.row({"number": "x", "perks": 1})
-
-    assert columns.undeclared == {"remote", "perks"}
-
-
-def test_a_field_that_has_the_name_of_the_column_for_others_is_one_of_them() -> None:
-    record = row(NULLABLE, {"additionalFields": {"a": 1}})
-
-    assert record["additionalFields"] == {"additionalFields": {"a": 1}}
-
-
 def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> None:
     properties = {"level": {"type": "string"}}
 
     assert row(properties, {}) == {"additionalFields": None}
     assert row(properties, {"level": None}) == {"additionalFields": None}
     assert row(properties, {"level": 5}) == {"additionalFields": {"level": 5}}
-
-
-QUESTIONS = {
-    "type": ["array", "null"],
-    "items": {
-        "type": ["object", "null"],
-        "additionalProperties": True,
-        "properties": {"required": {"type": ["boolean", "null"]}},
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("questions", "fits"),
-    [
-        ([], True),
-        ([{"required": True, "weight": 3}, {}, None], True),
-        ([{"required": "yes"}], False),
-        (["?"], False),
-        ("?", False),
-    ],
-)
-def test_nested_values_are_judged_whole(questions: object, fits: bool) -> None:
-    record = row({"q": QUESTIONS}, {"q": questions})
-
-    assert record["q"] == (questions if fits else None)
-    assert record["additionalFields"] == (None if fits else {"q": questions})
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,7 @@ def test_nested_values_are_judged_whole(questions: object, fits: bool) -> None:
         ({"type": "string", "enum": ["a", "b"]}, "a", "c"),
         ({"type": "string", "maxLength": 3}, "abc", "abcd"),
         ({"anyOf": [{"type": "number"}, {"type": "boolean"}]}, Decimal("1.5"), "1.5"),
+        ({"type": "array", "items": {"type": "string"}}, ["a"], ["a", 1]),
         ({"type": "object", "additionalProperties": False, "properties": {}}, {}, {"a": 1}),
     ],
 )
@@ -225,7 +227,9 @@ def test_a_key_known_from_elsewhere_replaces_one_that_is_missing() -> None:
 
     assert columns.row({}, id="a") == {"id": "a", "additionalFields": None}
     assert columns.row({"id": ""}, id="a") == {"id": "a", "additionalFields": None}
-    assert columns.row({"id": 7}, id="a") == {"id": "a", "additionalFields": {"id": 7}}
+    for wrong in (7, [7]):
+        others = {"additionalFields": {"id": wrong}}
+        assert columns.row({"id": wrong}, id="a") == {"id": "a"} | others
     assert columns.row({"id": "b"}, id="a") == {"id": "b", "additionalFields": None}
     assert columns.row({}, id="a", publicId="p") == {"id": "a", "additionalFields": None}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_public_jobs.records.storable import LARGEST_EXPONENT, MOST_DIGITS, storable
+from tap_public_jobs.records.storable import LARGEST_EXPONENT, MOST_DIGITS, json_text, storable
 
 REPLACEABLE = [
     pytest.param("a\0b", "a\ufffdb", id="NUL"),
@@ -86,14 +86,9 @@ VALUES = st.recursive(
 def test_every_value_can_be_encoded_and_stays_so(value: Any) -> None:
     once = storable(value)
 
-    text = json.dumps(once, ensure_ascii=False)
+    text = json_text(once)
 
-    assert "\0" not in text.encode().decode()
+    assert json.loads(text.encode()) == once
+    assert "\0" not in text
     assert "\\u0000" not in text
     assert storable(once) == once
-
-
-def test_two_keys_that_become_the_same_are_both_kept() -> None:
-    value = dict(zip(("a\0", "a\ud800", "a\ufffd"), (1, 2, 3), strict=True))
-
-    assert storable(value) == {"a\ufffd": 1, "a\ufffd\ufffd": 2, "a\ufffd\ufffd\ufffd": 3}
