@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -124,16 +123,8 @@ def run(variables: dict[str, str], *, install: bool = True) -> None:
         click.echo("\nAll that Meltano said:")
         for line in lines:
             click.echo(line)
-    raise click.ClickException(_remedy(lines))
-
-
-def _remedy(lines: Sequence[LogLine]) -> str:
-    texts = [line.text for line in lines]
-    is_running = any(text.startswith("Running job") for text in texts)
-    # Meltano continues without a plugin that it could not install, and fails later.
-    if is_running and not any(text.startswith("Installation failed") for text in texts):
-        return "The sync failed. The last lines above say why."
-    return (
-        "Meltano or its plugins could not be installed: check the network, which a first run "
-        "needs, and retry."
+    message = (
+        "The sync failed, and the last lines above say why. A first run needs the network, to "
+        "install Meltano and its plugins."
     )
+    raise click.ClickException(message)

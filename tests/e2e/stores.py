@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import psycopg
+from model_target import published_now
 from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
@@ -212,14 +213,10 @@ class Lines:
 
     def published(self, table: str) -> list[Row]:
         """The same rule, on the last line of each key."""
-        publications = {row["id"]: row for row in self.rows("job_publications")}.values()
-        latest = max(row["last_seen_at"] for row in publications)
-        ids = {
-            row["id"]
-            for row in publications
-            if row["unpublished_at"] is None and row["last_seen_at"] == latest
-        }
-        last = {row["id"]: row for row in self.rows(table)}
+        publications, last = (
+            {row["id"]: row for row in self.rows(it)} for it in ("job_publications", table)
+        )
+        ids = published_now(publications.values())
         return [row for key, row in last.items() if key in ids]
 
     def types(self, table: str) -> dict[str, str]:

@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from e2e.pipeline import installed, load, program
 from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, in_order
 from e2e.truth import COLUMNS, FIELDS, Publications, job_row
+from model_target import DELETED, ModelTarget
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from e2e.pipeline import Settings
     from e2e.stores import Row, Store
     from forked import Program
+    from model_target import LoadMethod, Removal
     from public_jobs_sandbox.postings import Job
 
 MELTANOLABS_IMPORTS = ("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg")
 
 Value = Any
-LoadMethod = Literal["append-only", "upsert", "overwrite"]
-Removal = Literal["none", "hard", "soft"]
 
 
 def as_it_is(value: Value) -> Value:
@@ -97,7 +97,7 @@ class Target:
     def row(self, row: Row) -> Row:
         """What it stores of a record."""
         kept = {column: self.stored(value) for column, value in row.items()}
-        return kept | {"deleted": False} if self.metadata else kept
+        return kept | {DELETED: False} if self.metadata else kept
 
 
 class Tables:
@@ -106,7 +106,9 @@ class Tables:
     def __init__(self, target: Target) -> None:
         self.rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
         self._target = target
+        self._model = ModelTarget(target.load_method, target.removal)
         self._publications = Publications()
+        self._runs = 0
 
     def sync(
         self, jobs: list[Job], at: dt.datetime, activated: Collection[str] = tuple(FIELDS)
@@ -118,26 +120,25 @@ class Tables:
             at: When the list was read.
             activated: The streams that had an ACTIVATE_VERSION.
         """
+        self._runs += 1
         for table in COLUMNS:
             if table in FIELDS:
                 records = [job_row(job, table) for job in jobs]
             else:
                 records = self._publications.list(jobs, at)
-            self._load(table, [self._target.row(row) for row in records], table in activated)
+            messages = list(self._messages(table, records))
+            self._model.read(messages if table in activated else messages[:-1])
+            self.rows[table] = in_order(self._model.all(table))
         return self.rows
 
-    def _load(self, table: str, new: list[Row], is_activated: bool) -> None:
-        kept = self.rows[table]
-        if self._target.load_method == "overwrite":
-            kept = []
-        elif self._target.load_method == "upsert":
-            ids = {row["id"] for row in new}
-            kept = [row for row in kept if row["id"] not in ids]
-        if is_activated and self._target.removal == "hard":
-            kept = []
-        elif is_activated and self._target.removal == "soft":
-            kept = [row | {"deleted": True} for row in kept]
-        self.rows[table] = in_order(kept + new)
+    def _messages(self, table: str, records: list[Row]) -> Iterator[dict[str, Any]]:
+        """What the tap has to write, its values as the target stores them."""
+        schema = {"properties": COLUMNS[table] | {DELETED: "boolean"}}
+        message = {"stream": table, "version": self._runs}
+        yield message | {"type": "SCHEMA", "schema": schema, "key_properties": ["id"]}
+        for row in records:
+            yield message | {"type": "RECORD", "record": self._target.row(row)}
+        yield message | {"type": "ACTIVATE_VERSION"}
 
 
 def psycopg_url(database: str) -> str:

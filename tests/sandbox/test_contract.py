@@ -18,7 +18,7 @@ SCHEMA = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
 
 @SCHEMA.parametrize()
 @hypothesis.settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(hypothesis.HealthCheck),
