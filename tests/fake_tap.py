@@ -112,4 +112,4 @@ class Pipeline:
         """The rows of `job_publications`: four times by id."""
         names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
         rows = self.targets["upsert"].rows["job_publications"]
-        return {key: tuple(row[it] for it in names) for key, row in rows.items()}  # type: ignore[misc]
+        return {key: tuple(row[it] for it in names) for key, row in rows.items()}

@@ -246,40 +246,6 @@ def test_a_swap_between_two_pages_closes_no_published_job(sandbox: Sandbox, conf
     assert {*third.rows("jobs")} == {*ids(sandbox)}
 
 
-def test_a_list_that_is_suddenly_empty_is_not_believed(sandbox: Sandbox, config: Config) -> None:
-    """It answers 200 and a total of 0, while the details still answer."""
-    first = sync(config)
-    sandbox.fail_next("empty_list", None, lambda request: bool(request.query))
-
-    second = stopped(config, "does not show the job", first.state)
-
-    assert second.of("ACTIVATE_VERSION") == []
-    assert second.records("job_publications") == []
-    sandbox.recover()
-    third = sync(config, state=second.state)
-    assert {*periods(third)} == {*ids(sandbox)}
-    assert all(it[3] is None for it in periods(third).values())
-
-
-def test_an_organisation_that_closes_is_believed_after_a_sample(
-    sandbox: Sandbox, config: Config
-) -> None:
-    """25 jobs are more than the pages and 20: the list is read again, and 20 details are asked."""
-    first = sync(config)
-    before = ids(sandbox)
-    for posting in sandbox.organisation.published():
-        sandbox.unpublish(posting.job["publicId"])
-    sandbox.requests.clear()
-
-    second = sync(config, state=first.state)
-
-    assert {key for key, it in periods(second).items() if it[3]} == {*before}
-    asked = paths(sandbox.requests)
-    assert asked.count("/jobs?page=1") == 2
-    assert len(asked) == len({*asked}) + 1 == 2 + 20
-    assert {m["stream"] for m in second.of("ACTIVATE_VERSION")} == {"jobs", "job_details"}
-
-
 def test_the_key_of_another_organisation_changes_nothing(config: Config) -> None:
     first = sync(config)
     other = Sandbox.demo(jobs=5, options=Options(limited=False), seed=8)

@@ -21,10 +21,10 @@ from singer_sdk.exceptions import ConfigurationError
 from singer_sdk.singerlib import StateMessage
 
 from tap_public_jobs.api import client
-from tap_public_jobs.api.listing import ListReader
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import WholeMessageWriter
+from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ class TestReport:
         progress = report.fetching(plan_of(4), outcomes)
 
         outcomes.note_written()
-        outcomes.note_not_found(job("1"), "it answered 404")
+        outcomes.not_found[job("1")] = "it answered 404"
         outcomes.note_failure(job("2"), "timeout")
 
         assert progress.line() == "Details: 3 of 4 (75 %), less than a minute left."
@@ -218,7 +218,7 @@ class TestSummary:
             outcomes.note_written()
         outcomes.note_failure(job("2"), "timeout")
         for number in ("3", "4"):
-            outcomes.note_not_found(job(number), "it answered 404")
+            outcomes.not_found[job(number)] = "it answered 404"
         outcomes.settle(listing(job("3")))
         report.records.update({"jobs": 3000, "job_publications": 3001, "job_details": 2})
         report.new_fields.update(

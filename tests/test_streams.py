@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from decimal import Decimal
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,13 +23,15 @@ from tap_public_jobs.errors import (
     PublicJobsError,
 )
 from tap_public_jobs.sync import plan
-from tap_public_jobs.tap import TapPublicJobs
+from tap_public_jobs.tap import ORDER, TapPublicJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from requests import PreparedRequest, Response
+
+    from tap_public_jobs.streams import PublicJobsStream
 
 Config = dict[str, Any]
 UNDOCUMENTED = {
@@ -149,9 +152,10 @@ def test_each_stream_has_one_schema_and_whole_records(
 
 
 def test_versions_grow_even_if_the_clock_does_not(config: Config) -> None:
-    later = {"bookmarks": {"jobs": {"version": 4_000_000_000}}}
+    state = sync(config).state
+    state["bookmarks"]["jobs"]["sync"]["versions"]["jobs"] = 4_000_000_000
 
-    output = sync(config, state=later)
+    output = sync(config, state=state)
 
     assert output.of("ACTIVATE_VERSION", "jobs")[0]["version"] == 4_000_000_001
     assert output.of("ACTIVATE_VERSION", "job_details")[0]["version"] < 4_000_000_000
@@ -165,14 +169,18 @@ def test_activation_can_be_turned_off(config: Config) -> None:
     assert [message for message in output.of("RECORD") if "version" in message] == []
 
 
-def test_an_organisation_without_jobs_is_a_complete_snapshot() -> None:
+def test_an_organisation_without_jobs_costs_one_request_per_run() -> None:
+    """It is a complete snapshot once there is an earlier one to compare with."""
     sandbox = Sandbox()
     with serving(sandbox) as url:
-        output = sync({"api_key": sandbox.key, "base_url": url})
+        config = {"api_key": sandbox.key, "base_url": url}
+        first = sync(config)
+        second = sync(config, state=first.state)
 
-    assert output.of("RECORD") == []
-    assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs", "job_details"]
-    assert paths(sandbox.requests) == ["/jobs?page=1"]
+    assert first.of("RECORD") == second.of("RECORD") == []
+    assert first.of("ACTIVATE_VERSION") == []
+    assert [m["stream"] for m in second.of("ACTIVATE_VERSION")] == ["jobs", "job_details"]
+    assert paths(sandbox.requests) == ["/jobs?page=1"] * 2
 
 
 @pytest.mark.parametrize(
@@ -302,28 +310,6 @@ def test_flattening_loses_nothing(sandbox: Sandbox, config: Config) -> None:
         record = rows[job["id"]]
         assert job["jobTitle"] == record["jobTitle"]
         assert record["additionalFields"] == detail(job)["additionalFields"]
-
-
-def test_the_connection_test_makes_one_list_and_one_detail_request(
-    sandbox: Sandbox, config: Config
-) -> None:
-    with captured() as output:
-        assert TapPublicJobs(config=config).run_connection_test()
-
-    first = published(sandbox)[0]
-    assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first['publicId']}"]
-    assert keys(output.records("jobs")) == keys(output.records("job_details")) == keys([first])
-    assert output.of("ACTIVATE_VERSION") == []
-
-
-def test_the_connection_test_of_one_job_activates_nothing() -> None:
-    """A snapshot that is complete by chance is not one that was asked for."""
-    sandbox = Sandbox.demo(jobs=1)
-    with serving(sandbox) as url, captured() as output:
-        TapPublicJobs(config={"api_key": sandbox.key, "base_url": url}).run_connection_test()
-
-    assert len(output.of("RECORD")) == 3
-    assert output.of("ACTIVATE_VERSION") == []
 
 
 def test_a_page_size_clamped_by_the_server_loses_no_job(sandbox: Sandbox, config: Config) -> None:
@@ -627,16 +613,20 @@ def test_a_public_id_that_another_job_takes_over_costs_no_job(
     assert rows == details(sandbox)
 
 
-@pytest.mark.parametrize("names", [["job_details", "job_publications", "jobs"], ["job_details"]])
-def test_no_order_of_streams_loses_rows(sandbox: Sandbox, config: Config, names: list[str]) -> None:
-    tap = TapPublicJobs(config=config)
-    with captured() as output:
-        for name in names:
-            tap.streams[name].sync()
+@pytest.mark.parametrize("order", [*permutations(ORDER)])
+def test_no_order_of_streams_loses_rows(
+    sandbox: Sandbox,
+    config: Config,
+    order: tuple[type[PublicJobsStream], ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tap_public_jobs.tap.ORDER", order)
 
-    for name in names:
-        assert output.rows(name).keys() == details(sandbox).keys()
-    assert {m["stream"] for m in output.of("ACTIVATE_VERSION")} == {*names} - {"job_publications"}
+    output = sync(config)
+
+    for stream in order:
+        assert output.rows(stream.name).keys() == details(sandbox).keys()
+    assert {m["stream"] for m in output.of("ACTIVATE_VERSION")} == {"jobs", "job_details"}
 
 
 @pytest.mark.parametrize("value", ["a\0b", "half \ud83d of a pair"])
@@ -672,24 +662,6 @@ def test_a_new_field_is_named_once(
         sync(config, state=second.state)
 
     assert caplog.text.count("fieldOfTomorrow") == 1
-
-
-def test_the_connection_test_ends_with_what_it_found(
-    config: Config, caplog: pytest.LogCaptureFixture
-) -> None:
-    config |= {"rate_limit_requests": 1}
-    with captured(), caplog.at_level("INFO"):
-        TapPublicJobs(config=config | {"rate_limit_period_seconds": 0.01}).run_connection_test()
-
-    assert "The key works: 25 published jobs; a first run takes less than a minute." in caplog.text
-
-
-def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config: Config) -> None:
-    public_id = published(sandbox)[0]["publicId"]
-    sandbox.fail_next("http_400", None, public_id)
-
-    with captured(), pytest.raises(PublicJobsError, match=f"the detail of '{public_id}'"):
-        TapPublicJobs(config=config).run_connection_test()
 
 
 @pytest.mark.parametrize("depth", [120, 500])

@@ -16,7 +16,7 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ def fan_out(
     *,
     workers: int,
     stop_by: Callable[[], float | None] = lambda: None,
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """Call a function for each item in threads, and yield the results as they arrive.
 
     Args:

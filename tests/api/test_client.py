@@ -95,7 +95,7 @@ def test_a_detail_is_what_the_api_answers(
 ) -> None:
     detail = api.detail(job)
 
-    body = sandbox.organisation.published()[0].detail_json(sandbox.options)
+    body = sandbox.organisation.published()[0].detail_json()
     assert detail == json.loads(body, parse_float=Decimal)
     (request,) = sandbox.requests
     assert (request.path, request.query) == (f"{API}/jobs/{job.public_id}", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -65,11 +66,10 @@ def test_a_slow_consumer_bounds_how_far_ahead_the_calls_get() -> None:
     def function(_: int) -> None:
         latest[0] = next(started)
 
-    results = fan_out(function, count(), workers=8)
-    for consumed in range(300):
-        next(results)
-        assert latest[0] <= consumed + AHEAD
-    results.close()
+    with closing(fan_out(function, count(), workers=8)) as results:
+        for consumed in range(300):
+            next(results)
+            assert latest[0] <= consumed + AHEAD
 
 
 def test_an_exception_ends_the_map_and_starts_no_further_call() -> None:
@@ -83,10 +83,9 @@ def test_an_exception_ends_the_map_and_starts_no_further_call() -> None:
             raise ValueError(msg)
         return item
 
-    results = []
+    results: list[int] = []
     with pytest.raises(ValueError, match="item 5"):
-        for result in fan_out(function, range(100), workers=1):
-            results.append(result)  # noqa: PERF402  # kept although the iteration fails
+        results.extend(fan_out(function, range(100), workers=1))
 
     assert sorted(results) == [0, 1, 2, 3, 4]
     assert started == [0, 1, 2, 3, 4, 5]

@@ -34,8 +34,8 @@ def known(*numbers: int, **facts: Any) -> Known:
 def read(
     api: FakeApi, before: Known | None = None, workers: int = 1, waits: list[float] | None = None
 ) -> Listing:
-    sleep = [].append if waits is None else waits.append
-    return ListReader(api, before or known(), workers=workers, sleep=sleep).read()
+    seconds: list[float] = [] if waits is None else waits
+    return ListReader(api, before or known(), workers=workers, sleep=seconds.append).read()
 
 
 def ids(*numbers: int) -> list[str]:
