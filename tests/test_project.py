@@ -11,10 +11,12 @@ import tomllib
 from importlib.metadata import metadata
 from pathlib import Path
 
+import pytest
 import yaml
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+VERSION: str = PROJECT["version"]
 ADDRESS: str = PROJECT["urls"]["Repository"]
 
 
@@ -47,8 +49,77 @@ def test_what_the_package_index_shows_has_no_relative_link() -> None:
     assert [link for link in links if not link.startswith("https://")] == []
 
 
-def test_the_changelog_has_the_version() -> None:
-    assert f"\n## [{PROJECT['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
+def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:
+    """Until then, anybody could take the name on the package index."""
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text("utf-8")
+    released = re.search(r"^## \[.*\] - \d", changelog, re.MULTILINE)
+    by_name = re.compile(
+        r"(?:pip install|tool install|uvx|pip_url:) +(?:--[\w-]+ +\S+ +)*['\"]?tap-public-jobs.*"
+    )
+    found = {
+        f"{path.name}: {line}"
+        for path in files()
+        if path.name not in {"RELEASING.md", "release.yml"}
+        for line in by_name.findall(path.read_text("utf-8", errors="replace"))
+    }
+    definition = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
+    minor = VERSION.rpartition(".")[0]
+
+    assert released or found == set()
+    assert yaml.safe_load(definition.read_text("utf-8"))["pip_url"] == (
+        f"tap-public-jobs~={minor}.0" if released else "../tap-public-jobs"
+    )
+
+
+class TestRelease:
+    """The steps of the workflow that need no forge, in a fresh clone."""
+
+    def run(self, folder: Path, tag: str, heading: str) -> subprocess.CompletedProcess[str]:
+        clone = folder / "clone"
+        command: list[str | Path] = ["git", "clone", "--quiet", REPOSITORY, clone]
+        subprocess.run(command, check=True)
+        changelog = clone / "CHANGELOG.md"
+        any_heading = rf"^## \[{re.escape(VERSION)}\].*$"
+        text = re.sub(any_heading, heading, changelog.read_text("utf-8"), flags=re.MULTILINE)
+        changelog.write_text(text, encoding="utf-8")
+        workflow = yaml.safe_load((clone / ".github/workflows/release.yml").read_text("utf-8"))
+        steps = [step for job in ("build", "check") for step in workflow["jobs"][job]["steps"]]
+        inherited = {name: it for name, it in os.environ.items() if name != "VIRTUAL_ENV"}
+        script = "\n".join(step["run"] for step in steps if "run" in step)
+        return subprocess.run(
+            ["/bin/bash", "-e", "-c", script],
+            cwd=clone,
+            env=inherited | {"GITHUB_REF_NAME": tag},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    @pytest.mark.e2e
+    def test_it_builds_and_runs_what_is_uploaded(self, tmp_path: Path) -> None:
+        finished = self.run(tmp_path, f"v{VERSION}", f"## [{VERSION}] - 2026-11-22")
+
+        assert finished.returncode == 0
+        assert f"tap-public-jobs v{VERSION}" in finished.stdout
+        built = {path.name for path in (tmp_path / "clone" / "dist").iterdir()} - {".gitignore"}
+        assert built == {
+            f"tap_public_jobs-{VERSION}-py3-none-any.whl",
+            f"tap_public_jobs-{VERSION}.tar.gz",
+        }
+
+    @pytest.mark.parametrize(
+        ("tag", "heading", "says"),
+        [
+            ("v9.9.9", f"## [{VERSION}] - 2026-11-22", f"the version {VERSION}"),
+            (f"v{VERSION}", f"## [{VERSION}] - not yet released", "no heading"),
+            (f"v{VERSION}", "## [9.9.9] - 2026-11-22", "no heading"),
+        ],
+    )
+    def test_it_refuses(self, tmp_path: Path, tag: str, heading: str, says: str) -> None:
+        finished = self.run(tmp_path, tag, heading)
+
+        assert finished.returncode == 1
+        assert says in finished.stdout
 
 
 def test_the_package_names_the_pythons_that_are_tested() -> None:
@@ -57,7 +128,7 @@ def test_the_package_names_the_pythons_that_are_tested() -> None:
         for name in PROJECT["classifiers"]
         if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", name)
     }
-    tested = {"3.11"}  # the job `all`
+    tested = {"3.11"}  # the jobs without a matrix
     for workflow in ("test", "release"):
         path = REPOSITORY / ".github" / "workflows" / f"{workflow}.yml"
         for job in yaml.safe_load(path.read_text("utf-8"))["jobs"].values():
@@ -67,19 +138,10 @@ def test_the_package_names_the_pythons_that_are_tested() -> None:
 
 
 class TestImage:
-    def test_no_layer_can_hold_a_key(self) -> None:
-        """The build sees only these files, and the Dockerfile sets no variable of the tap."""
+    def test_it_holds_no_key_and_runs_without_rights(self) -> None:
+        """The build sees only the files that it copies."""
         context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-
-        assert "*" in context
-        assert ".env" not in " ".join(context)
-        assert "TAP_" not in dockerfile
-        assert "ARG" not in dockerfile
-
-    def test_it_has_every_file_that_it_copies(self) -> None:
-        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
         copied = [
             name.removeprefix("./")
             for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)
@@ -87,16 +149,13 @@ class TestImage:
         ]
 
         assert copied
-        for name in copied:
-            assert (REPOSITORY / name).exists()
-            assert f"!{name}" in context
-
-    def test_it_runs_without_rights(self) -> None:
-        users = re.findall(
-            r"^USER (\S+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE
-        )
-
-        assert users == ["1000:1000"]
+        assert "*" in context
+        assert [name for name in copied if f"!{name}" not in context] == []
+        assert [name for name in copied if not (REPOSITORY / name).exists()] == []
+        assert ".env" not in " ".join(context)
+        assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["1000:1000"]
+        assert "TAP_" not in dockerfile
+        assert "ARG" not in dockerfile
 
     def test_it_installs_plugins_of_this_project(self) -> None:
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -193,10 +192,6 @@ class TestPluginDefinition:
 
     def test_groups_the_settings_that_are_required(self) -> None:
         assert plugin_definition()["settings_group_validation"] == [REQUIRED]
-
-    def test_installs_this_version(self) -> None:
-        minor = ".".join(version("tap-public-jobs").split(".")[:2])
-        assert plugin_definition()["pip_url"] == f"tap-public-jobs~={minor}.0"
 
     def test_has_what_the_hub_requires_and_nothing_of_a_project(self) -> None:
         """The schema of Meltano's Hub refuses `config`, `env` and `python`."""
