@@ -69,7 +69,10 @@ def test_the_command_serves_until_ctrl_c() -> None:
     code = "from public_jobs_sandbox.cli import main; main()"
     options = ["--port", "0", "--jobs", "3", "--limit", "2", "--fault", "http_503", "2"]
     with subprocess.Popen(
-        [sys.executable, "-c", code, "serve", *options], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, "serve", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         assert process.stdout
         exports = dict(
