@@ -204,7 +204,6 @@ def sample_run(environment: Environment, jobs: int) -> Run:
     usable = [(job, item) for item in page.items if (job := job_ref(item))][:jobs]
     refs, summaries = {job.id: job for job, _ in usable}, [item for _, item in usable]
     listing = Listing(refs, summaries, gone=[], problems=["it is a sample"])
-    environment.report.published = len(page.items) if page.total is None else page.total
     state, now = SyncState(), environment.clock()
     state.note_listing(listing, state.next_listing_time(now))
     begin_run(state, "all", now)

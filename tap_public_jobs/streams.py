@@ -257,11 +257,6 @@ class JobDetails(PublicJobsStream):
                 outcomes.settle(listing)
         for job in outcomes.unpublished:
             run.state.mark_pending(job.id)  # so that the next run looks for it in the list
-        if run.is_sample:
-            if self.problems:
-                msg = f"The list can be read, but {self.problems[0]}."
-                raise PublicJobsError(msg)
-            self.log("%s", run.report.key_works())
 
     def _fetched(self, run: Run, jobs: Iterable[JobRef], checkpoint_every: int) -> Iterator[Row]:
         for job, detail, error in run.details(jobs):
