@@ -38,7 +38,7 @@ class WholeMessageWriter(SingerWriter):
         """Write one message.
 
         Raises:
-            PublicJobsError: It cannot be written, for instance because the target stopped reading.
+            PublicJobsError: The target stopped reading.
             SystemExit: `stop` was called while the line was written.
         """
         self._writing = True
@@ -46,9 +46,6 @@ class WholeMessageWriter(SingerWriter):
             super().write_message(message)
         except BrokenPipeError as error:
             msg = "The target stopped reading: look for its own error above, and run again."
-            raise PublicJobsError(msg) from error
-        except OSError as error:
-            msg = f"Messages cannot be written to stdout: {error.strerror}."
             raise PublicJobsError(msg) from error
         finally:
             self._writing = False
@@ -87,8 +84,10 @@ def run(command: click.Command) -> None:
     stdout = sys.stdout
     try:
         command()
-    except (PublicJobsError, ConfigurationError, MappingError) as error:
-        logging.getLogger(command.name).critical("%s", " ".join(str(error).split()))
+    except (PublicJobsError, ConfigurationError, MappingError, OSError) as error:
+        cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
+        message = " ".join(str(error).split())
+        logging.getLogger(command.name).critical("%s%s", cause, message)
         sys.exit(1)
     finally:
         _flush(stdout)

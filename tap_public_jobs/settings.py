@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -28,7 +29,6 @@ Json = Any
 
 PREFIX = "TAP_PUBLIC_JOBS_"
 """What the names of the environment variables begin with."""
-
 LONGEST_TIME = 86_400
 """Seconds. More than a day is a mistake of units."""
 
@@ -144,27 +144,21 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         description="The User-Agent header; by default tap-public-jobs/ and the version.",
     ),
 ).to_dict()
+"""JSON schema of the settings. The tap adds those of every SDK tap."""
 
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
 
-def from_environment(schema: Mapping[str, Json]) -> dict[str, Json]:
+def from_environment() -> dict[str, Json]:
     """Read the settings from environment variables, and from `.env` in the working folder.
 
     The SDK would look for `.env` above the installed package, prefer it to the environment, read a
-    misspelt "ture" as false, and fail on a bad number with a traceback.
-
-    Args:
-        schema: JSON schema of all settings.
-
-    Returns:
-        The settings by name, unknown ones included. A value that does not fit stays text, for
-        `problems` to name.
+    misspelt "ture" as false, and fail on a bad number with a traceback. Here a value that does not
+    fit stays text, and an unknown setting is included, for `problems` to name.
     """
     load_dotenv(".env")
-    properties = schema["properties"]
-    return {name: _typed(text, properties.get(name, {})) for _, name, text in _variables()}
+    known = CONFIG_JSONSCHEMA["properties"]
+    return {name: _typed(text, known.get(name, {})) for _, name, text in _variables()}
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -178,25 +172,21 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     return defaults | given
 
 
-def problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> list[str]:
-    """Find everything that is wrong with the settings.
+def problems(config: Mapping[str, Json]) -> list[str]:
+    """Describe each setting that is wrong, without the values of secret ones.
 
     Args:
         config: The settings, with their defaults.
-        schema: JSON schema of all settings, the SDK's own included.
-
-    Returns:
-        A sentence for each wrong setting, without the values of secret ones.
     """
-    known = schema["properties"]
+    known = CONFIG_JSONSCHEMA["properties"]
     found = [problem for name in known if (problem := _problem(name, known[name], config))]
-    for name in config:
-        unknown = "" if name in known else _unknown(name, known)
+    for name in config.keys() - known.keys():
+        unknown = _unknown(name, known)
         if name == "batch_config":
             found.append(f"{name} is not supported: files carry no version, so no row is removed.")
         elif unknown.endswith("?"):
             found.append(unknown)
-        elif unknown:
+        else:
             logger.warning("%s It has no effect.", unknown)
     for name, rules in known.items():
         if rules.get("secret") and name in config:  # it may also stand in the wrong setting
@@ -204,19 +194,13 @@ def problems(config: Mapping[str, Json], schema: Mapping[str, Json]) -> list[str
     return found
 
 
-def unused_variables(config: Mapping[str, Json], schema: Mapping[str, Json]) -> Iterator[str]:
-    """Find variables of the tap that have no effect on this run.
-
-    Meltano passes only the settings that it knows, and silently ignores the others.
+def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
+    """Describe each variable of the tap that does not reach it, as Meltano passes only settings.
 
     Args:
         config: The settings as they reached the tap, without defaults.
-        schema: JSON schema of all settings, the SDK's own included.
-
-    Yields:
-        A sentence for each.
     """
-    known = schema["properties"]
+    known = CONFIG_JSONSCHEMA["properties"]
     # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
     nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
     for variable, name, _ in _variables():
@@ -256,15 +240,14 @@ def _variables() -> Iterator[tuple[str, str, str]]:
     for variable, text in os.environ.items():
         name = variable.removeprefix(PREFIX).lower()
         # The SDK reads LOGLEVEL; Meltano's extras begin with one more underscore.
-        is_setting = name != "loglevel" and not name.startswith("_")
-        if variable.startswith(PREFIX) and text and is_setting:
+        if variable.startswith(PREFIX) and text and not name.startswith(("_", "loglevel")):
             yield variable, name, text
 
 
 def _typed(text: str, schema: Mapping[str, Json]) -> Json:
     types = schema.get("type", ["string"])
     if "boolean" in types:
-        return _BOOLEANS.get(text.lower(), text)
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     try:
         return text if "string" in types else json.loads(text)
     except ValueError:
@@ -278,12 +261,8 @@ def _plain(value: Json) -> Json:
 
 
 def _check_key(value: str) -> str | None:
-    if re.fullmatch("[!-~]+", value):
-        return None
-    return (
-        "has a space, a line break or a character that no HTTP header can carry: copy the key "
-        "alone, without the word Bearer"
-    )
+    wrong = "must be the key alone: no space, line break or umlaut, and not the word Bearer"
+    return None if re.fullmatch("[!-~]+", value) else wrong  # what a header can carry
 
 
 def _check_base_url(value: str) -> str | None:
@@ -294,27 +273,20 @@ def _check_base_url(value: str) -> str | None:
         host = ""
     if not host or url.scheme not in {"http", "https"}:
         return "must be a URL such as https://jobs.example.com"
-    if url.auth:
-        return "must not contain a user name or password: the API takes api_key only"
     if url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
         return "must begin with https://: over plain http, anyone on the network can read the key"
-    if url.query is not None or url.fragment is not None:
-        return "must end with the path: remove everything from ? or # on"
-    if (url.path or "").rstrip("/").endswith(API_PATH):
-        return f"must not contain {API_PATH}: the tap adds it"
+    path = url.path or ""
+    if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
+        return f"must be the address before {API_PATH}, without a user name, password, ? or #"
     return None
 
 
 def _check_changes_url(value: str) -> str | None:
-    try:
+    with suppress(ChangeLogError):
         ChangeLog(value)
-    except ChangeLogError:
-        is_wrong = True
-    else:
-        # A missing slash makes the password a part of the database's name, which messages show.
-        is_wrong = value.startswith("postgresql") and "@" in urlsplit(value).path
-    if not is_wrong:
-        return None
+        # A missing host makes the password a part of the database's name, which messages show.
+        if not value.startswith("postgresql") or "@" not in urlsplit(value).path:
+            return None
     # No part of the URL: any may hold the password.
     return (
         "must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name with an "

@@ -212,16 +212,16 @@ class TapPublicJobs(Tap):
     # Private: the SDK looks for `.env` above the installed package, and reads "ture" as false.
     def _env_var_config(self) -> dict[str, Any]:
         self.append_builtin_config(self.config_jsonschema)
-        return settings.from_environment(self.config_jsonschema)
+        return settings.from_environment()
 
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
         self.append_builtin_config(self.config_jsonschema)
-        for warning in settings.unused_variables(self._config, self.config_jsonschema):
+        for warning in settings.unused_variables(self._config):
             self.logger.warning("%s", warning)
         self._config = settings.with_defaults(self._config)
-        errors = settings.problems(self._config, self.config_jsonschema)
+        errors = settings.problems(self._config)
         if errors and raise_errors:
             raise PublicJobsError(" ".join(errors))
         return errors

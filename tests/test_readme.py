@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import re
 import sys
 from decimal import Decimal
@@ -19,7 +20,6 @@ from harness import catalog_of, sync
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
-from singer_sdk.exceptions import ConfigurationError
 from singer_sdk.singerlib import StateMessage
 
 from tap_public_jobs.api.listing import ListReader
@@ -183,7 +183,7 @@ class Scene(NamedTuple):
                 fileno = stdout.fileno
 
                 def write(self, text: str) -> None:
-                    raise OSError(number, text)
+                    raise OSError(number, os.strerror(number), text)
 
             self.monkeypatch.setattr(sys, "stdout", Failing())
             WholeMessageWriter().write_message(StateMessage({}))
@@ -233,7 +233,7 @@ def fail_one_detail(scene: Scene) -> None:
 PROVOKED: dict[str, Callable[[Scene], object]] = {
     "api_key is required": lambda it: it.run(api_key=None),
     "base_url must begin with https://": lambda it: it.run(base_url="http://a.example.com"),
-    "page_size must be a whole number from 1 to 100": lambda it: it.run(page_size=0),
+    "page_size: 101 is greater than the maximum of 100": lambda it: it.run(page_size=101),
     "page_sise is not a setting: did you mean page_size?": lambda it: it.run(page_sise=1),
     "The API refused the key (401)": lambda it: it.run(api_key="pj_other"),
     "plan of its organisation does not include the public API (403)": lambda it: it.run_with_fault(
@@ -245,14 +245,15 @@ PROVOKED: dict[str, Callable[[Scene], object]] = {
     "rate limit 10 times in a row: another client may be using this key": rejected_each_time,
     "The sync is incomplete": fail_one_detail,
     "The target stopped reading": lambda it: it.write_to_stdout(errno.EPIPE),
-    "Messages cannot be written to stdout": lambda it: it.write_to_stdout(errno.ENOSPC),
+    "No space left on device": lambda it: it.write_to_stdout(errno.ENOSPC),
     "batch_config is not supported": lambda it: it.run(batch_config={}),
     "stream_maps cannot be applied": lambda it: it.run(
         stream_maps={"jobs": {"half": "minSalary / 0"}}
     ),
     "There is no change log in": lambda it: it.run_notified("nowhere.db"),
     "cannot be used": lambda it: it.run_notified("no.db"),
-    "is not a file with a JSON object": lambda it: it.read_configuration("nowhere.json"),
+    "file not found": lambda it: it.read_configuration("nowhere.json"),
+    "the file is not a JSON object": lambda it: it.read_configuration("no.db"),
 }
 
 
@@ -267,7 +268,7 @@ def test_an_error_says_what_the_table_of_errors_quotes(
 ) -> None:
     (tmp_path / "no.db").write_text("no database, but long enough to be read as one. " * 100)
 
-    with pytest.raises((PublicJobsError, ConfigurationError), match=re.escape(message)):
+    with pytest.raises((PublicJobsError, OSError), match=re.escape(message)):
         PROVOKED[message](Scene(sandbox, config, tmp_path, monkeypatch))
 
 

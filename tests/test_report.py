@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sync.samples import job, listing
 
-from tap_public_jobs.report import PROGRESS_INTERVAL, Progress, Report, in_words
+from tap_public_jobs.report import PROGRESS_INTERVAL, Progress, Report, in_words, key_works
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
 
@@ -73,10 +73,23 @@ class TestProgress:
     def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(self, clock: Clock) -> None:
         progress = Progress(3000, lambda: 0, 1.0, clock)
 
-        slower, faster = progress.slow_down(2.0), progress.slow_down(0.1)
+        progress.slow_down(0.0, 2.0)
+        assert progress.line() == "Details: 0 of 3,000 (0 %), about 1 hour 40 minutes left."
+        progress.slow_down(0.0, 0.1)
+        assert progress.line() == "Details: 0 of 3,000 (0 %), about 1 hour 40 minutes left."
 
-        assert slower == "Details: 0 of 3,000 (0 %), about 1 hour 40 minutes left."
-        assert faster == slower
+    def test_time_left_counts_a_pause_and_does_not_extrapolate_from_it(self, clock: Clock) -> None:
+        """100 details: 60 at once, a pause of a minute, the others one per second."""
+        done = {4.0: 60, 34.0: 60, 64.0: 60, 65.0: 61, 94.0: 90}
+        progress = Progress(100, lambda: done[clock.now], 1.0, clock)
+        clock.now = 4.0
+        progress.slow_down(60.0, 1.0)
+
+        left = {}
+        for clock.now in done:
+            left[clock.now] = progress.seconds_left()
+
+        assert left == {4.0: 100.0, 34.0: 70.0, 64.0: 40.0, 65.0: 39.0, 94.0: 10.0}
 
     def test_nothing_to_do_is_done(self, clock: Clock) -> None:
         assert Progress(0, lambda: 0, 1.0, clock).line() == (
@@ -180,34 +193,50 @@ class TestReport:
         assert progress.line() == "Details: 3 of 4 (75 %), less than a minute left."
 
     def test_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-        self, report: Report, caplog: pytest.LogCaptureFixture
+        self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
+        clock.now = 61.0
         report.pacing(61.0, 1.0)
         report.fetching(plan_of(1800), Outcomes())
         report.pacing(30.0, 2.0)
 
-        left = "Details: 0 of 1,800 (0 %), about 1 hour left."
+        left = "Details: 0 of 1,800 (0 %), about 1 hour 1 minute left."
         rejected = "The API rejected a request for the rate limit. Pausing for "
         assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [
             f"{rejected}61.0 seconds, then sending at most one request every 1 seconds.",
             f"{rejected}30.0 seconds, then sending at most one request every 2 seconds. {left}",
         ]
 
-    @pytest.mark.parametrize(
-        ("published", "words"),
-        [
-            (0, "0 published jobs; a first run takes less than a minute."),
-            (1, "1 published job; a first run takes less than a minute."),
-            (59, "59 published jobs; a first run takes less than a minute."),
-            (3000, "3,000 published jobs; a first run takes about 50 minutes."),
-        ],
-    )
-    def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
-        self, report: Report, published: int, words: str
+    def test_a_rejection_in_the_first_period_is_no_fault(
+        self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        report.published = published
+        clock.now = 59.0
+        with caplog.at_level("INFO"):
+            report.pacing(60.0, 1.0)
 
-        assert report.key_works() == f"The key works: {words}"
+        (record,) = caplog.records
+        assert record.levelname == "INFO"
+        assert record.getMessage() == (
+            "The API rejected a request for the rate limit: another run used this key within the "
+            "last minute. Pausing for 60.0 seconds, then sending at most one request every 1 "
+            "seconds."
+        )
+
+
+@pytest.mark.parametrize(
+    ("published", "page_size", "words"),
+    [
+        (0, 100, "0 published jobs; a first run takes less than a minute."),
+        (1, 100, "1 published job; a first run takes less than a minute."),
+        (59, 100, "59 published jobs; a first run takes less than a minute."),
+        (3000, 100, "3,000 published jobs; a first run takes about 50 minutes."),
+        (3000, 10, "3,000 published jobs; a first run takes about 54 minutes."),
+    ],
+)
+def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
+    published: int, page_size: int, words: str
+) -> None:
+    assert key_works(published, page_size, 60, 60) == f"The key works: {words}"
 
 
 class TestSummary:
