@@ -180,7 +180,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     """
     known = CONFIG_JSONSCHEMA["properties"]
     found = [problem for name in known if (problem := _problem(name, known[name], config))]
-    for name in config.keys() - known.keys():
+    for name in sorted(config.keys() - known.keys()):
         unknown = _unknown(name, known)
         if name == "batch_config":
             found.append(f"{name} is not supported: files carry no version, so no row is removed.")

@@ -241,7 +241,8 @@ class TapPublicJobs(Tap):
         try:
             return super().cb_config(ctx, param, value)
         except (OSError, TypeError, ValueError) as error:
-            raise unreadable(param, " ".join(value), error) from error
+            files = " ".join(path for path in value if path != "ENV")
+            raise unreadable(param, files, error) from error
 
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]

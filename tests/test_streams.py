@@ -305,28 +305,6 @@ def test_flattening_loses_nothing(sandbox: Sandbox, config: Config) -> None:
         assert others == detail(job)["additionalFields"]
 
 
-def test_the_connection_test_makes_one_list_and_one_detail_request(
-    sandbox: Sandbox, config: Config
-) -> None:
-    with captured() as output:
-        assert TapPublicJobs(config=config).run_connection_test()
-
-    first = published(sandbox)[0]
-    assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first['publicId']}"]
-    assert keys(output.records("jobs")) == keys(output.records("job_details")) == keys([first])
-    assert output.of("ACTIVATE_VERSION") == []
-
-
-def test_the_connection_test_of_one_job_activates_nothing() -> None:
-    """A snapshot that is complete by chance is not one that was asked for."""
-    sandbox = Sandbox.demo(jobs=1)
-    with serving(sandbox) as url, captured() as output:
-        TapPublicJobs(config={"api_key": sandbox.key, "base_url": url}).run_connection_test()
-
-    assert len(output.of("RECORD")) == 3
-    assert output.of("ACTIVATE_VERSION") == []
-
-
 def test_a_page_size_clamped_by_the_server_loses_no_job(sandbox: Sandbox, config: Config) -> None:
     sandbox.options = dataclasses.replace(sandbox.options, max_page_size=4)
 
@@ -673,24 +651,6 @@ def test_a_new_field_is_named_once(
         sync(config, state=second.state)
 
     assert caplog.text.count("fieldOfTomorrow") == 1
-
-
-def test_the_connection_test_ends_with_what_it_found(
-    config: Config, caplog: pytest.LogCaptureFixture
-) -> None:
-    config |= {"rate_limit_requests": 1}
-    with captured(), caplog.at_level("INFO"):
-        TapPublicJobs(config=config | {"rate_limit_period_seconds": 0.01}).run_connection_test()
-
-    assert "The key works: 25 published jobs; a first run takes less than a minute." in caplog.text
-
-
-def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config: Config) -> None:
-    public_id = published(sandbox)[0]["publicId"]
-    sandbox.fail_next("http_400", None, public_id)
-
-    with captured(), pytest.raises(PublicJobsError, match=f"the detail of '{public_id}'"):
-        TapPublicJobs(config=config).run_connection_test()
 
 
 @pytest.mark.parametrize("depth", [120, 500])
