@@ -425,22 +425,26 @@ def test_a_signal_ends_a_tap_whose_server_does_not_answer(
                 assert tap.wait(SECONDS) == status
 
 
+@contextmanager
+def long_lines() -> Iterator[Config]:
+    """Settings for an API whose one job has a title of which a pipe takes a quarter."""
+    sandbox = Sandbox.demo(jobs=1, options=Options(limited=False))
+    sandbox.edit(sandbox.organisation.published()[0].job["publicId"], jobTitle="x" * 300_000)
+    with serving(sandbox) as url:
+        yield {"api_key": sandbox.key, "base_url": url}
+
+
 @SIGNALS
 @retried
 def test_a_signal_ends_a_tap_whose_target_does_not_read(
     forked: Program, number: int, status: int
 ) -> None:
-    """In the middle of a line, of which a pipe takes a quarter."""
-    sandbox = Sandbox.demo(jobs=1, options=Options(limited=False))
-    sandbox.edit(sandbox.organisation.published()[0].job["publicId"], jobTitle="x" * 300_000)
-    with serving(sandbox) as url:
-        settings = {"api_key": sandbox.key, "base_url": url}
-        with started(forked, "--config=ENV", config=settings) as tap:
-            assert tap.stdout
-            assert "xxx" in tap.stdout.read(50_000)
-            with two_seconds():
-                tap.send_signal(number)
-                assert tap.wait(SECONDS) == status
+    with long_lines() as settings, started(forked, "--config=ENV", config=settings) as tap:
+        assert tap.stdout
+        assert "xxx" in tap.stdout.read(50_000)
+        with two_seconds():
+            tap.send_signal(number)
+            assert tap.wait(SECONDS) == status
 
 
 @pytest.mark.parametrize("arguments", [("--config=ENV",), ("--discover",)])
@@ -460,30 +464,31 @@ def test_a_disk_that_is_full_is_one_line_and_no_traceback(
 
 @retried
 def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
-    """As in many a container image. The lines are longer than a pipe takes at once."""
-    sandbox = Sandbox.demo(jobs=25, options=Options(limited=False))
-    for posting in sandbox.organisation.published():
-        sandbox.edit(posting.job["publicId"], roleOverview="x" * 300_000)
-    with serving(sandbox) as url:
-        settings = {"api_key": sandbox.key, "base_url": url, "max_concurrent_requests": 1}
-        with started(INSTALLED, "--config=ENV", config=settings, PYTHONUNBUFFERED="1") as tap:
-            assert tap.stdout
-            head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
-            tap.send_signal(signal.SIGTERM)
-            rest = tap.stdout.read()
-            assert tap.wait(SECONDS) == 143
+    """As in many a container image. The signal comes in the middle of a line."""
+    with (
+        long_lines() as settings,
+        started(INSTALLED, "--config=ENV", config=settings, PYTHONUNBUFFERED="1") as tap,
+    ):
+        assert tap.stdout
+        head = tap.stdout.read(50_000)
+        tap.send_signal(signal.SIGTERM)
+        rest = tap.stdout.read()
+        assert tap.wait(SECONDS) == 143
 
-    assert parse(head + rest).messages[-1]["type"] == "STATE"
+    output = parse(head + rest)
+    assert [len(record["jobTitle"]) for record in output.records("jobs")] == [300_000]
+    assert output.messages[-1]["type"] == "STATE"
 
 
 def test_discovery_into_a_pipe_that_is_closed_says_nothing() -> None:
-    """As in `tap-public-jobs --discover | head`."""
+    """As in `tap-public-jobs --discover | head -1`, which may or may not have read all."""
     with started(INSTALLED, "--discover", config={}) as tap:
         assert tap.stdout
         assert tap.stderr
+        tap.stdout.readline()
         tap.stdout.close()
         errors = tap.stderr.read()
-        assert tap.wait(SECONDS) == 1
+        assert tap.wait(SECONDS) in {0, 1}
 
     assert complaints(errors) == []
 
