@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tap_public_jobs.api.fanout import FanOut
 from tap_public_jobs.api.listing import Listing, ListReader
 from tap_public_jobs.api.models import job_ref
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 from tap_public_jobs.errors import PublicJobsError, RequestError
 from tap_public_jobs.sync.plan import DAY, begin_run, plan_details
 from tap_public_jobs.sync.state import MOST_CLOSED, LogPosition, SyncState, hash_key
@@ -152,7 +151,7 @@ def start_run(environment: Environment, state: SyncState, forms: Mapping[str, st
                     "detail_refresh: changed."
                 )
             config = {**config, "detail_refresh": "changed"}
-        elif not (changes and changes.public_ids) and not _has_pending_work(state, forms):
+        elif not _has_news(state, changes) and not _has_pending_work(state, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
             return Run(environment, state, listing=None)
     key_hash = hash_key(config["api_key"])
@@ -219,6 +218,8 @@ def _read_change_log(config: Mapping[str, Any], state: SyncState) -> Changes | N
     """
     if "changes_url" not in config:
         return None
+    from tap_public_jobs.changelog import ChangeLog, ChangeLogError  # noqa: PLC0415  # slow
+
     position = state.log.position if state.log else 0
     try:
         log = ChangeLog(config["changes_url"])
@@ -243,6 +244,11 @@ def _covers(state: SyncState, changes: Changes | None) -> bool:
         and changes.forgotten <= state.log.position
         and state.listed_at is not None
     )
+
+
+def _has_news(state: SyncState, changes: Changes | None) -> bool:
+    """Whether anything was notified, even if it names no job."""
+    return not (changes and state.log and changes.position == state.log.position)
 
 
 def _has_pending_work(state: SyncState, forms: Mapping[str, str]) -> bool:

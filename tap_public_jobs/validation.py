@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.api.client import API_PATH
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -184,6 +183,8 @@ def _check_base_url(value: str) -> Iterator[str]:
 
 
 def _check_changes_url(value: str) -> Iterator[str]:
+    from tap_public_jobs.changelog import ChangeLog, ChangeLogError  # noqa: PLC0415  # slow
+
     try:
         ChangeLog(value)
     except ChangeLogError as error:
