@@ -171,17 +171,10 @@ class ChangeLog:
             ChangeLogError: There is no log, or it cannot be read.
         """
         # One statement sees one moment, whatever is committed meanwhile.
-        query = (
-            sa.select(_LOGS.c.log, _LOGS.c.position, _CHANGES.c.public_id)
-            .outerjoin_from(
-                _LOGS,
-                _CHANGES,
-                sa.and_(_CHANGES.c.name == _LOGS.c.name, _CHANGES.c.position > after),
-            )
-            .where(_LOGS.c.name == self.name)
-            .order_by(_CHANGES.c.position)
-        )
-        rows = self._rows(query)
+        news = (_CHANGES.c.name == _LOGS.c.name) & (_CHANGES.c.position > after)
+        columns = sa.select(_LOGS.c.log, _LOGS.c.position, _CHANGES.c.public_id)
+        query = columns.outerjoin_from(_LOGS, _CHANGES, news).where(_LOGS.c.name == self.name)
+        rows = self._rows(query.order_by(_CHANGES.c.position))
         if not rows:
             raise self._missing()
         log, position, _ = rows[0]

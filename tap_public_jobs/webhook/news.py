@@ -1,4 +1,4 @@
-"""Whether a change log has news for a state of the tap.
+"""Whether a run of the tap has work to do, by its state and the change log.
 
 A scheduler asks this every minute, for many organisations, before it starts Meltano. So this module
 imports very little.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tap_public_jobs.changelog import Place
+    from tap_public_jobs.changelog import LogPosition
 
 FORMAT = 2
 """Of the states that this module can read."""
@@ -21,51 +21,37 @@ DETAIL_HASH = 4
 """Index of the detail's hash in a job's entry. It is empty while the detail is pending."""
 
 
-class Bookmark(NamedTuple):
-    """What a state says about a log."""
-
-    log: str
-    position: int
-    is_pending: bool
-    """Whether the next run has work even without news: a run to finish, or details to fetch."""
-
-
-def has_news(bookmark: Bookmark | None, place: Place) -> bool:
-    """Decide whether a run has anything to do.
+def bookmarks_of(path: str) -> Any:  # noqa: ANN401  # JSON
+    """Read the bookmarks of a state, as the tap writes it or as `meltano state get` prints it.
 
     Args:
-        bookmark: Of the state, if it has one.
-        place: Of the log.
-    """
-    if bookmark is None or bookmark.is_pending or bookmark.log != place.log:
-        return True
-    # A smaller position means that an earlier copy of the log was restored.
-    return place.position != bookmark.position or place.forgotten > bookmark.position
-
-
-def bookmark_of(text: str) -> Bookmark | None:
-    """Find the bookmark in a state, as the tap writes it or as `meltano state get` prints it.
+        path: Of a file, or `-` for stdin.
 
     Returns:
-        None if the state has no bookmark or cannot be read.
+        None if there is no state that can be read.
     """
     try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         state = json.loads(text)
-        sync: dict[str, Any] = state.get("singer_state", state)["bookmarks"]["jobs"]["sync"]
-        log, position = sync["log"]
-        hashes = [job[DETAIL_HASH] for job in sync["jobs"]]
-        unfinished = sync["run"] is not None or sync["listedAt"] is None
-        known = sync["format"] == FORMAT
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-        return None
-    if not known or not isinstance(log, str) or type(position) is not int or position < 0:
-        return None
-    return Bookmark(log, position, unfinished or not all(hashes))
+        return state.get("singer_state", state)["bookmarks"]
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return None  # AttributeError also if this process has no stdin
 
 
-def read_state(path: str) -> str:
-    """Read a file, or stdin for `-`; one that cannot be read is an empty state."""
+def has_work(bookmarks: Any, place: LogPosition) -> bool:  # noqa: ANN401
+    """Decide whether a run has work to do. A state that cannot be read has.
+
+    Args:
+        bookmarks: Of the state.
+        place: How far the log has got.
+    """
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError, AttributeError):  # the last: this process has no stdin
-        return ""
+        sync = bookmarks["jobs"]["sync"]
+        log, position = sync["log"]
+        is_finished = sync["run"] is None and sync["listedAt"] is not None
+        is_complete = is_finished and all(job[DETAIL_HASH] for job in sync["jobs"])
+        # A smaller position means that an earlier copy of the log was restored.
+        has_read_all = (log, position) == (place.log, place.position)
+        return sync["format"] != FORMAT or not (is_complete and has_read_all)
+    except (LookupError, TypeError, ValueError):
+        return True
