@@ -51,7 +51,7 @@ class Writer:
 
     async def check(self) -> bool:
         """Repeat the commit that failed last, or make an empty one; returns as `append` does."""
-        return await self.append(self._failed or {self._log.name: ()})
+        return await self.append(self._failed)
 
     async def _commit(self) -> bool:
         async with self._committing:
