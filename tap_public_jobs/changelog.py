@@ -193,12 +193,13 @@ class ChangeLog:
         }
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
-        if self._file and not Path(self._file).exists():  # SQLite would create it
-            raise self._missing()
-        with self._errors(), self._engine.connect() as connection:
-            if not sa.inspect(connection).has_table(_LOGS.name):
+        with self._errors():
+            if self._file and not Path(self._file).exists():  # SQLite would create it
                 raise self._missing()
-            return connection.execute(query).all()
+            with self._engine.connect() as connection:
+                if not sa.inspect(connection).has_table(_LOGS.name):
+                    raise self._missing()
+                return connection.execute(query).all()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
@@ -216,9 +217,8 @@ class ChangeLog:
             yield
         except (SQLAlchemyError, OSError, TypeError, ValueError) as error:
             cause = getattr(error, "orig", None) or error
-            said = getattr(cause, "strerror", None) or str(cause)
             # Names in quotes are parts of the URL.
-            reason = re.sub(r"([\"']).*?\1", "…", said.strip().partition("\n")[0])
+            reason = re.sub(r"([\"']).*?\1", "…", str(cause).strip().partition("\n")[0])
             msg = (
                 f"The change log in {self._place} cannot be used ({reason}). Make sure that the "
                 "database exists and its disk has space, and that this user may read and write it."
@@ -239,7 +239,9 @@ def _parse(url: str) -> tuple[sa.URL, str]:
         parsed = sa.make_url(url)
     except (SQLAlchemyError, ValueError):
         raise ChangeLogError(_NOT_A_URL) from None  # the cause shows the URL
-    name = parsed.query.get("name", DEFAULT_NAME)
+    # SQLAlchemy drops an empty name, as a variable that is not set leaves it.
+    absent = "" if re.search("[?&]name=", url) else DEFAULT_NAME
+    name = parsed.query.get("name", absent)
     if not isinstance(name, str) or not NAME.fullmatch(name):
         msg = "The name in changes_url must be 1 to 64 letters, digits or any of -._"
         raise ChangeLogError(msg)

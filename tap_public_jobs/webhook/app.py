@@ -75,17 +75,12 @@ def make_app(
             raise HTTPException(401, "Not signed with the secret")
         public_ids, keys = read_payload(body)
         if not public_ids:
-            logger.warning(
-                "A notification for %s names no publicId. Its keys: %s",
-                name,
-                json.dumps(keys)[:300],  # a sender chooses them
-            )
+            shown = json.dumps(keys)[:300]  # a sender chooses them
+            logger.warning("A notification for %s names no publicId. Its keys: %s", name, shown)
         if not await writer.append({name: public_ids or [None]}):
             raise HTTPException(503, "The change log cannot be written")
-        return _logged(
-            request,
-            JSONResponse({"publicIds": len(public_ids)}, 200 if public_ids else 202),
-        )
+        status = 200 if public_ids else 202
+        return _logged(request, JSONResponse({"publicIds": len(public_ids)}, status))
 
     async def health(request: Request) -> Response:
         if not await writer.check():

@@ -61,7 +61,7 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
         ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
         ({"TOKEN": TOKEN}, "--port 65536", "Invalid value for '--port'"),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
-        ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "(No such file or directory)"),
+        ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "No such file or directory"),
         (
             {"TOKEN": TOKEN},
             "--changes-url postgresql://me:sesame@127.0.0.1/db",
