@@ -33,6 +33,10 @@ class PageError(PublicJobsError):
     """A page cannot be read; whether that matters depends on how far the list goes."""
 
 
+class ChangeLogError(PublicJobsError):
+    """The change log cannot be used; the message shows no part of a server's URL."""
+
+
 class RequestError(Exception):
     """A single request has failed for good: it was refused, or all its tries failed.
 

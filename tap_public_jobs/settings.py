@@ -7,10 +7,8 @@ import json
 import logging
 import os
 import re
-from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
 from singer_sdk import typing as th
@@ -18,7 +16,7 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from tap_public_jobs.api.client import API_PATH
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError
+from tap_public_jobs.errors import ChangeLogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -282,16 +280,13 @@ def _check_base_url(value: str) -> str | None:
 
 
 def _check_changes_url(value: str) -> str | None:
-    with suppress(ChangeLogError):
+    from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+
+    try:
         ChangeLog(value)
-        # A missing host makes the password a part of the database's name, which messages show.
-        if not value.startswith("postgresql") or "@" not in urlsplit(value).path:
-            return None
-    # No part of the URL: any may hold the password.
-    return (
-        "must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name with an "
-        "@ in the password as %40 and the package psycopg[binary] installed"
-    )
+    except ChangeLogError as error:  # its message shows no password
+        return f"cannot be used: {error}"
+    return None
 
 
 _CHECKS = {"api_key": _check_key, "base_url": _check_base_url, "changes_url": _check_changes_url}

@@ -20,8 +20,7 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError
-from tap_public_jobs.errors import PublicJobsError, RequestError
+from tap_public_jobs.errors import ChangeLogError, PublicJobsError, RequestError
 from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon, unreadable
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
@@ -204,6 +203,8 @@ class TapPublicJobs(Tap):
         """
         if "changes_url" not in self.config:
             return None
+        from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+
         try:
             log = ChangeLog(self.config["changes_url"])
             changes = log.read(state.log.position if state.log else 0)
@@ -212,7 +213,7 @@ class TapPublicJobs(Tap):
                 changes = log.read(0)
         except ChangeLogError as error:
             if self.config["detail_refresh"] == "notified":
-                raise PublicJobsError(str(error)) from error
+                raise
             logger.warning("%s Continuing without it.", error)
             return None
         return changes
@@ -290,11 +291,10 @@ class TapPublicJobs(Tap):
         try:
             for job in filter(None, map(job_ref, page.items[:1])):
                 self.client.detail(job)
-            if "changes_url" in self.config:
-                ChangeLog(self.config["changes_url"]).places()
-        except (ChangeLogError, RequestError) as error:
+        except RequestError as error:
             msg = f"The key works and the list can be read, but: {error}"
             raise PublicJobsError(msg) from error
+        self._read_change_log(SyncState())
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", key_works(published, page.size, *self._budget))
         return True

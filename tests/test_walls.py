@@ -110,13 +110,17 @@ class TestImports:
         [
             pytest.param(
                 "api",
-                ["singer_sdk", "sync", "records", "schemas", "streams", "run", "tap", "process"],
+                ["singer_sdk", "sync", "records", "schemas", "streams", "tap", "process"],
                 id="api speaks HTTP and knows no Singer",
             ),
             pytest.param(
                 "sync",
-                ["requests", "urllib3", "singer_sdk", "time", "threading", "logging", "pendulum"],
-                id="sync decides, and does nothing",
+                ["requests", "urllib3", "singer_sdk", "streams", "tap"],
+                id="sync runs without Singer",
+            ),
+            *(
+                pytest.param(f"sync.{name}", ["time", "threading", "logging"], id=f"{name}: no I/O")
+                for name in ("plan", "outcomes", "state")
             ),
             pytest.param("records", ["requests", "urllib3"], id="records know no HTTP"),
             pytest.param("", ["public_jobs_sandbox"], id="the tap does not know the sandbox"),
@@ -128,10 +132,8 @@ class TestImports:
     @pytest.mark.parametrize(
         ("package", "forbidden", "allowed"),
         [
-            pytest.param(
-                "sync", ["api", "records", "streams", "run", "tap", "changelog"], ["api.models"]
-            ),
-            pytest.param("records", ["api", "sync", "streams", "run", "tap", "changelog"], []),
+            pytest.param("sync", ["api", "records", "report", "changelog"], ["api.models"]),
+            pytest.param("records", ["api", "sync", "streams", "tap", "changelog"], []),
         ],
     )
     def test_a_package_may_name_types_of_what_it_does_not_load(
@@ -144,7 +146,7 @@ class TestImports:
 
         assert [it for it in found if not it.startswith(f"{TAP}.webhook")] == []
 
-    def test_the_receiver_knows_the_change_log_alone(self) -> None:
+    def test_the_receiver_knows_the_change_log_and_the_state_of_a_run_alone(self) -> None:
         known = {
             imported
             for module in modules().values()
@@ -153,7 +155,11 @@ class TestImports:
             if _is_in(imported, TAP) and not _is_in(imported, f"{TAP}.webhook")
         }
 
-        assert {name.removeprefix(f"{TAP}.").partition(".")[0] for name in known} == {"changelog"}
+        assert {name.removeprefix(f"{TAP}.").partition(".")[0] for name in known} == {
+            "changelog",
+            "errors",
+            "sync",
+        }
 
     def test_only_streams_tap_and_process_know_streams_of_the_sdk(self) -> None:
         """Settings and records use its JSON schemas, its JSON and its reader of variables."""

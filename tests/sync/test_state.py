@@ -274,7 +274,7 @@ class TestDetails:
     def test_details_are_owed_by_the_public_ids_that_webhooks_name(self) -> None:
         state = state_with(a=fetched("a"), b=fetched("b"))
 
-        changes = Changes("a-log", 3, ["public-a", "public-unknown", "b"])
+        changes = Changes("a-log", 3, 0, ["public-a", "public-unknown", "b"])
         state.note_changes(changes, is_read=False)
 
         assert state.jobs == {"a": fetched("a")._replace(detail_hash=""), "b": fetched("b")}
