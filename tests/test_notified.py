@@ -85,6 +85,22 @@ def test_no_news_costs_no_request_and_writes_no_record(
     assert "no news since the last run: nothing to fetch" in caplog.text
 
 
+def test_news_that_names_no_job_costs_the_list_and_what_changed(
+    sandbox: Sandbox, notified: Config, log: ChangeLog
+) -> None:
+    first = sync(notified)
+    edited = job(sandbox, 4)["publicId"]
+    sandbox.edit(edited, jobTitle="Chief of Everything")
+    log.append([None])
+    asked(sandbox)
+
+    second = sync(notified, state=first.state)
+    sync(notified, state=second.state)
+
+    assert asked(sandbox) == [*LIST, f"/jobs/{edited}"]
+    assert titles(second) == {edited: "Chief of Everything"}
+
+
 def test_news_costs_the_list_and_what_was_named_or_changed(
     sandbox: Sandbox, notified: Config, log: ChangeLog
 ) -> None:
