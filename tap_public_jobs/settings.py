@@ -284,8 +284,11 @@ def _check_changes_url(value: str) -> str | None:
 
     try:
         ChangeLog(value)
-    except ChangeLogError as error:  # its message shows no password
-        return f"cannot be used: {error}"
+    except ChangeLogError:
+        return (
+            "must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
+            "with an @ in the password as %40 and the package psycopg[binary] installed"
+        )
     return None
 
 

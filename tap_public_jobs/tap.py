@@ -64,7 +64,8 @@ class TapPublicJobs(Tap):
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # as in the SDK
         is_from_meltano = "MELTANO_EXTRACTOR_NAME" in os.environ or bool(kwargs.get("catalog"))
-        self._lacks_state = is_from_meltano and not kwargs.get("state")
+        self._has_state = bool(kwargs.get("state"))
+        self._lacks_state = is_from_meltano and not self._has_state
         try:
             super().__init__(**kwargs)
         except (AttributeError, KeyError, TypeError) as error:
@@ -111,6 +112,7 @@ class TapPublicJobs(Tap):
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
+            has_answered=self._has_state,
             on_retry=self.report.count_retry,
         )
 
@@ -294,7 +296,10 @@ class TapPublicJobs(Tap):
         except RequestError as error:
             msg = f"The key works and the list can be read, but: {error}"
             raise PublicJobsError(msg) from error
-        self._read_change_log(SyncState())
+        if "changes_url" in self.config:
+            from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+
+            ChangeLog(self.config["changes_url"]).positions()
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", key_works(published, page.size, *self._budget))
         return True

@@ -335,7 +335,7 @@ def test_a_damaged_state_is_no_state(sandbox: Sandbox, notified: Config, damage:
 
 
 def test_notified_needs_a_log(config: Config) -> None:
-    with pytest.raises(Exception, match="detail_refresh: notified needs changes_url"):
+    with pytest.raises(Exception, match="changes_url is required under detail_refresh: notified"):
         TapPublicJobs(config=config | {"detail_refresh": "notified"})
 
 

@@ -124,7 +124,7 @@ def _number(cell: str) -> int:
     [
         ("http_403", "plan of its organisation does not include the public API (403)"),
         ("http_404", "base_url does not look like the Public Jobs API"),
-        ("http_500", "The list of jobs cannot be read"),
+        ("http_500", "of the list of jobs cannot be read"),
     ],
 )
 def test_a_list_that_fails_says_what_the_table_of_errors_quotes(

@@ -276,7 +276,7 @@ def test_state_is_written_in_proportion_to_the_jobs(
     others = ("jobs", "job_publications")
     kinds = [m["type"] for m in output.messages if m.get("stream") not in others]
     runs = "".join("S" if kind == "STATE" else "r" for kind in kinds).split("S")
-    assert max(len(run) for run in runs) <= 1 + 15 + 1  # SCHEMA, and one that is written then
+    assert max(len(run) for run in runs) <= 15 + 1
     assert len(output.of("STATE")) <= 25
     size = len(json.dumps(output.state, separators=(",", ":")))
     assert size / 300 < 150
