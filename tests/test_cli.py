@@ -178,7 +178,7 @@ def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config:
 def test_the_connection_test_reads_the_change_log(config: Config, tmp_path: Path) -> None:
     config |= {"changes_url": f"sqlite:///{tmp_path / 'nowhere.db'}"}
 
-    with pytest.raises(PublicJobsError, match="There is no change log in .*nowhere.db"):
+    with pytest.raises(PublicJobsError, match=r"There is no change log in .*nowhere\.db"):
         TapPublicJobs(config=config).run_connection_test()
 
 

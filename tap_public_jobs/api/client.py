@@ -228,7 +228,8 @@ class PublicJobsClient:
         host = urlsplit(url).netloc
         is_proxy = isinstance(error, requests.exceptions.ProxyError)
         if isinstance(cause, ConnectionRefusedError) and not is_proxy:
-            return _FaultError(f"{host} refuses connections")
+            refused = f"{host} refuses connections"
+            return _FaultError(refused) if self._has_answered else _not_the_api(url, refused)
         if not self._has_answered and not is_proxy:
             if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
                 return _not_the_api(url, f"there is no host {host}")
