@@ -16,8 +16,8 @@ ENV HOME=/tmp \
     UV_LINK_MODE=copy \
     UV_NO_CACHE=1 \
     UV_PYTHON_DOWNLOADS=never \
-    DBT_TARGET_PATH=/tmp/dbt \
-    DBT_LOG_PATH=/tmp/dbt \
+    DBT_POSTGRES_TARGET_PATH=/tmp/dbt \
+    DBT_POSTGRES_LOG_PATH=/tmp/dbt \
     MELTANO_SEND_ANONYMOUS_USAGE_STATS=false
 
 WORKDIR /project

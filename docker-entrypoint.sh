@@ -9,6 +9,7 @@ for name in TAP_PUBLIC_JOBS_{API_KEY,CHANGES_URL} TARGET_POSTGRES_{SQLALCHEMY_UR
     MELTANO_DATABASE_URI; do
     file=${name}_FILE
     [ -z "${!file-}" ] || export "$name=$(cat "${!file}")"
+    unset "$file"
 done
 
 mkdir -p "$(readlink -m .meltano/run)" # in the image it is a link into /tmp

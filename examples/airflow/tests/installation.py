@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import psutil
@@ -22,9 +22,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from public_jobs_sandbox.postings import Job
     from public_jobs_sandbox.state import Sandbox, SeenRequest
 
+T = TypeVar("T")
 Row = dict[str, Any]
 
 REPOSITORY = Path(__file__).parents[3]
@@ -60,12 +63,20 @@ class Installation:
 
     def wait_for(self, query: str, *values: str) -> Any:
         """Return the first row as soon as there is one."""
+        (first, *_) = self.wait(lambda: self.ask(query, *values))
+        return first
+
+    def wait(self, look: Callable[[], T]) -> T:
+        """Return the first answer that is not empty, within five minutes."""
         for _ in range(600):
-            with contextlib.suppress(sqlite3.OperationalError):
-                if found := self.ask(query, *values):
-                    return found[0]
+            with contextlib.suppress(sqlite3.OperationalError):  # another process is writing
+                if found := look():
+                    return found
             time.sleep(0.5)
-        raise AssertionError((query, values, self.logs()[-20_000:]))
+        raise AssertionError(self.logs()[-20_000:])
+
+    def wait_for_alert(self, beginning: str) -> None:
+        self.wait(lambda: [text for text in self.alerts if text.startswith(beginning)])
 
     def trigger(self, run_id: str, **parameters: Any) -> None:
         conf = json.dumps(parameters)
@@ -125,12 +136,13 @@ class Installation:
             stderr=subprocess.PIPE,
             text=True,
         ) as receiver:
-            assert receiver.stderr
-            line = next(line for line in receiver.stderr if "http://127.0.0.1:" in line)
-            address = "http://127.0.0.1:" + line.partition("http://127.0.0.1:")[2].split()[0]
-            url = f"{address.rstrip('/')}/hooks/{tokens[organisation]}"
-            httpx.post(url, json={"publicId": public_id}, trust_env=False).raise_for_status()
-            receiver.send_signal(signal.SIGTERM)
+            try:
+                assert receiver.stderr
+                (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)", receiver.stderr.readline())
+                url = f"http://127.0.0.1:{port}/hooks/{tokens[organisation]}"
+                httpx.post(url, json={"publicId": public_id}, trust_env=False).raise_for_status()
+            finally:
+                receiver.terminate()
 
 
 def run(command: list[str], variables: dict[str, str], cwd: Path | None = None) -> str:
