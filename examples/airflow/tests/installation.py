@@ -102,12 +102,10 @@ class Installation:
 
     def load_process(self, organisation: str) -> psutil.Process:
         """Find the script that runs Meltano for an organisation; its parent is the task."""
+        script, state_id = f"{self.project}/docker-entrypoint.sh", f"public_jobs_{organisation}"
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                line = process.cmdline()
-                if line[-1:] == [f"public_jobs_{organisation}"] and (
-                    "./docker-entrypoint.sh" in line and Path(process.cwd()) == self.project
-                ):
+            with contextlib.suppress(psutil.Error):  # it has ended
+                if {script, state_id} <= set(process.cmdline()):
                     return process
         raise AssertionError(organisation)
 

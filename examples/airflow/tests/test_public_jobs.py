@@ -207,7 +207,7 @@ def test_a_name_that_is_not_listed_loads_nothing(airflow: Installation, night: S
 
 
 def test_a_worker_that_dies_raises_an_alert(airflow: Installation, night: Seen) -> None:
-    """From Airflow's DAG processor; the alert names the organisation, and the task is tried again."""
+    """From the DAG processor. It names the organisation, and the task is tried again."""
     name = "lumen_books"
     died: list[psutil.Process] = []
 
