@@ -115,9 +115,9 @@ def test_each_failed_try_raises_an_alert(night: Seen) -> None:
     texts = [text.partition(" http")[0] for text in night.alerts]
     assert texts == [
         f"Public jobs: {STOPPED} failed in try 1.",
+        "Public jobs: run night failed (task_failure).",
         f"Public jobs: {REVOKED} failed in try 1.",
         f"Public jobs: {REVOKED} failed in try 2.",
-        "Public jobs: run night failed (task_failure).",
     ]
 
 
