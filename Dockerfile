@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # Meltano with the tap, PostgreSQL as its warehouse, dbt, and the receiver of webhooks. It holds no
-# key: give it in the environment, or as a file.
+# key and no state: give it the key and MELTANO_DATABASE_URI, a PostgreSQL for state.
 #
 #   docker build -t public-jobs .
 #   docker run --rm --env-file .env public-jobs run tap-public-jobs target-postgres dbt-postgres:build
@@ -28,14 +28,14 @@ COPY pyproject.toml README.md LICENSE meltano.yml ./
 # uv reads the whole workspace; the sandbox itself stays out.
 COPY sandbox/pyproject.toml ./sandbox/pyproject.toml
 COPY tap_public_jobs ./tap_public_jobs
-COPY transform ./transform
 # The driver is for change logs in PostgreSQL.
 RUN meltano install tap-public-jobs target-postgres dbt-postgres \
  && uv pip install --python .meltano/extractors/tap-public-jobs/venv -e '.[webhook]' 'psycopg[binary]' \
  && ln -s /project/.meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook /usr/local/bin/ \
- && rm -rf .meltano/run /tmp/* \
+ && rm -rf .meltano/run .meltano/meltano.db /tmp/* /tmp/.[!.]* \
  && ln -s /tmp/run .meltano/run
 
+COPY transform ./transform
 COPY --chmod=555 docker-entrypoint.sh /usr/local/bin/
 USER 1000:1000
 ENTRYPOINT ["docker-entrypoint.sh"]

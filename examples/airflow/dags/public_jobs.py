@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
-ORGANISATIONS = Path(
-    os.environ.get("PUBLIC_JOBS_ORGANISATIONS", Path(__file__).with_name("organisations.yaml"))
-)
+ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
 SCHEDULE = os.environ.get("PUBLIC_JOBS_SCHEDULE", "*/15 * * * *")
 DAY_BEGINS = timedelta(hours=4)
 """When the next run loads all organisations, in UTC."""
 DAY = "public_jobs_day"
-"""The variable with the last day whose run has loaded all organisations."""
+"""The variable with the last day on which a run has chosen all organisations."""
 LOADED = AssetAlias("public_jobs")
 """Stands for the asset `public_jobs_<organisation>` of every organisation."""
 BUILT = Asset("public_jobs_analytics")
@@ -68,9 +66,8 @@ def organisations() -> list[str]:
 
 def address(connection: str) -> str:
     """Return the SQLAlchemy URL of a PostgreSQL connection, with its password."""
-    return (
-        f"postgresql+psycopg://{BaseHook.get_connection(connection).get_uri().partition('://')[2]}"
-    )
+    _, _, rest = BaseHook.get_connection(connection).get_uri().partition("://")
+    return f"postgresql+psycopg://{rest}"
 
 
 def environment() -> dict[str, str]:
@@ -106,11 +103,9 @@ class Meltano(BashOperator):
     def __init__(self, *, arguments: str, **kwargs: Any) -> None:  # noqa: ANN401
         # The script stops the tap alone when the task is stopped. Airflow may end the task before
         # Meltano has ended, and Meltano hangs without a reader: so `cat` reads on.
-        command = f"exec ./docker-entrypoint.sh {arguments}"
-        read_on = "> >(trap '' TERM; cat; cat > /dev/null) 2>&1"
-        super().__init__(
-            bash_command=f"{command} {read_on}", cwd=PROJECT, do_xcom_push=False, **kwargs
-        )
+        reader = ">(trap '' TERM; cat; cat > /dev/null)"
+        command = f"exec ./docker-entrypoint.sh {arguments} > {reader} 2>&1"
+        super().__init__(bash_command=command, cwd=PROJECT, do_xcom_push=False, **kwargs)
         self.arguments = arguments
 
     def get_env(self, context: Context) -> dict[str, str]:  # noqa: ARG002

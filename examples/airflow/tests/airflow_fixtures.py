@@ -85,6 +85,7 @@ def airflow(
         sandbox.add_organisation(name, make_jobs(JOBS, seed=seed, organisation=name))
     sandbox.revoke(sandbox.organisations[REVOKED].key)
     home = tmp_path_factory.mktemp("airflow")
+    shutil.copytree(REPOSITORY / "examples" / "airflow" / "dags", home / "dags")
     (home / "config").mkdir()
     (home / "config" / "airflow_local_settings.py").write_text(POLICY, "utf-8")
     installation = Installation(sandbox, database, home, project)
@@ -97,7 +98,7 @@ def airflow(
         installation.call("db", "migrate")
         for service, arguments in SERVICES.items():
             stack.enter_context(running(installation, service, arguments))
-        installation.wait_for("select 1 from dag where dag_id = 'public_jobs'")
+        installation.wait(lambda: installation.ask("select dag_id from dag"))
         yield installation
 
 
@@ -172,7 +173,7 @@ def environment(
         "AIRFLOW_CONN_PUBLIC_JOBS_ALERT": connection("", alerts),
         "AIRFLOW_HOME": str(installation.home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).parents[1] / "dags"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(installation.home / "dags"),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__PARALLELISM": str(len(ORGANISATIONS)),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
@@ -184,7 +185,6 @@ def environment(
         # How soon a worker that died is noticed.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "PUBLIC_JOBS_PROJECT": str(installation.project),
-        "PUBLIC_JOBS_ORGANISATIONS": str(installation.home / "organisations.yaml"),
         "PUBLIC_JOBS_SCHEDULE": "0 0 29 2 *",  # not before 2028: the tests start all runs
         "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": "100000",
         "XDG_STATE_HOME": str(installation.home / "state"),  # Meltano keeps its logs there

@@ -50,7 +50,7 @@ class Installation:
 
     def list_organisations(self, names: list[str]) -> None:
         """Write organisations.yaml."""
-        (self.home / "organisations.yaml").write_text(json.dumps(names), "utf-8")
+        (self.home / "dags" / "organisations.yaml").write_text(json.dumps(names), "utf-8")
 
     def call(self, *arguments: str) -> str:
         """Run a command of Airflow."""
@@ -61,11 +61,6 @@ class Installation:
         with contextlib.closing(sqlite3.connect(self.home / "airflow.db")) as connection:
             return connection.execute(query, values).fetchall()
 
-    def wait_for(self, query: str, *values: str) -> Any:
-        """Return the first row as soon as there is one."""
-        (first, *_) = self.wait(lambda: self.ask(query, *values))
-        return first
-
     def wait(self, look: Callable[[], T]) -> T:
         """Return the first answer that is not empty, within five minutes."""
         for _ in range(600):
@@ -75,9 +70,6 @@ class Installation:
             time.sleep(0.5)
         raise AssertionError(self.logs()[-20_000:])
 
-    def wait_for_alert(self, beginning: str) -> None:
-        self.wait(lambda: [text for text in self.alerts if text.startswith(beginning)])
-
     def trigger(self, run_id: str, **parameters: Any) -> None:
         conf = json.dumps(parameters)
         self.call("dags", "trigger", "public_jobs", "--run-id", run_id, "--conf", conf)
@@ -85,7 +77,8 @@ class Installation:
     def finish(self, run_id: str) -> str:
         """Wait for the end of a run, and return its state."""
         query = "select state from dag_run where run_id = ? and state in ('success', 'failed')"
-        return str(self.wait_for(query, run_id)[0])
+        ((state,),) = self.wait(lambda: self.ask(query, run_id))
+        return str(state)
 
     def tasks(self, run_id: str) -> dict[str, str]:
         """Return the states of a run's tasks, of loads by organisation."""
