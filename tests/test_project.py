@@ -142,6 +142,15 @@ class TestImage:
         """The build sees only the files that it copies."""
         context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
+
+        assert "*" in context
+        assert ".env" not in " ".join(context)
+        assert "TAP_" not in dockerfile
+        assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
+
+    def test_it_has_every_file_that_it_copies(self) -> None:
+        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
+        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
         copied = [
             name.removeprefix("./")
             for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)
@@ -161,13 +170,15 @@ class TestImage:
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
         project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
         plugins = {
-            it["name"] for kind in ("extractors", "loaders") for it in project["plugins"][kind]
+            it["name"]
+            for kind in ("extractors", "loaders", "utilities")
+            for it in project["plugins"][kind]
         }
-        (installed,) = re.findall(r"meltano install (.*)$", dockerfile, re.MULTILINE)
+        (installed,) = re.findall(r"meltano install ([\w -]+)", dockerfile)
         command = json.loads(re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[0])
 
         assert set(installed.split()) <= plugins
-        assert set(command[1:]) <= set(installed.split())
+        assert {it.removesuffix(":build") for it in command[1:]} <= set(installed.split())
 
 
 MELTANO = """#!/bin/sh
@@ -224,3 +235,21 @@ class TestEntrypoint:
 
         assert "meltano stopped" in output.splitlines()
         assert process.returncode == 3
+
+    def test_a_secret_may_be_in_a_file(self, tmp_path: Path) -> None:
+        meltano = tmp_path / "meltano"
+        meltano.write_text("#!/bin/sh\nenv | grep API_KEY\n")
+        meltano.chmod(0o755)
+        (tmp_path / "key").write_text("secret\n")
+
+        output = subprocess.check_output(
+            [REPOSITORY / "docker-entrypoint.sh", "run"],
+            env={
+                "PATH": f"{tmp_path}:{os.environ['PATH']}",
+                "TAP_PUBLIC_JOBS_API_KEY_FILE": str(tmp_path / "key"),
+            },
+            cwd=tmp_path,
+            text=True,
+        )
+
+        assert output == "TAP_PUBLIC_JOBS_API_KEY=secret\n"
