@@ -1,9 +1,10 @@
-with periods as (
+-- All organisations end on the same day, so that their sum falls only when jobs are closed.
+with listings as (
     select
-        periods.*,
-        listings.listed_at
-    from {{ ref('publication_periods') }} as periods
-    inner join {{ ref('stg_listings') }} as listings using (organisation)
+        organisation,
+        cast(listed_at as date) as last_listed_on,
+        cast(max(listed_at) over () as date) as last_day
+    from {{ ref('stg_listings') }}
 ),
 
 placed as (
@@ -13,12 +14,13 @@ placed as (
         periods.opened_by,
         periods.closed_after,
         periods.closed_by,
-        periods.listed_at,
+        listings.last_day,
         coalesce(versions.department, 'not given') as department,
         coalesce(versions.location, 'not given') as location,
         coalesce(versions.in_force_from, periods.opened_by) as in_force_from,
         coalesce(versions.in_force_until, cast('9999-12-31' as timestamp)) as in_force_until
-    from periods
+    from {{ ref('publication_periods') }} as periods
+    inner join listings using (organisation)
     left join {{ ref('int_job_versions') }} as versions using (job_key)
 ),
 
@@ -31,7 +33,7 @@ open_on as (
         {{ each_day(
             'cast(greatest(opened_by, in_force_from) as date)',
             "least(
-                cast(listed_at as date),
+                last_day,
                 cast(closed_by as date) - 1,
                 cast(in_force_until as date) - 1
             )"
@@ -59,12 +61,14 @@ events as (
 )
 
 select
-    organisation,
-    day,
-    department,
-    location,
-    cast(sum(is_open) as bigint) as open_jobs,
-    cast(sum(opened) as bigint) as opened,
-    cast(sum(closed) as bigint) as closed
+    events.organisation,
+    events.day,
+    events.department,
+    events.location,
+    cast(sum(events.is_open) as bigint) as open_jobs,
+    cast(sum(events.opened) as bigint) as opened,
+    cast(sum(events.closed) as bigint) as closed,
+    events.day > listings.last_listed_on as is_carried_forward
 from events
-group by organisation, day, department, location
+inner join listings using (organisation)
+group by 1, 2, 3, 4, listings.last_listed_on
