@@ -30,7 +30,7 @@ A misspelt variable causes a warning.
 SDK = """\
 ## Settings of every Singer SDK tap
 
-[Stream maps](https://sdk.meltano.com/en/latest/stream_maps.html) rename, filter and compute columns; flattening gives nested values their own columns.
+[Stream maps](https://sdk.meltano.com/en/latest/stream_maps.html) rename, filter and compute columns; flattening gives the fields of a column that the catalog declares as object their own columns.
 
 """
 

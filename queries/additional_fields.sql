@@ -7,7 +7,7 @@ select
     (array_agg(fields.value order by details.public_id))[1] as example
 from public_jobs.job_details as details
 join public_jobs.job_publications using (id)
-cross join json_each(cast(nullif(details.additional_fields, 'null') as json)) as fields
+cross join json_each(details.additional_fields::json) as fields
 where unpublished_at is null
   and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
 group by fields.key

@@ -55,7 +55,7 @@ QUESTIONS = (
         select item ->> 'question' as question, count(*) as jobs,
                count(*) filter (where (item ->> 'required')::boolean) as answer_required
         from public_jobs.job_details join published using (id)
-        cross join unnest(knockout_questions::json[]) as questions(item)
+        cross join unnest(knockout_questions::json::json[]) as questions(item)
         group by question
         order by jobs desc, question
         limit 5;

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from decimal import Decimal
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.records.naming import Naming, column_of, field_of
-from tap_public_jobs.records.storable import json_text, storable, storable_items
+from tap_public_jobs.records.storable import json_text, storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -25,17 +25,6 @@ QUESTIONS = "knockoutQuestions"
 
 KEYS = ("id", "publicId")
 """Never nested: JSON text would be the key of no job."""
-
-# As `api.body` parses them.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, Decimal),
-    "integer": (int,),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
 
 
 class Columns:
@@ -66,11 +55,11 @@ class Columns:
         self.names = [*properties]
         self._others = column_of(OTHERS, naming)
         self._fits = {
-            column: _test(schema)
+            column: _test(json_text(schema))
             for column, schema in properties.items()
             if column not in {OTHERS, self._others}
         }
-        others_fit = _test(properties.get(self._others, {}))
+        others_fit = _test(json_text(properties.get(self._others, {})))
         self._others_are_text = others_fit("") and not others_fit({})
         self._field = {column: field_of(column, naming) for column in self._fits}
         self._column = {column: column for column in self._fits}
@@ -135,9 +124,10 @@ class Columns:
         return value if fits(value) else None
 
     def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
-        clean = dict(storable_items(document))
-        for (field, value), (name, original) in zip(clean.items(), document.items(), strict=True):
-            if field != name or value != original:
+        clean: dict[str, Json] = storable(document)
+        for name, original in document.items():
+            field = storable(name)
+            if field != name or clean[field] != original:
                 self._warn(
                     field, document, "holds a value that no warehouse can store and is replaced"
                 )
@@ -158,26 +148,14 @@ def _naming_of(properties: Collection[str], setting: Naming) -> Naming:
     )
 
 
-def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
-    """Return a test of values against a JSON schema.
-
-    Most schemas only name types. A validator for them would take a third of a run without a rate
-    limit.
-    """
-    if schema.keys() <= {"type", "title", "description"}:
-        declared = schema.get("type", [*_TYPES])
-        names = [declared] if isinstance(declared, str) else declared
-        if unknown := {*names} - _TYPES.keys():
-            msg = f"{', '.join(sorted(unknown))} is not a JSON type"
-            raise ValueError(msg)
-        types = frozenset(kind for name in names for kind in _TYPES[name])
-        return lambda value: type(value) in types
+@cache  # of each run's three streams; checking a schema takes milliseconds
+def _test(json_schema: str) -> Callable[[Json], bool]:
+    """Return a test of values against a JSON schema."""
+    schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
-    if problem := next(
-        DEFAULT_JSONSCHEMA_VALIDATOR(validator.META_SCHEMA).iter_errors(schema), None
-    ):
-        msg = f"{problem.message}"
-        raise ValueError(msg)
+    meta_schema = DEFAULT_JSONSCHEMA_VALIDATOR(validator.META_SCHEMA)
+    if problem := next(meta_schema.iter_errors(schema), None):
+        raise ValueError(problem.message)
 
     def fits(value: Json) -> bool:
         try:
@@ -191,7 +169,7 @@ def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
 @cache
 def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
     """The formats that targets turn into column types, tested by parsing the value."""
-    import pendulum  # noqa: PLC0415  # loads slowly, and few users declare these columns
+    import pendulum  # noqa: PLC0415  # loads slowly, and --discover has no values
 
     formats = copy.deepcopy(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)
     kinds = {"date-time": {"DateTime", "Date"}, "date": {"Date"}, "time": {"Time"}}

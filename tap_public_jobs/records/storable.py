@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from singer_sdk.singerlib.json import serialize_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Json = Any
 
@@ -47,23 +44,12 @@ def storable(value: Json, depth: int = 0) -> Json:
     if isinstance(value, dict | list) and depth == DEEPEST:
         return _UNSTORABLE.sub(REPLACEMENT, json_text(value))
     if isinstance(value, dict):
-        return dict(storable_items(value, depth + 1))
+        return {storable(key): storable(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [storable(item, depth + 1) for item in value]
     if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
         return str(value)
     return value
-
-
-def storable_items(document: Mapping[str, Json], depth: int = 0) -> Iterator[tuple[str, Json]]:
-    """Yield the keys and values of an object, storable, and no key twice."""
-    seen: set[str] = set()
-    for key, value in document.items():
-        name: str = storable(key)
-        while name in seen:
-            name += REPLACEMENT
-        seen.add(name)
-        yield name, storable(value, depth)
 
 
 def json_text(value: Json) -> str:

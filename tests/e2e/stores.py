@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import psycopg
-from psycopg.types.json import set_json_loads
 from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def columns_of(*kinds: str) -> set[str]:
     return {name for columns in TABLES.values() for name, kind in columns.items() if kind in kinds}
 
 
-JSON_COLUMNS, TIMES = columns_of("object", "array"), columns_of("date-time")
+TIMES = columns_of("date-time")
 
 METADATA = (
     "_sdc_extracted_at",
@@ -65,15 +64,12 @@ def in_order(rows: list[Row]) -> list[Row]:
 
 
 def cleaned(found: list[Row]) -> list[Row]:
-    """Parse JSON and times; of the target's metadata, keep whether a row is marked as deleted."""
+    """Parse times; of the target's metadata, keep whether a row is marked as deleted."""
     for row in found:
         if "_sdc_deleted_at" in row:
             row["deleted"] = row["_sdc_deleted_at"] is not None
         for name in row.keys() & set(METADATA):
             del row[name]
-        for name in row.keys() & JSON_COLUMNS:
-            if isinstance(row[name], str):
-                row[name] = exact(row[name])
         for name in row.keys() & TIMES:
             row[name] = utc(row[name])
     return in_order(found)
@@ -96,33 +92,33 @@ class Database(ABC):
     """A store that understands SQL."""
 
     def rows(self, table: str) -> list[Row]:
-        return cleaned(self._fetch(f"select * from {self._source(table)}"))  # noqa: S608
+        return cleaned(self.fetch(f"select * from {self.source(table)}"))  # noqa: S608
 
     def latest(self, table: str) -> list[Row]:
         """The row of each key that was written last."""
-        return cleaned(self._fetch(f"select * from {self._latest(table)}"))  # noqa: S608
+        return cleaned(self.fetch(f"select * from {self._latest(table)}"))  # noqa: S608
 
     def published(self, table: str) -> list[Row]:
         publications = self._latest("job_publications")
         rows = self._latest(table)
         query = PUBLISHED_NOW.format(table=table, rows=rows, publications=publications)
-        return cleaned(self._fetch(query))
+        return cleaned(self.fetch(query))
 
     @abstractmethod
     def types(self, table: str) -> dict[str, str]:
         """The type of each column."""
 
     @abstractmethod
-    def _fetch(self, sql: str) -> list[Row]:
+    def fetch(self, sql: str) -> list[Row]:
         """Run a query."""
 
     @abstractmethod
-    def _source(self, table: str) -> str:
+    def source(self, table: str) -> str:
         """The name of a table in SQL."""
 
     def _latest(self, table: str) -> str:
         """A table, or a subquery, with one row per key."""
-        return self._source(table)
+        return self.source(table)
 
 
 class DuckDB(Database):
@@ -137,13 +133,13 @@ class DuckDB(Database):
         self.state = folder / "meltano.db"
 
     def types(self, table: str) -> dict[str, str]:
-        found = self._fetch(f"describe {self._source(table)}")
+        found = self.fetch(f"describe {self.source(table)}")
         return {row["column_name"]: row["column_type"] for row in found}
 
-    def _source(self, table: str) -> str:
+    def source(self, table: str) -> str:
         return f"public_jobs.{table}"
 
-    def _fetch(self, sql: str) -> list[Row]:
+    def fetch(self, sql: str) -> list[Row]:
         with duckdb.connect(str(self.file), read_only=True) as connection:
             result = connection.execute(sql)
             names = [column[0] for column in result.description or ()]
@@ -163,14 +159,13 @@ class Postgres(Database):
             where attrelid = %s::regclass and attnum > 0 and not attisdropped
         """
         with psycopg.connect(self.database) as connection:
-            return dict(connection.execute(query, [self._source(table)]).fetchall())
+            return dict(connection.execute(query, [self.source(table)]).fetchall())
 
-    def _source(self, table: str) -> str:
+    def source(self, table: str) -> str:
         return f'"{self.schema}".{table}'
 
-    def _fetch(self, sql: str) -> list[Row]:
+    def fetch(self, sql: str) -> list[Row]:
         with psycopg.connect(self.database, row_factory=psycopg.rows.dict_row) as connection:
-            set_json_loads(exact, connection)
             return connection.execute(sql.encode()).fetchall()
 
 
@@ -182,9 +177,9 @@ class SQLite(Database):
     is_appended: bool
 
     def types(self, table: str) -> dict[str, str]:
-        return {row["name"]: row["type"] for row in self._fetch(f"pragma table_info({table})")}
+        return {row["name"]: row["type"] for row in self.fetch(f"pragma table_info({table})")}
 
-    def _source(self, table: str) -> str:
+    def source(self, table: str) -> str:
         return table
 
     def _latest(self, table: str) -> str:
@@ -197,7 +192,7 @@ class SQLite(Database):
             ) where age = 1
         ) as {table}"""  # noqa: S608
 
-    def _fetch(self, sql: str) -> list[Row]:
+    def fetch(self, sql: str) -> list[Row]:
         with closing(sqlite3.connect(self.file)) as connection:
             connection.row_factory = sqlite3.Row
             found = [dict(row) for row in connection.execute(sql)]
@@ -228,14 +223,7 @@ class Lines:
         return [row for key, row in last.items() if key in ids]
 
     def types(self, table: str) -> dict[str, str]:
-        names = {
-            str: "string",
-            int: "number",
-            Decimal: "number",
-            bool: "boolean",
-            list: "array",
-            dict: "object",
-        }
+        names = {str: "string", int: "number", Decimal: "number"}
         seen: dict[str, set[str]] = defaultdict(set)
         for line in self._lines(table):
             for column, value in line.items():

@@ -169,8 +169,6 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
         types={
             "string": "text",
             "number": "numeric",
-            "array": "jsonb[]",
-            "object": "jsonb",
             "date-time": "timestamp without time zone",
         },
         metadata=metadata("timestamp without time zone", "bigint"),
@@ -206,8 +204,6 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
         types={
             "string": "VARCHAR",
             "number": "DECIMAL",
-            "array": "VARCHAR",
-            "object": "VARCHAR",
             "date-time": "DATETIME",
         },
         metadata=metadata("DATETIME", "INTEGER"),
@@ -226,8 +222,6 @@ DUCKDB = Target(
     types={
         "string": "VARCHAR",
         "number": "DOUBLE",
-        "array": "JSON",
-        "object": "JSON",
         "date-time": "TIMESTAMP",
     },
     stored=as_double_or_null,
@@ -246,8 +240,6 @@ TARGETS = [
         types={
             "string": "character varying",
             "number": "double precision",
-            "array": "jsonb",
-            "object": "jsonb",
             "date-time": "timestamp without time zone",
         },
         stored=with_escapes,
@@ -258,8 +250,7 @@ TARGETS = [
         executable="target-jsonl",
         settings=lambda folder, _: {"destination_path": str(folder), "do_timestamp_file": False},
         store=lambda folder, _: Lines(folder),
-        types={name: name for name in ("string", "number", "array", "object")}
-        | {"date-time": "string"},
+        types={"string": "string", "number": "number", "date-time": "string"},
         load_method="append-only",
     ),
     *(

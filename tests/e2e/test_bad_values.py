@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e.pipeline import Pipe, Tap
+from e2e.stores import Database
 from e2e.targets import DUCKDB, Tables, Target, meltanolabs
 from e2e.truth import COLUMNS, listed_at, published
 from public_jobs_sandbox.options import Options
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from public_jobs_sandbox.postings import Job
 
+DEEP = json.loads("[" * 90 + "[1.50, 1e-7, 12345678901234567890]" + "]" * 90)
 INTEGER, DECIMAL = "9" * 5000, "0." + "1" * 5000
 
 
@@ -41,7 +44,12 @@ BAD: list[Job] = [
     {"jobTitle": "high half \ud83d", "location": "\ude00 low half", "roleOverview": "\ude00\ud83d"},
     {"minSalary": INTEGER, "maxSalary": f"-{DECIMAL}", "yearsExperience": INTEGER},
     {"keyResponsibilities": {"a\0b": ["x\0", "\ud800", INTEGER, {"k\udfff": DECIMAL}]}},
-    {"knockoutQuestions": [{"id": "q\0", "question": "\ud83d?", "required": False, "n": INTEGER}]},
+    {
+        "nested": DEEP,
+        "knockoutQuestions": [
+            {"id": "q\0", "question": "\ud83d?", "required": False, "n": INTEGER}
+        ],
+    },
     {"new\0field": "v\0", "half \udc00": INTEGER, "benefitsDescription": None, "😀": "\udc00"},
 ]
 
@@ -55,9 +63,13 @@ def storable(value: Any) -> Any:
     return list(map(storable, value)) if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("target", [DUCKDB, meltanolabs("hard", "bad")], ids=lambda it: it.name)
+@pytest.mark.parametrize(
+    ("target", "json_type"),
+    [(DUCKDB, "json"), (meltanolabs("hard", "bad"), "jsonb")],
+    ids=["DuckDB", "PostgreSQL"],
+)
 def test_bad_values_are_replaced_and_all_others_arrive(
-    target: Target, database: str, tmp_path: Path
+    target: Target, json_type: str, database: str, tmp_path: Path
 ) -> None:
     """In this run, and in the next, which has the state of this one."""
     sandbox = Sandbox.demo(jobs=len(BAD) + 2, options=Options(limited=False))
@@ -70,6 +82,7 @@ def test_bad_values_are_replaced_and_all_others_arrive(
         target.store(tmp_path, database),
         Tables(target),
     )
+    assert isinstance(store, Database)
     with serving(sandbox) as base_url:
         tap = {"api_key": sandbox.key, "base_url": base_url, "column_naming": "snake_case"}
         for _ in range(2):
@@ -77,6 +90,10 @@ def test_bad_values_are_replaced_and_all_others_arrive(
 
             rows = {table: store.rows(table) for table in COLUMNS}
             assert rows == tables.sync(expected, listed_at(rows["job_publications"]))
+            # A text that is no JSON ends these queries.
+            for column in ("additional_fields", "knockout_questions"):
+                as_json = f"select {column}::{json_type} from {store.source('job_details')}"  # noqa: S608
+                assert len(store.fetch(as_json)) == len(jobs)
             for job in jobs[: len(BAD)]:
                 assert re.search(
                     rf"{job['publicId']}.*holds a value that no warehouse can store", run.output

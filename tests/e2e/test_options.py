@@ -1,9 +1,8 @@
-"""Stream maps, flattening, selected columns and other settings, as far as the warehouse."""
+"""Selected columns, `changed`, and no versions, as far as the warehouse."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,57 +93,6 @@ class Warehouse:
 def postgres(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
     """Soft deletes into a schema that has the test's name."""
     return Warehouse.of(meltanolabs("soft", request.node.name), tmp_path, database)
-
-
-def marked(rows: list[Row], gone: Job) -> list[Row]:
-    """The same rows, one of which belongs to a job that is unpublished since."""
-    return [row | {"deleted": row["id"] == gone["id"]} for row in rows]
-
-
-def test_stream_maps_rename_drop_and_hash(postings: Postings, postgres: Warehouse) -> None:
-    maps = {
-        "jobs": {
-            "title": "job_title",
-            "job_title": "__NULL__",
-            "location": "__NULL__",
-            "public_id": "md5(public_id)",
-        },
-        "job_details": None,
-    }
-
-    def mapped(row: Row) -> Row:
-        row["title"] = row.pop("job_title")
-        row["public_id"] = hashlib.md5(row["public_id"].encode()).hexdigest()  # noqa: S324
-        del row["location"]
-        return row
-
-    expected = [mapped(row) for row in postgres.expected(postings.published, "jobs")]
-    postgres.sync(postings.settings | {"stream_maps": maps})
-    assert postgres.store.rows("jobs") == expected
-    gone = postings.unpublish()
-    postgres.sync(postings.settings | {"stream_maps": maps})
-
-    assert postgres.store.rows("jobs") == marked(expected, gone)
-    columns = {"title" if c == "job_title" else c: k for c, k in COLUMNS["jobs"].items()}
-    del columns["location"]
-    assert postgres.store.types("jobs") == postgres.target.metadata | {
-        name: postgres.target.types[kind] for name, kind in columns.items()
-    }
-
-
-def test_flattening_makes_text_of_what_is_nested(postings: Postings, postgres: Warehouse) -> None:
-    tap = postings.settings | {"flattening_enabled": True, "flattening_max_depth": 1}
-    expected = postgres.expected(postings.published, "job_details")
-
-    postgres.sync(tap)
-    gone = postings.unpublish()
-    postgres.sync(tap)
-
-    assert postgres.store.rows("job_details") == marked(expected, gone)
-    nested = {"knockout_questions": "text", "additional_fields": "text"}
-    assert postgres.store.types("job_details") == (
-        postgres.target.column_types("job_details") | nested
-    )
 
 
 def test_selected_columns_arrive_whole_though_they_are_all_text(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import exact, utc
+from harness import json_text
 from queries.warehouse import FIELDS as ALL_FIELDS
 from queries.warehouse import TABLES
 
@@ -41,7 +42,7 @@ def listed_at(publications: list[Row]) -> dt.datetime:
 
 
 def job_row(job: Job, table: str) -> Row:
-    """The row of a published job, its values as the API has them.
+    """The row of a published job, its values as the API has them, nested ones as JSON text.
 
     What has no column, or does not fit its own, is in `additional_fields`.
     """
@@ -51,7 +52,8 @@ def job_row(job: Job, table: str) -> Row:
     for name, column in FIELDS[table].items():
         if COLUMNS[table][column] == "number" and isinstance(found[column], str):
             others[name], found[column] = found[column], None
-    return found | {"additional_fields": others or None}
+    row = found | {"additional_fields": others or None}
+    return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}
 
 
 @dataclass

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import Any
 
 Job = dict[str, Any]
 
 
 def job(public_id: str, title: str | None, **fields: object) -> Job:
-    """One row of both tables; what is not given is null."""
+    """One row of both tables; what is nested is JSON text, and what is not given is null."""
     return {
         "id": f"id-{public_id}",
         "public_id": public_id,
         "job_title": title,
         "job_url": f"https://jobs.example.com/{public_id}",
-        **fields,
+    } | {
+        name: json.dumps(value) if isinstance(value, list | dict) else value
+        for name, value in fields.items()
     }
 
 
@@ -35,7 +38,7 @@ JOBS = [
         years_experience=8,
         role_overview="You will TEST what you design.",
         knockout_questions=[MAY_WORK, DANISH, MAY_WORK | {"id": "q3", "required": False}],
-        additional_fields={"skills": ["SQL", "Größe"], "remote": True},
+        additional_fields={"requiredSkills": ["SQL", "Größe"], "remote": True},
     ),
     job(
         "frontend",
@@ -48,7 +51,7 @@ JOBS = [
         currency="EUR",
         years_experience=5,
         knockout_questions=[MAY_WORK | {"required": False, "weight": 2}],
-        additional_fields={"skills": [], "remote": None},
+        additional_fields={"requiredSkills": [], "remote": None},
     ),
     job(
         "zurich",
@@ -61,7 +64,7 @@ JOBS = [
         currency="CHF",
         years_experience=5.5,
         role_overview="Für Köchinnen und Köche in Zürich, Genève und Łódź: our latest role.",
-        knockout_questions=[None, {}, {"question": "Führerschein?"}],
+        knockout_questions=[None, {}, "?", {"question": "Führerschein?"}],
     ),
     job(
         "nowhere",

@@ -39,7 +39,7 @@ ANSWERS: dict[str, list[Row]] = {
     ],
     "additional_fields": [
         ("remote", 2, True),
-        ("skills", 2, ["SQL", "Größe"]),
+        ("requiredSkills", 2, ["SQL", "Größe"]),
         ("minSalary", 1, "competitive"),
         ("yearsExperience", 1, "5+"),
     ],
@@ -104,6 +104,19 @@ def query(name: str) -> str:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_answer(name: str, warehouse: Warehouse) -> None:
     assert warehouse.rows(query(name)) == ANSWERS[name]
+
+
+def test_the_page_about_nested_values_reads_them(warehouse: Warehouse) -> None:
+    page = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
+    name = type(warehouse).__name__.replace("Postgres", "PostgreSQL")
+    ((field, questions),) = re.findall(rf"^\| {name} \| `(.*)` \| `(.*)` \|$", page, re.MULTILINE)
+
+    assert warehouse.rows(f"""
+        select {field}, item ->> 'question'
+        from public_jobs.job_details {questions}
+        where public_id = 'backend'
+        order by 2
+    """) == [("SQL", "May you work here?")] * 2 + [("SQL", "Sprichst du Dänisch?")]  # noqa: S608
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -8,8 +8,6 @@ from decimal import Decimal
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
-from psycopg.types.json import Jsonb
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -71,11 +69,7 @@ class DuckDB:
     types: Mapping[str, str] = {
         "string": "varchar",
         "number": "double",
-        "integer": "bigint",
-        "boolean": "boolean",
         "date-time": "timestamp",
-        "object": "json",
-        "array": "json",
     }
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -85,7 +79,8 @@ class DuckDB:
     def load(self, table: str, rows: list[Job]) -> None:
         self.run(create(table, self.types))
         for row in rows:
-            values = [self._value(row.get(name)) for name in TABLES[table]]
+            # target-duckdb has no empty text.
+            values = [None if row.get(name) == "" else row.get(name) for name in TABLES[table]]
             self._connection.execute(insert(table, "?"), values)
 
     def run(self, sql: str) -> None:
@@ -102,12 +97,6 @@ class DuckDB:
             for row in answer.fetchall()
         ]
 
-    @staticmethod
-    def _value(value: object) -> object:
-        if isinstance(value, list | dict):
-            return json.dumps(value)
-        return value if value != "" else None  # target-duckdb has no empty text
-
 
 class Postgres:
     """As meltanolabs-target-postgres 0.8.1 fills it."""
@@ -115,11 +104,7 @@ class Postgres:
     types: Mapping[str, str] = {
         "string": "text",
         "number": "numeric",
-        "integer": "bigint",
-        "boolean": "boolean",
         "date-time": "timestamp",
-        "object": "jsonb",
-        "array": "jsonb[]",
     }
 
     def __init__(self, connection: psycopg.Connection) -> None:
@@ -129,7 +114,7 @@ class Postgres:
     def load(self, table: str, rows: list[Job]) -> None:
         self.run(create(table, self.types))
         for row in rows:
-            values = [self._value(kind, row.get(name)) for name, kind in TABLES[table].items()]
+            values = [row.get(name) for name in TABLES[table]]
             self._connection.execute(insert(table, "%s").encode(), values)
 
     def run(self, sql: str) -> None:
@@ -140,12 +125,6 @@ class Postgres:
             tuple(float(value) if isinstance(value, Decimal) else value for value in row)
             for row in self._connection.execute(sql.encode())
         ]
-
-    @staticmethod
-    def _value(kind: str, value: object) -> object:
-        if kind == "object":
-            return Jsonb(value)  # an object that is missing is a JSON null, not an SQL one
-        return list(map(Jsonb, value)) if isinstance(value, list) else value
 
 
 def create(table: str, types: Mapping[str, str]) -> str:

@@ -142,22 +142,3 @@ def test_selection_goes_by_the_names_of_columns(config: Config) -> None:
     assert not any("job_title" in record for record in output.records("jobs"))
     assert all(record["additional_fields"] is None for record in output.records("jobs"))
     assert all(record["job_title"] for record in output.records("job_details"))
-
-
-@pytest.mark.parametrize("namings", [("source", "snake_case"), ("snake_case", "source")])
-def test_a_catalog_of_the_other_naming_is_still_good(
-    config: Config, namings: tuple[Naming, Naming]
-) -> None:
-    """As when the setting is changed and the catalog file is not."""
-    of_catalog, of_setting = namings
-    expected = sync(config | {"column_naming": of_catalog})
-
-    output = sync(
-        config | {"column_naming": of_setting},
-        catalog=catalog_of(config | {"column_naming": of_catalog}),
-    )
-
-    for stream in ("jobs", "job_publications", "job_details"):
-        records = by_id(expected.records(stream))
-        assert records
-        assert by_id(output.records(stream)) == records

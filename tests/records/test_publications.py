@@ -15,34 +15,21 @@ MOMENT = 1_795_300_734_009
 """Milliseconds since the epoch."""
 
 
-def test_a_job_that_is_published() -> None:
-    period = Period("public-x", None, MOMENT, MOMENT + 1, None)
+def test_a_record_has_the_columns_of_the_schema_and_the_times_of_a_job() -> None:
+    period = Period("public-x", None, MOMENT, MOMENT + 1, MOMENT + 86_400_000)
+    schema = resources.files(schemas).joinpath("job_publications.json").read_text("utf-8")
 
-    assert publication("x", period) == {
+    record = publication("x", period)
+
+    assert list(record) == list(json.loads(schema)["properties"])
+    assert record == {
         "id": "x",
         "publicId": "public-x",
         "openedAfter": None,
         "firstSeenAt": "2026-11-21T22:38:54.009Z",
         "lastSeenAt": "2026-11-21T22:38:54.010Z",
-        "unpublishedAt": None,
+        "unpublishedAt": "2026-11-22T22:38:54.009Z",
     }
-
-
-def test_a_job_that_is_unpublished() -> None:
-    period = Period("public-x", MOMENT, MOMENT + 500, MOMENT + 999, MOMENT + 86_400_000)
-
-    record = publication("x", period)
-
-    assert record["openedAfter"] == "2026-11-21T22:38:54.009Z"
-    assert record["unpublishedAt"] == "2026-11-22T22:38:54.009Z"
-
-
-def test_a_record_has_the_columns_of_the_schema() -> None:
-    text = resources.files(schemas).joinpath("job_publications.json").read_text("utf-8")
-
-    record = publication("x", Period("public-x", None, 0, 0, None))
-
-    assert list(record) == list(json.loads(text)["properties"])
 
 
 @pytest.mark.parametrize(

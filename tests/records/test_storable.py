@@ -92,9 +92,3 @@ def test_every_value_can_be_encoded_and_stays_so(value: Any) -> None:
     assert "\0" not in text
     assert "\\u0000" not in text
     assert storable(once) == once
-
-
-def test_two_keys_that_become_the_same_are_both_kept() -> None:
-    value = dict(zip(("a\0", "a\ud800", "a\ufffd"), (1, 2, 3), strict=True))
-
-    assert storable(value) == {"a\ufffd": 1, "a\ufffd\ufffd": 2, "a\ufffd\ufffd\ufffd": 3}
