@@ -6,11 +6,13 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import columns_of
 from e2e.truth import FIELDS
+
+from transform.columns import JSON_TEXT
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
-NUMBERS, JSON_COLUMNS = columns_of("number", "integer"), columns_of("object", "array")
+NUMBERS = columns_of("number", "integer")
 JSON_TYPES = {
     str: "string",
     bool: "boolean",
@@ -74,13 +76,20 @@ class History:
     Args:
         listings: All of them, the last one built.
         schema: The schema of the organisation.
+        last_day: The latest day that any organisation was listed on, if not the last of these.
     """
 
-    def __init__(self, listings: list[Listing], schema: str = "public_jobs") -> None:
+    def __init__(
+        self,
+        listings: list[Listing],
+        schema: str = "public_jobs",
+        last_day: date | None = None,
+    ) -> None:
         self._listings = listings
         self._builds = [listing for listing in listings if listing.built]
         self._latest = listings[-1]
         self._schema = schema
+        self._last_day = last_day or listings[-1].time.date()
         self.periods = list(self._periods())
 
     def _key(self, job: Job) -> Row:
@@ -140,7 +149,7 @@ class History:
                 continue
             job, latest = period.job, self._latest.time
             values = {
-                column: value if column in JSON_COLUMNS else stored(value)
+                column: value if column in JSON_TEXT else stored(value)
                 for column, value in (
                     (column, job[field]) for field, column in FIELDS["job_details"].items()
                 )
@@ -183,7 +192,7 @@ class History:
         self, old: Job, new: Job, after: datetime | None, changed_by: datetime
     ) -> list[Row]:
         def changed(name: str, values: tuple[Any, Any], changed_after: datetime | None) -> Row:
-            numbers = name in NUMBERS
+            numbers, pay = name in NUMBERS, name in {"min_salary", "max_salary"}
             return self._key(new) | {
                 "job_title": new["jobTitle"],
                 "field": name,
@@ -191,6 +200,8 @@ class History:
                 "new_value": as_text(values[1]),
                 "old_number": stored(values[0]) if numbers else None,
                 "new_number": stored(values[1]) if numbers else None,
+                "old_currency": old["currency"] if pay else None,
+                "new_currency": new["currency"] if pay else None,
                 "changed_after": changed_after,
                 "changed_by": changed_by,
             }
@@ -217,7 +228,7 @@ class History:
             return time.date(), *names
 
         day = self._listings[0].time.date()
-        while day <= self._latest.time.date():
+        while day <= self._last_day:
             shown = [it for it in self._listings if it.time.date() <= day][-1]
             at = datetime.combine(day, shown.time.time())
             for job in shown.jobs.values():
@@ -240,6 +251,7 @@ class History:
                 "open_jobs": count["open_jobs"],
                 "opened": count["opened"],
                 "closed": count["closed"],
+                "is_carried_forward": day > self._latest.time.date(),
             }
             for (day, department, location), count in counts.items()
         ]
@@ -279,6 +291,7 @@ class History:
             }
             for job in self._latest.jobs.values()
             for number, question in enumerate(job["knockoutQuestions"] or (), 1)
+            if isinstance(question, dict)
         ]
 
     def undeclared_fields(self) -> list[Row]:

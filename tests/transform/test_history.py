@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
-from transform.expected import JSON_COLUMNS, History, as_text
+from transform.expected import History, as_text
 from transform.portal import opened
 from transform.warehouses import TRANSFORM, DuckDB
 
-from transform.columns import IN_DUCKDB, MARTS
+from transform.columns import IN_DUCKDB, JSON_TEXT, MARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,10 @@ def nine_days(portal: Portal) -> None:
     """All that can happen to a job, and to a run."""
     portal.edit(0, knockoutQuestions=[], salaryPeriod="year")
     portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
-    portal.edit(2, **{'odd "name"/~.': {"nested": [1, None]}})
+    portal.edit(2, **{'odd "name"/~.': {"nested": [1, None]}}, note="some text", maxSalary=9)
+    # A question that is none hides no other one.
+    question = {"id": "q", "question": "Is it?", "type": "boolean", "required": True}
+    portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
     portal.sync()
     portal.build(*HISTORY_ALONE)
 
@@ -65,7 +68,7 @@ def nine_days(portal: Portal) -> None:
     portal.day(5)
     portal.edit(5, jobTitle="Back again", requiredSkills=["patience"])
     portal.publish(5)
-    portal.edit(2, **{'odd "name"/~.': "text now"})
+    portal.edit(2, **{'odd "name"/~.': "text now"}, note="", maxSalary=2 * 10**15)
     portal.sync()
     portal.build(*HISTORY_ALONE)
 
@@ -136,7 +139,7 @@ def comparable(rows: list[Row]) -> list[Row]:
     found = []
     for row in rows:
         values = {name: value for name, value in row.items() if name != "version"}
-        for name in (*JSON_COLUMNS, "old_value", "new_value"):
+        for name in (*JSON_TEXT, "old_value", "new_value"):
             if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
                 values[name] = json.loads(values[name])
         for name in ("old_value", "new_value"):
@@ -185,3 +188,14 @@ def test_a_second_build_changes_nothing(finished: Finished) -> None:
     before = content()
     finished.warehouse.build(*WITHOUT_TESTS)
     assert content() == before
+
+
+def test_roles_may_read_the_tables_of_each_build(finished: Finished) -> None:
+    """Each build makes the tables anew, without the grants of the ones before."""
+    if isinstance(finished.warehouse, DuckDB):
+        pytest.skip("DuckDB has no roles")
+    reader = "pg_monitor"  # a role that every server has
+    finished.warehouse.build(*WITHOUT_TESTS, "--vars", json.dumps({"grants": [reader]}))
+    tables = (f"has_table_privilege('{reader}', 'analytics.{name}', 'select')" for name in TABLES)
+    (row,) = finished.warehouse.rows(f"(select {' and '.join(tables)} as all_of_them) as tables")
+    assert row == {"all_of_them": True}

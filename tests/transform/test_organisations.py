@@ -56,7 +56,8 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         assert listed_at.startswith("2026-11-01T04:00:00")
         assert datetime.fromisoformat(listed_at) == FIRST_DAY
 
-        histories = [History(portal.listings, portal.schema) for portal in portals]
+        last_day = acme.listings[-1].time.date()
+        histories = [History(portal.listings, portal.schema, last_day) for portal in portals]
     for table in TABLES:
         expected = [row for history in histories for row in getattr(history, table)()]
         assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
