@@ -22,7 +22,9 @@ def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Wareh
         return output
 
     nothing = refused("build")
-    assert "There is no table job_publications in public_jobs: run the tap with its loader" in nothing
+    assert (
+        "There is no table job_publications in public_jobs: run the tap with its loader" in nothing
+    )
 
     snake_case = portal.config.pop("column_naming")
     portal.sync()

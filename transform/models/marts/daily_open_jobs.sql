@@ -25,24 +25,54 @@ placed as (
 ),
 
 -- Open is what the last listing of a day shows, or the last one before it.
+spans as (
+    select
+        organisation,
+        department,
+        location,
+        cast(greatest(opened_by, in_force_from) as date) as first_day,
+        least(
+            last_day, cast(closed_by as date) - 1, cast(in_force_until as date) - 1
+        ) as last_day
+    from placed
+),
+
+steps as (
+    select organisation, department, location, first_day as day, 1 as step
+    from spans
+    where first_day <= last_day
+    union all
+    select organisation, department, location, last_day + 1, -1
+    from spans
+    where first_day <= last_day
+),
+
+levels as (
+    select
+        organisation,
+        department,
+        location,
+        day,
+        sum(sum(step)) over place as open_jobs,
+        lead(day) over place as next_day
+    from steps
+    group by organisation, department, location, day
+    window place as (partition by organisation, department, location order by day)
+),
+
 open_on as (
     select
         organisation,
         department,
         location,
-        {{ each_day(
-            'cast(greatest(opened_by, in_force_from) as date)',
-            "least(
-                last_day,
-                cast(closed_by as date) - 1,
-                cast(in_force_until as date) - 1
-            )"
-        ) }} as day
-    from placed
+        open_jobs,
+        {{ each_day('day', 'next_day - 1') }} as day
+    from levels
+    where open_jobs > 0
 ),
 
 events as (
-    select day, organisation, department, location, 1 as is_open, 0 as opened, 0 as closed
+    select day, organisation, department, location, open_jobs, 0 as opened, 0 as closed
     from open_on
     union all
     select cast(opened_by as date), organisation, department, location, 0, 1, 0
@@ -65,7 +95,7 @@ select
     events.day,
     events.department,
     events.location,
-    cast(sum(events.is_open) as bigint) as open_jobs,
+    cast(sum(events.open_jobs) as bigint) as open_jobs,
     cast(sum(events.opened) as bigint) as opened,
     cast(sum(events.closed) as bigint) as closed,
     events.day > listings.last_listed_on as is_carried_forward
