@@ -78,11 +78,12 @@ class Database:
 
 
 def measure(bench: Bench) -> Section:
-    """Build after one sync, and after another one at the end of two years."""
+    """Build after the first sync, after two years, and after one more night."""
     jobs = JOBS[bench.full]
     explanation = (
-        f"{jobs * years.OPEN:,.0f} open jobs: the first build, and one with two years of history, "
-        f"in which {jobs:,} jobs were open, and each was edited once. "
+        f"{jobs * years.OPEN:,.0f} open jobs: the first build; one with two years of history, in "
+        f"which {jobs:,} jobs were open and each was edited once, that makes all tables anew "
+        "(`--full-refresh`); and the one of the night after. "
         "MB are those of dbt, with DuckDB in it and without the server of PostgreSQL."
     )
     lines, section = [], Section("What a dbt build costs", [explanation])
@@ -91,12 +92,13 @@ def measure(bench: Bench) -> Section:
             database.execute(years.raw_tables(jobs))
             first = database.dbt("build")
             database.execute(years.history(jobs))
+            anew = database.dbt("build", "--full-refresh")
             database.execute(years.one_more_night())
             rows, last = database.dbt("build")
             bench.report(f"{database.name}: {last.wall:.1f} s")
             lines += [
                 f"{database.name} | {count:,} | {it.wall:.1f} | {it.cpu:.1f} | {it.megabytes:.0f}"
-                for count, it in (first, (rows, last))
+                for count, it in (first, anew, (rows, last))
             ]
             build = f"On {database.name}, a build with {rows:,} rows of history takes at most {{}}"
             section.claims += [

@@ -26,6 +26,7 @@ TABLES = [it["name"] for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"
 """Every final table; `History` has the rows of each."""
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
+UNKNOWN = {"version", "recorded_at"}
 EXAMPLES = re.findall(
     r"^```sql\n(.*?);\n```$",
     (TRANSFORM / "README.md").read_text("utf-8"),
@@ -135,10 +136,10 @@ def finished(
 
 
 def comparable(rows: list[Row]) -> list[Row]:
-    """Rows in one order, with JSON in one form; the number of a version is the database's own."""
+    """Rows in one order, with JSON in one form, without what only the builds know."""
     found = []
     for row in rows:
-        values = {name: value for name, value in row.items() if name != "version"}
+        values = {name: value for name, value in row.items() if name not in UNKNOWN}
         for name in (*JSON_TEXT, "old_value", "new_value"):
             if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
                 values[name] = json.loads(values[name])

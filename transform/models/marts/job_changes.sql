@@ -1,11 +1,19 @@
+{{ config(materialized='incremental', incremental_strategy='append', on_schema_change='fail') }}
 {%- set tables = {'job_history': fields()['jobs'], 'job_detail_history': fields()['job_details']} -%}
 
 -- Versions are compared by hashes: the texts of all of them together do not fit in memory.
 with
+{%- if is_incremental() %}
+latest as (
+    select coalesce(max(recorded_at), cast('0001-01-01' as timestamp)) as recorded_at
+    from {{ this }}
+),
+{% endif %}
 {%- for history, columns in tables.items() %}
 {{ history }}_compared as materialized (
     select
         dbt_scd_id,
+        dbt_valid_from,
         row_number() over job as version,
         lag(dbt_scd_id) over job as old_scd_id
         {%- for column, group in columns.items() %}
@@ -17,14 +25,29 @@ with
             as has_other_additional_fields
         {%- endif %}
     from {{ ref(history) }}
+    {%- if is_incremental() %}
+    where
+        job_key in (
+            select versions.job_key
+            from {{ ref(history) }} as versions
+            inner join latest on versions.dbt_valid_from > latest.recorded_at
+        )
+    {%- endif %}
     window job as (partition by job_key order by dbt_valid_from)
+),
+
+{{ history }}_new as (
+    select compared.*
+    from {{ history }}_compared as compared
+    {{ 'inner join latest on compared.dbt_valid_from > latest.recorded_at' if is_incremental() }}
+    where compared.old_scd_id is not null
 ),
 
 {{ history }}_changed as (
     {%- for column in columns %}
     select dbt_scd_id, old_scd_id, version, '{{ column }}' as field
-    from {{ history }}_compared
-    where old_scd_id is not null and has_other_{{ column }}
+    from {{ history }}_new
+    where has_other_{{ column }}
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ),
@@ -36,11 +59,12 @@ undeclared_names as (
         after.job_key,
         after.id,
         after.listed_at,
+        after.dbt_valid_from as recorded_at,
         compared.version,
         before.additional_fields as old_fields,
         after.additional_fields as new_fields,
         {{ json_names('before.additional_fields', 'after.additional_fields') }} as field
-    from job_detail_history_compared as compared
+    from job_detail_history_new as compared
     inner join {{ ref('job_detail_history') }} as after using (dbt_scd_id)
     inner join {{ ref('job_detail_history') }} as before
         on compared.old_scd_id = before.dbt_scd_id
@@ -49,7 +73,7 @@ undeclared_names as (
 
 undeclared as (
     select
-        organisation, job_key, id, listed_at, version, field,
+        organisation, job_key, id, listed_at, recorded_at, version, field,
         {{ text(json_as_text(json_value('old_fields', 'field'))) }} as old_value,
         {{ text(json_as_text(json_value('new_fields', 'field'))) }} as new_value
     from undeclared_names
@@ -58,7 +82,8 @@ undeclared as (
 changes as (
     {%- for history, columns in tables.items() %}
     select
-        after.organisation, after.job_key, after.id, after.listed_at, changed.version,
+        after.organisation, after.job_key, after.id, after.listed_at,
+        after.dbt_valid_from as recorded_at, changed.version,
         {{ history == 'job_history' }} as is_summary,
         changed.field,
         {{ value_of('before', columns) }} as old_value,
@@ -74,7 +99,7 @@ changes as (
     union all
     {%- endfor %}
     select
-        organisation, job_key, id, listed_at, version, false as is_summary,
+        organisation, job_key, id, listed_at, recorded_at, version, false as is_summary,
         -- A value that does not fit its column is here too, under the name of the column.
         'additional_fields.' || field as field,
         old_value,
@@ -116,6 +141,7 @@ select
         else listings.previous_listed_at
     end as changed_after,
     changes.listed_at as changed_by,
+    cast(changes.recorded_at as timestamp) as recorded_at,
     cast(changes.version as bigint) as version
 from changes
 left join {{ ref('int_listings') }} as listings using (organisation, listed_at)
