@@ -53,7 +53,7 @@ def storable(value: Json, depth: int = 0) -> Json:
 
 
 def json_text(value: Json) -> str:
-    """Return a value as compact JSON: the same text for equal values, and numbers exact."""
+    """Return a value as compact JSON: keys sorted at every depth, and numbers exact."""
     return serialize_json(value, sort_keys=True, ensure_ascii=False)
 
 
