@@ -1,4 +1,4 @@
-"""The seven answers, from what the portal knows and without any SQL."""
+"""The final tables, from what the portal knows and without any SQL."""
 
 from __future__ import annotations
 
@@ -165,6 +165,32 @@ class History:
                     "last_seen_at": latest,
                     "was_open_before": period.opened_after is None,
                     "days_open": days(latest - period.opened_by),
+                }
+            )
+        return rows
+
+    def jobs_ever(self) -> list[Row]:
+        of_details = ("yearsExperience", "primaryLanguage", "educationLevel")
+        rows = []
+        for key in {it.job["id"] for it in self.periods}:
+            periods = [it for it in self.periods if it.job["id"] == key]
+            first, last = periods[0], periods[-1]
+            ends = ((it.closed_after or self._latest.time) - it.opened_by for it in periods)
+            rows.append(
+                {
+                    column: stored(last.job[field])
+                    for field, column in FIELDS["job_details"].items()
+                    if field in FIELDS["jobs"] or field in of_details
+                }
+                | self._key(last.job)
+                | {
+                    "is_open": last.closed_by is None,
+                    "periods": len(periods),
+                    "first_opened_after": first.opened_after,
+                    "first_opened_by": first.opened_by,
+                    "closed_after": last.closed_after,
+                    "closed_by": last.closed_by,
+                    "days_open": round(sum(map(days, ends)), 1),
                 }
             )
         return rows
