@@ -195,6 +195,29 @@ class History:
             )
         return rows
 
+    def job_versions(self) -> list[Row]:
+        """A job that the build before did not see has a new version when it is back."""
+        versions: defaultdict[str, list[Row]] = defaultdict(list)
+        before: Listing | None = None
+        for build in self._builds:
+            for key, job in build.jobs.items():
+                of_job = versions[key]
+                values = {
+                    column: stored(job[field])
+                    for field, column in FIELDS["job_details"].items()
+                    if field in FIELDS["jobs"]
+                }
+                row = values | self._key(job) | {"additional_fields": None}
+                is_new = not of_job or not before or key not in before.jobs
+                if is_new or not row.items() <= of_job[-1].items():
+                    start = build.time if of_job else datetime.min  # noqa: DTZ901
+                    if of_job:
+                        of_job[-1]["in_force_until"] = start
+                    end = datetime(9999, 12, 31)  # noqa: DTZ001
+                    of_job.append(row | {"in_force_from": start, "in_force_until": end})
+            before = build
+        return [row for of_job in versions.values() for row in of_job]
+
     def job_changes(self) -> list[Row]:
         rows: list[Row] = []
         known: dict[str, Job] = {}

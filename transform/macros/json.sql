@@ -132,7 +132,7 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
 {%- endmacro %}
 
 {% macro postgres__json_with(column, others, ignored) -%}
-    nullif(
+    nullif((
         coalesce(cast({{ json_text(column) }} as jsonb), '{}')
         {%- for name, other in others.items() %}
         || case
@@ -140,6 +140,7 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
             else jsonb_build_object('{{ name }}', {{ other }})
         end
         {%- endfor %}
+        )
         {%- for name in ignored %}
         - '{{ name | replace("'", "''") }}'
         {%- endfor %},

@@ -21,7 +21,7 @@ placed as (
         coalesce(versions.in_force_until, cast('9999-12-31' as timestamp)) as in_force_until
     from {{ ref('publication_periods') }} as periods
     inner join listings using (organisation)
-    left join {{ ref('int_job_versions') }} as versions using (job_key)
+    left join {{ ref('job_versions') }} as versions using (job_key)
 ),
 
 -- Open is what the last listing of a day shows, or the last one before it.

@@ -150,7 +150,7 @@ left join periods
         changes.job_key = periods.job_key
         and changes.listed_at >= periods.opened_by
         and changes.listed_at < periods.closed_by
-left join {{ ref('int_job_versions') }} as versions
+left join {{ ref('job_versions') }} as versions
     on
         changes.job_key = versions.job_key
         and changes.listed_at >= versions.in_force_from

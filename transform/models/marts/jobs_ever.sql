@@ -53,6 +53,6 @@ select
     cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open
 from periods
 inner join last_periods using (job_key)
-left join {{ ref('int_job_versions') }} as versions
-    on periods.job_key = versions.job_key and versions.next_listed_at is null
+left join {{ ref('job_versions') }} as versions
+    on periods.job_key = versions.job_key and versions.in_force_until = cast('9999-12-31' as timestamp)
 left join details on periods.job_key = details.job_key and details.place = 1

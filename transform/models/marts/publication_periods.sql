@@ -139,7 +139,7 @@ select
     {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
         as days_open_at_most
 from opened
-left join {{ ref('int_job_versions') }} as versions
+left join {{ ref('job_versions') }} as versions
     on
         opened.job_key = versions.job_key
         and versions.in_force_from <= opened.open_until
