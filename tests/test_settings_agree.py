@@ -123,8 +123,9 @@ class TestEnvExample:
             for loader in project["plugins"]["loaders"]
             for setting in loader["settings"]
         }
-        macros = (REPOSITORY / "transform" / "macros" / "raw.sql").read_text("utf-8")
-        known.update(re.findall(r"env_var\('(\w+)'", macros))
+        for file in ("dbt_project.yml", "macros/raw.sql"):
+            dbt = (REPOSITORY / "transform" / file).read_text("utf-8")
+            known.update(re.findall(r"env_var\('(\w+)'", dbt))
         text = (REPOSITORY / ".env.example").read_text("utf-8")
         named = set(re.findall(r"^(?:# )?([A-Z_]+)=", text, re.MULTILINE))
         assert {name for name in named if not name.startswith(PREFIX)} <= known
