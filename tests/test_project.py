@@ -142,15 +142,6 @@ class TestImage:
         """The build sees only the files that it copies."""
         context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-
-        assert "*" in context
-        assert ".env" not in " ".join(context)
-        assert "TAP_" not in dockerfile
-        assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
-
-    def test_it_has_every_file_that_it_copies(self) -> None:
-        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
         copied = [
             name.removeprefix("./")
             for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)
@@ -164,7 +155,7 @@ class TestImage:
         assert ".env" not in " ".join(context)
         assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["1000:1000"]
         assert "TAP_" not in dockerfile
-        assert "ARG" not in dockerfile
+        assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
 
     def test_it_installs_plugins_of_this_project(self) -> None:
         dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
