@@ -74,7 +74,7 @@ class Paid:
         """
         since = clock - HALF_AGE
         if refresh == "all":
-            run = state["bookmarks"]["jobs"]["sync"]["run"] if state else None
+            run = state["bookmarks"]["jobs"]["sync"]["unfinished"] if state else None
             since = clock
             if run and run[1] == "all" and clock - run[0] < DAY:
                 since = run[0] - 1  # an interrupted run resumes
