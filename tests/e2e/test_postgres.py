@@ -79,7 +79,7 @@ class Pipeline:
             query = "select payload from runs order by started_at desc limit 1"
             (payload,) = database.execute(query).fetchone()
         state = json.loads(payload)["singer_state"]["bookmarks"]["jobs"]["sync"]
-        started_at, _ = state["run"]
+        started_at, _ = state["unfinished"]
         return {
             public_id for _, public_id, *_, fetched_at in state["jobs"] if fetched_at >= started_at
         }
