@@ -272,7 +272,11 @@ def test_waits_between_tries_double_and_vary(
     ("answer", "said", "remedy"),
     [
         ("401 No", "The API refused the key (401)", "set api_key, or the variable TAP_PUBLIC_JOBS"),
-        ("403 No", "does not include the public API (403)", "Ask the organisation to add it"),
+        (
+            "403 No",
+            "plan of its organisation does not include the public API (403)",
+            "Ask the organisation to add it",
+        ),
     ],
 )
 def test_a_refused_key_or_plan_is_an_error_with_its_remedy(
@@ -419,6 +423,7 @@ def test_a_first_page_that_is_not_the_apis_names_the_url_that_was_asked(
     with pytest.raises(PublicJobsError, match=reason) as caught:
         api.page(1)
 
+    assert "base_url does not look like the Public Jobs API" in str(caught.value)
     assert f"requested {base_url}{API}/jobs, " in str(caught.value)
     assert "Set base_url to the part of the address before /api/public/v1." in str(caught.value)
     assert len(sandbox.requests) == 1
