@@ -34,11 +34,6 @@ DEMO = [sys.executable, "-c", CODE, "demo"]
 MARK = "PUBLIC_JOBS_TEST_MARK"
 USERS_KEY = "pj_this_key_is_the_users_own"
 PUBLISHED = make_jobs(120)
-SYNC_FAILED = (
-    "Error: The sync failed, and the last lines above say why. A first run needs the network, to "
-    "install Meltano and its plugins.\n"
-)
-
 Shell = dict[str, str]
 Table = list[list[str]]
 
@@ -243,15 +238,3 @@ def test_ctrl_c_ends_meltano_and_everything_that_it_started(project: Project, sh
         assert select.select([handle], [], [], 60)[0], "a process has not ended"
         os.close(handle)
     assert marked(shell) == []
-
-
-def test_without_a_network_the_whole_log_is_shown_and_what_a_first_run_needs(
-    project: Project, shell: Shell, tmp_path: Path
-) -> None:
-    # Without the tools that the user has installed, of which Meltano may be one.
-    tools = {"UV_CACHE_DIR": str(tmp_path), "UV_TOOL_DIR": str(tmp_path / "tools")}
-
-    output = run(project, shell | tools | {"UV_OFFLINE": "1"}, status=1)
-
-    assert "the network was disabled" in output
-    assert output.endswith(SYNC_FAILED)

@@ -1,4 +1,4 @@
-"""What the tests of the tap rely on: a list, details and keys that change while they are read."""
+"""The command `public-jobs-sandbox serve`."""
 
 from __future__ import annotations
 
