@@ -68,7 +68,7 @@ class TapPublicJobs(Tap):
         self._lacks_state = is_from_meltano and not self._has_state
         try:
             super().__init__(**kwargs)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             if not kwargs.get("catalog") and not kwargs.get("state"):
                 raise
             msg = (
@@ -179,12 +179,8 @@ class TapPublicJobs(Tap):
             raise
         finally:
             self.throttle.close()
-            logger.info(
-                "%s",
-                self.report.summary(
-                    requests=self.throttle.requests, rejections=self.throttle.rejections
-                ),
-            )
+            requests, rejections = self.throttle.requests, self.throttle.rejections
+            logger.info("%s", self.report.summary(requests=requests, rejections=rejections))
             # However the run ended: what it has written need not be fetched again.
             if self._started_run:
                 self._started_run.state.write(self.state)
@@ -235,14 +231,6 @@ class TapPublicJobs(Tap):
                 error,
             )
             return SyncState()
-
-    @override
-    def load_state(self, state: dict[str, Any]) -> None:
-        bookmarks = state.get("bookmarks", {})
-        if not isinstance(bookmarks, dict) or not all(map(_is_bookmark, bookmarks.values())):
-            logger.warning("Ignoring the state, which is damaged; fetching all details again.")
-            return
-        super().load_state(state)
 
     @property
     @override
@@ -313,9 +301,3 @@ class TapPublicJobs(Tap):
             self.throttle.close()
         else:
             self.message_writer.stop(status)
-
-
-def _is_bookmark(value: object) -> bool:
-    # The SDK keeps these two itself; this tap never writes them, and a wrong type would end in a
-    # traceback.
-    return isinstance(value, dict) and not value.keys() & {"partitions", "progress_markers"}

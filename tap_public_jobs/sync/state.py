@@ -24,12 +24,6 @@ STREAMS = ("jobs", "job_publications", "job_details")
 MOST_CLOSED = 1_000
 """Closed jobs to remember while nobody writes `job_publications`."""
 
-LONGEST_FIELD = 100
-"""Characters of a field's name that is worth remembering."""
-
-MOST_FIELDS = 200
-"""Names of undeclared fields to remember per stream, should a server invent new ones each time."""
-
 LATEST = 100_000_000_000_000
 """Milliseconds since the epoch. No time and no number in a state is larger but for positions."""
 
@@ -70,8 +64,8 @@ class Unfinished(NamedTuple):
     refresh: str
 
 
-class LogPosition(NamedTuple):
-    """How far the change log has been read."""
+class LastRead(NamedTuple):
+    """How far a change log has been read."""
 
     log: str
     """Identity of the log."""
@@ -112,7 +106,7 @@ class SyncState:
     fields: dict[str, list[str]] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     unfinished: Unfinished | None = None
-    log: LogPosition | None = None
+    log: LastRead | None = None
 
     @classmethod
     def read(cls, singer_state: Json) -> Self:
@@ -125,8 +119,9 @@ class SyncState:
             DamagedStateError: It is damaged, or of another format.
         """
         try:
-            bookmark = (singer_state.get("bookmarks") or {}).get("jobs") or {}
-            return cls._read(bookmark["sync"]) if "sync" in bookmark else cls()
+            bookmarks = singer_state.get("bookmarks") or {}
+            state = (bookmarks.get("jobs") or {}).get("sync")
+            return cls() if state is None else cls._read(state)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             msg = f"{type(error).__name__}: {error}"
             raise DamagedStateError(msg) from error
@@ -151,7 +146,7 @@ class SyncState:
             fields={name: [*map(str, names)] for name, names in state["fields"].items()},
             versions={name: int(value) for name, value in state["versions"].items()},
             unfinished=Unfinished(*_checked(unfinished, (int, str))) if unfinished else None,
-            log=LogPosition(str(log[0]), int(log[1])) if log else None,
+            log=LastRead(str(log[0]), int(log[1])) if log else None,
         )
 
     def write(self, singer_state: Json) -> None:
@@ -266,7 +261,7 @@ class SyncState:
         notified = {*changes.public_ids}
         self.mark_pending([key for key, it in self.jobs.items() if it.public_id in notified])
         if is_read:
-            self.log = LogPosition(changes.log, changes.position)
+            self.log = LastRead(changes.log, changes.position)
 
     def note_detail(self, job: JobRef, now: float) -> None:
         """Note that the record of a job's detail has been written.
@@ -301,8 +296,7 @@ class SyncState:
     def note_fields(self, stream: str, names: Collection[str]) -> list[str]:
         """Note which undeclared fields a stream has; returns those that no earlier run saw."""
         seen = self.fields.get(stream, [])
-        short = {name for name in names if len(name) <= LONGEST_FIELD}
-        new = sorted(short - {*seen})[: max(0, MOST_FIELDS - len(seen))]
+        new = sorted({*names} - {*seen})
         if new:
             self.fields[stream] = [*seen, *new]
         return new

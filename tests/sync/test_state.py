@@ -14,10 +14,9 @@ from tap_public_jobs.changelog import Changes
 from tap_public_jobs.sync.state import (
     FORMAT,
     MOST_CLOSED,
-    MOST_FIELDS,
     DamagedStateError,
     Entry,
-    LogPosition,
+    LastRead,
     Period,
     SyncState,
     Unfinished,
@@ -40,7 +39,7 @@ FULL = SyncState(
     fields={"job_details": ["salaryPeriod", "ä\0"]},
     versions={"jobs": NOW},
     unfinished=Unfinished(NOW, "changed"),
-    log=LogPosition("a-log", (1 << 63) - 1),
+    log=LastRead("a-log", (1 << 63) - 1),
 )
 
 
@@ -280,7 +279,7 @@ class TestDetails:
         assert state.jobs == {"a": fetched("a")._replace(detail_hash=""), "b": fetched("b")}
         assert state.log is None
         state.note_changes(changes, is_read=True)
-        assert state.log == LogPosition("a-log", 3)
+        assert state.log == LastRead("a-log", 3)
 
     def test_a_detail_that_failed_is_remembered_until_it_is_written(self) -> None:
         state = state_with(a=listed("a"), b=listed("b"))
@@ -374,15 +373,6 @@ class TestFields:
         assert seen == [["a", "b"], [], [], ["c"]]
         assert state.fields == {"job_details": ["a", "b", "c"]}
         assert state.note_fields("jobs", {"a"}) == ["a"]
-
-    def test_a_server_that_invents_fields_does_not_fill_the_state(self) -> None:
-        state = SyncState()
-
-        state.note_fields("jobs", {f"field-{number}" for number in range(MOST_FIELDS - 1)})
-
-        assert len(state.note_fields("jobs", {"one", "two"})) == 1
-        assert state.note_fields("jobs", {"three"}) == []
-        assert len(state.fields["jobs"]) == MOST_FIELDS
 
 
 def state_of(*listings: Listing) -> SyncState:
