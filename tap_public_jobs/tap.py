@@ -17,16 +17,21 @@ from typing_extensions import override
 
 from tap_public_jobs import settings
 from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import job_ref
+from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.errors import ChangeLogError, PublicJobsError, RequestError
+from tap_public_jobs.errors import (
+    ChangeLogError,
+    DamagedStateError,
+    PublicJobsError,
+    RequestError,
+)
 from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon, unreadable
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import Environment, in_short, start_run
-from tap_public_jobs.sync.state import DamagedStateError, SyncState, hash_key
+from tap_public_jobs.sync.state import SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -225,11 +230,7 @@ class TapPublicJobs(Tap):
         try:
             return SyncState.read(self.state)
         except DamagedStateError as error:
-            logger.warning(
-                "Ignoring the state of earlier runs, which cannot be read (%s); fetching all "
-                "details again.",
-                error,
-            )
+            logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
             return SyncState()
 
     @property

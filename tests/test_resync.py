@@ -166,21 +166,14 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
     assert len(json.dumps(pipeline.state, separators=(",", ":"))) / 2_000 < 150
 
 
-@pytest.mark.parametrize(
-    ("damaged", "said"),
-    [
-        ({"jobs": {"sync": {"format": 99}}}, "which cannot be read (ValueError: format 99 is not"),
-        ({"jobs": ["?"]}, "which cannot be read (AttributeError: "),
-    ],
-)
 def test_a_state_that_cannot_be_read_is_set_aside(
-    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture, damaged: Any, said: str
+    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    changed.state = {"bookmarks": damaged}
+    changed.state = {"bookmarks": {"jobs": {"sync": {"format": 99}}}}
 
     changed.run()
 
-    assert said in caplog.text
+    assert "which cannot be read (ValueError: format 99 is not known)" in caplog.text
     assert {*api.details} == {f"pub-{key}" for key in api.published}
     assert changed.activated == ["jobs"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.errors import DamagedStateError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -19,17 +19,8 @@ Json = Any
 
 FORMAT = 3
 
-STREAMS = ("jobs", "job_publications", "job_details")
-
 MOST_CLOSED = 1_000
 """Closed jobs to remember while nobody writes `job_publications`."""
-
-LATEST = 100_000_000_000_000
-"""Milliseconds since the epoch. No time and no number in a state is larger but for positions."""
-
-
-class DamagedStateError(ValueError):
-    """A state that this version of the tap cannot read."""
 
 
 class Entry(NamedTuple):
@@ -141,7 +132,7 @@ class SyncState:
             closed={key: Period(*_checked(values, period)) for key, *values in state["closed"]},
             listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
             key_hash=str(state["key"]),
-            forms={name: str(value) for name, value in state["forms"].items() if value},
+            forms={name: str(form) for name, form in state["forms"]},
             details_form=str(state["detailsForm"]),
             fields={name: [*map(str, names)] for name, names in state["fields"].items()},
             versions={name: int(value) for name, value in state["versions"].items()},
@@ -164,7 +155,7 @@ class SyncState:
             "closed": [[key, *period] for key, period in self.closed.items()],
             "listedAt": self.listed_at,
             "key": self.key_hash,
-            "forms": dict.fromkeys(STREAMS) | self.forms,
+            "forms": [[name, form] for name, form in self.forms.items()],
             "detailsForm": self.details_form,
             "fields": self.fields,
             "versions": self.versions,
@@ -306,15 +297,10 @@ _OPTIONAL = (int, NoneType)
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    """Return values that have these types, and no number that is out of range."""
+    """Return values that have these types."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
-        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value <= LATEST):
+        if not isinstance(value, kind):
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked
-
-
-def hash_key(api_key: str) -> str:
-    """Hash an API key, so that a state can recognise it and not reveal it."""
-    return hash_of(["api_key", api_key])

@@ -464,7 +464,7 @@ def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect,
 def test_a_refused_connection_in_a_first_run_is_blamed_on_base_url(connect: Connect) -> None:
     with (
         unused_port() as port,
-        pytest.raises(PublicJobsError, match="base_url does not look .* refuses connections"),
+        pytest.raises(PublicJobsError, match=r"base_url does not look .* refuses connections"),
     ):
         connect(f"http://127.0.0.1:{port}").page(1)
 
