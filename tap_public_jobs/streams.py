@@ -84,11 +84,11 @@ class PublicJobsStream(Stream):
         version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
         self._stream_version = version
         for row in self.rows():
-            yield row
-            run.count_record(self.name)
-            if run.is_checkpoint_due:
+            if run.is_checkpoint_due:  # `rows` has noted the record before this one as written
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
+            yield row
+            run.count_record(self.name)
         if version and run.has_everything(self.name):
             self._activate(version)
         run.note_fields(self.name, self.columns.undeclared)
