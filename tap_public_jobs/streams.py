@@ -92,6 +92,7 @@ class PublicJobsStream(Stream):
         if version and run.has_everything(self.name):
             self._activate(version)
         run.note_fields(self.name, self.columns.undeclared)
+        run.state.write(self.tap_state)  # the SDK writes it after each stream
 
     @property
     def writes_records(self) -> bool:

@@ -112,6 +112,14 @@ def test_a_resumed_run_repeats_only_what_follows_the_last_state_also_after_churn
     assert pipeline.activated == ["jobs", "job_details"]
 
 
+def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None:
+    """The target dies before it reads the very last message, which is another state."""
+    pipeline = Pipeline(api, detail_refresh="changed")
+    pipeline.run(upto=-1)
+
+    assert sorted(pipeline.run()) == LIST
+
+
 @pytest.mark.parametrize("recovers", [True, False])
 def test_the_run_after_a_failure_fetches_what_failed_and_those_after_it_everything(
     api: FakeApi, caplog: pytest.LogCaptureFixture, *, recovers: bool
