@@ -93,17 +93,6 @@ def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox)
     assert "x-api-key" not in request.headers
 
 
-def test_a_detail_is_what_the_api_answers(
-    api: PublicJobsClient, sandbox: Sandbox, job: JobRef
-) -> None:
-    detail = api.detail(job)
-
-    body = sandbox.organisation.published()[0].detail_json()
-    assert detail == json.loads(body, parse_float=Decimal)
-    (request,) = sandbox.requests
-    assert (request.path, request.query) == (f"{API}/jobs/{job.public_id}", {})
-
-
 def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Connect) -> None:
     sandbox = Sandbox.demo(jobs=1, options=Options(path_prefix="/eu"))
     with serving(sandbox) as url:
