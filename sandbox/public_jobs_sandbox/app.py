@@ -66,12 +66,10 @@ def _answer(sandbox: Sandbox, request: SeenRequest, jobs_path: re.Pattern[str]) 
     wait = sandbox.count(key)
     if wait is not None:
         return _rejection(wait)
-    return sandbox.take_fault(request) or _operation(sandbox, organisation, request, path[1])
+    return sandbox.take_fault(request) or _operation(organisation, request, path[1])
 
 
-def _operation(
-    sandbox: Sandbox, organisation: Organisation, request: SeenRequest, detail: str | None
-) -> Response:
+def _operation(organisation: Organisation, request: SeenRequest, detail: str | None) -> Response:
     if not organisation.plan_includes_api:
         return _error(403, "The plan does not include the public API")
     if detail:
