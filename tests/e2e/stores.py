@@ -95,10 +95,6 @@ class Database(ABC):
     def rows(self, table: str) -> list[Row]:
         return cleaned(self.fetch(f"select * from {self.source(table)}"))  # noqa: S608
 
-    def latest(self, table: str) -> list[Row]:
-        """The row of each key that was written last."""
-        return cleaned(self.fetch(f"select * from {self._latest(table)}"))  # noqa: S608
-
     def published(self, table: str) -> list[Row]:
         publications = self._latest("job_publications")
         rows = self._latest(table)

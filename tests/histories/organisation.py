@@ -1,189 +1,130 @@
-"""The truth: an organisation whose jobs change at random. Shares no code with tap or sandbox."""
+"""An organisation whose jobs are published, edited, renamed and unpublished at random."""
 
 from __future__ import annotations
 
-import threading
-import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.state import Organisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-Document = dict[str, Any]
+    from public_jobs_sandbox.postings import Job
 
-DETAIL_ONLY = {"roleOverview", "yearsExperience", "knockoutQuestions", "requiredSkills"}
-"""Fields that the list does not show."""
-
-
-@dataclass
-class Job:
-    """A job, whether it is published or not."""
-
-    document: Document
-    is_published: bool = False
-    changes: list[tuple[float, bool]] = field(default_factory=list)
-    """When it was published, and when it no longer was."""
-
-    @property
-    def id(self) -> str:
-        return str(self.document["id"])
-
-    @property
-    def public_id(self) -> str:
-        return str(self.document["publicId"])
-
-    @property
-    def summary(self) -> Document:
-        return {name: it for name, it in self.document.items() if name not in DETAIL_ONLY}
-
-    def publish(self, *, is_published: bool) -> None:
-        self.is_published = is_published
-        self.changes.append((time.monotonic(), is_published))
-
-    def states(self, start: float, end: float) -> set[bool]:
-        """Whether it was published, and whether it was not, at some moment between the two."""
-        before = [False, *(state for at, state in self.changes if at < start)]
-        return {before[-1], *(state for at, state in self.changes if start <= at <= end)}
+NEW_JOBS = make_jobs(200)
 
 
-class Organisation:
-    """The jobs, by id. Any thread may call any method.
+class Changing:
+    """The jobs of a history, as the sandbox serves them.
 
     Args:
         random: Decides what changes.
-        on_change: Called after each change with the publicIds and the ids of its jobs.
-        shows_edits: Whether each edit changes the summary too, so that the list shows it.
+        clock: Tells the time of a change.
+        on_change: Called after each change with the publicIds that a webhook would name, and with
+            the ids of the jobs that have or had them.
     """
 
     def __init__(
         self,
         random: Random,
+        clock: Callable[[], float],
         on_change: Callable[[set[str], set[str]], object],
-        *,
-        shows_edits: bool,
     ) -> None:
-        self.jobs: dict[str, Job] = {}
-        self.lock = threading.RLock()
+        self.organisation = Organisation("Halden Robotics", plan_includes_api=True)
         self._random = random
+        self._clock = clock
         self._on_change = on_change
-        self._shows_edits = shows_edits
         self._number = 0
+        self._states: list[tuple[float, frozenset[str]]] = [(clock(), frozenset())]
 
     @property
-    def published(self) -> list[Job]:
-        with self.lock:
-            return [job for job in self.jobs.values() if job.is_published]
+    def jobs(self) -> list[Job]:
+        """The published jobs, in the order of the list."""
+        return [posting.job for posting in self.organisation.published()]
+
+    def published(self, start: float, end: float) -> list[frozenset[str]]:
+        """The ids of the published jobs, before and after each change between two moments."""
+        times = [time for time, _ in self._states]
+        first, last = bisect_right(times, start) - 1, bisect_right(times, end)
+        return [ids for _, ids in self._states[first:last]]
 
     def change(self) -> None:
-        """Change something at random."""
-        with self.lock:
-            changes = [self.publish] * 3 + [self.edit] * 4
-            if self._other():
-                changes += [self.unpublish, self.unpublish, self.rename, self.steal, self.swap]
-            if any(not job.is_published for job in self.jobs.values()):
-                changes += [self.publish_again] * 2
-            self._random.choice(changes)()
+        """Change something at random; one job at least stays published."""
+        changes = [self.publish] * 3
+        if self.jobs:
+            changes += [self._edit] * 4 + [self._rename, self._swap]
+        if len(self.jobs) > 1:
+            changes += [self._unpublish, self._unpublish, self._steal]
+        if self._unpublished():
+            changes += [self._publish_again] * 2
+        self._random.choice(changes)()
 
     def publish(self) -> None:
         """Publish a new job; now and then its ids are an older job's, in the other case."""
-        number = self._next()
-        job_id, public_id = f"job-{number}", f"analyst-{number}"
-        if (twin := self._other()) and self._random.random() < 0.25:
-            job_id, public_id = twin.id.swapcase(), twin.public_id.swapcase()
-        if job_id in self.jobs or self._owner(public_id):
-            return
-        document: Document = {
-            "id": job_id,
-            "publicId": public_id,
-            "jobTitle": f"Analyst {number}",
-            "location": "Oslo" if number % 2 else None,
-            "minSalary": 50_000 + number / 2,
-            "maxSalary": "negotiable" if number % 7 == 0 else 90_000,
-            "roleOverview": f"Overview {number}",
-            "yearsExperience": number % 9,
-            "knockoutQuestions": [{"id": f"q-{number}", "required": True}] * (number % 3),
-            "requiredSkills": ["SQL", f"skill {number}"],
-        }
-        self.jobs[job_id] = Job(document)
-        self._set(self.jobs[job_id], is_published=True)
-
-    def unpublish(self) -> None:
-        """Unpublish a job, or one time in ten all of them."""
-        jobs = self.published
-        for job in jobs if self._random.random() < 0.1 else [self._random.choice(jobs)]:
-            self._set(job, is_published=False)
-
-    def publish_again(self) -> None:
-        """Publish a job that was unpublished, unless another has taken its publicId."""
-        job = self._random.choice([job for job in self.jobs.values() if not job.is_published])
-        if not self._owner(job.public_id):
-            self._set(job, is_published=True)
-
-    def edit(self) -> None:
-        """Change, add or remove fields of any job."""
-        if not self.jobs:
-            return
-        job, number = self._random.choice([*self.jobs.values()]), self._next()
-        name, value = self._random.choice(
-            [
-                ("jobTitle", f"Title {number}"),
-                ("minSalary", number),
-                ("location", None),
-                (f"newField{number % 4}", {"since": number}),
-                ("roleOverview", f"Overview {number}"),
-                ("requiredSkills", [number]),
-                ("knockoutQuestions", None),
-            ]
-        )
-        job.document = {**job.document, name: value}
-        if self._shows_edits:
-            job.document["department"] = f"Department {number}"
-        self._changed(job)
-
-    def rename(self) -> None:
-        """Give a job another publicId."""
-        self._identify(self._random.choice(self.published), f"renamed-{self._next()}")
-
-    def steal(self) -> None:
-        """Give the publicId of a job to another, which takes its place or leaves it a new one."""
-        thief, victim = self._random.choice(self.published), self._random.choice(self.published)
-        if thief is victim:
-            return
-        public_id = victim.public_id
-        if self._random.random() < 0.5:
-            self._set(victim, is_published=False)
-        else:
-            self._identify(victim, f"robbed-{self._next()}")
-        self._identify(thief, public_id)
-
-    def swap(self) -> None:
-        """Swap the publicIds of two jobs."""
-        one, other = self._random.choice(self.published), self._random.choice(self.published)
-        first, second = one.public_id, other.public_id
-        self._identify(one, f"between-{self._next()}")
-        self._identify(other, first)
-        self._identify(one, second)
-
-    def _other(self) -> Job | None:
-        return self._random.choice(self.published) if self.published else None
-
-    def _owner(self, public_id: str) -> Job | None:
-        return next((job for job in self.published if job.public_id == public_id), None)
-
-    def _next(self) -> int:
         self._number += 1
-        return self._number
+        job = NEW_JOBS[self._number]
+        if self.jobs and self._random.random() < 0.25:
+            twin = self._any()
+            job = job | {name: twin[name].swapcase() for name in ("id", "publicId")}
+            if job["publicId"] in self.organisation.postings:
+                return
+        self.organisation.publish(job)
+        self._changed(job["publicId"])
 
-    def _set(self, job: Job, *, is_published: bool) -> None:
-        job.publish(is_published=is_published)
-        self._changed(job)
+    def _edit(self) -> None:
+        self._number += 1
+        job, field = self._any(), f"newField{self._number % 4}"
+        fields = {"jobTitle": f"Title {self._number}", "location": None, field: [self._number]}
+        self.organisation.edit(job["publicId"], roleOverview="Edited.", **fields)
+        self._changed(job["publicId"])
 
-    def _identify(self, job: Job, public_id: str) -> None:
-        before = job.public_id
-        job.document = {**job.document, "publicId": public_id}
-        self._changed(job, before)
+    def _unpublish(self) -> None:
+        self._move(self._any(), None)
 
-    def _changed(self, job: Job, *public_ids: str) -> None:
-        self._on_change({job.public_id, *public_ids}, {job.id})
+    def _publish_again(self) -> None:
+        public_id = self._random.choice(self._unpublished())
+        self.organisation.publish(public_id)
+        self._changed(public_id)
+
+    def _rename(self) -> None:
+        self._number += 1
+        self._move(self._any(), f"renamed-{self._number}")
+
+    def _steal(self) -> None:
+        """Give the publicId of a job, which is unpublished, to another."""
+        thief, victim = self._random.sample(self.jobs, 2)
+        self._move(thief, victim["publicId"])
+
+    def _swap(self) -> None:
+        """Swap the publicIds of two jobs, or of one with itself."""
+        one, other = self._any(), self._any()
+        for job, public_id in ((one, other["publicId"]), (other, one["publicId"])):
+            self.organisation.publish(job | {"publicId": public_id})
+        self._changed(one["publicId"], other["publicId"])
+
+    def _move(self, job: Job, public_id: str | None) -> None:
+        """Take the publicId from a job, and give it another one, or none."""
+        before = job["publicId"]
+        self.organisation.unpublish(before)
+        if public_id:
+            self.organisation.publish(job | {"publicId": public_id})
+        self._changed(before, public_id or before)
+
+    def _any(self) -> Job:
+        return self._random.choice(self.jobs)
+
+    def _unpublished(self) -> list[str]:
+        """The publicIds of jobs that can be published again."""
+        ids = {job["id"] for job in self.jobs}
+        postings = self.organisation.postings.items()
+        return [key for key, it in postings if not it.is_published and it.job["id"] not in ids]
+
+    def _changed(self, *public_ids: str) -> None:
+        ids = frozenset(job["id"] for job in self.jobs)
+        gone = self._states[-1][1] ^ ids
+        self._states.append((self._clock(), ids))
+        named = {self.organisation.postings[it].job["id"] for it in public_ids}
+        self._on_change({*public_ids}, named | gone)

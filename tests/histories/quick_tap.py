@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from tap_public_jobs import __main__ as command
 from tap_public_jobs.api import client
 from tap_public_jobs.sync import plan
 from tap_public_jobs.tap import TapPublicJobs
@@ -19,7 +20,7 @@ def main() -> None:
     TapPublicJobs.clock = staticmethod(lambda: time.monotonic() + ahead)
     client.FIRST_WAIT = 0.005
     plan.FEWEST_BETWEEN_CHECKPOINTS = 3
-    TapPublicJobs.cli()
+    command.main()
 
 
 if __name__ == "__main__":
