@@ -188,19 +188,14 @@ class TestErrors:
             "sqlite://",
             "sqlite:///",
             "sqlite://changes.db",
-            "sqlite://me:sesame@/changes.db",
             "sqlite:///changes.db?timeout=5",
             "sqlite:///:memory:",
-            "sqlite:///file:changes.db?uri=true",
             "sqlite+aiosqlite:///changes.db",
             "mysql://me:sesame@127.0.0.1/db",
-            "postgres://me:sesame@127.0.0.1/db",
             "postgresql+asyncpg://me:sesame@127.0.0.1/db",
             "postgresql://me:ses@me@127.0.0.1/db",
             "postgresql://me:sesame@127.0.0.1:port/db",
-            "postgresql://me:sesame:5432/db",
             "postgresql:///me:sesame@127.0.0.1/db",
-            "postgresql://me/sesame@127.0.0.1/db",
         ],
     )
     def test_a_url_that_cannot_be_is_refused_and_not_shown(self, url: str) -> None:
@@ -217,11 +212,8 @@ class TestErrors:
         "changed",
         [
             {"dbname": "sesame"},
-            {"user": "sesame"},
             {"host": "sesame.invalid"},
-            {"password": "sesame", "port": "1"},
             {"sesame": "sesame"},
-            {"connect_timeout": "sesame"},
         ],
         ids=lambda changed: next(iter(changed)),
     )
@@ -250,15 +242,13 @@ class TestErrors:
         paths = {
             "No such file or directory": tmp_path / "no" / "folder.db",
             "file is not a database": file,
-            "File name too long": tmp_path / ("x" * 300),
         }
 
         for reason, path in paths.items():
             with pytest.raises(ChangeLogError, match=rf"{reason}.* user may read and write it\."):
                 ChangeLog(f"sqlite:///{path}").append(["a"])
-        for path in (file, tmp_path / ("x" * 300)):
-            with pytest.raises(ChangeLogError, match="cannot be used"):
-                ChangeLog(f"sqlite:///{path}").read()
+        with pytest.raises(ChangeLogError, match="cannot be used"):
+            ChangeLog(f"sqlite:///{file}").read()
 
     @pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "x" * 65, "a&name=b"])
     def test_a_name_that_cannot_be_is_refused(self, name: str) -> None:
@@ -295,29 +285,6 @@ class TestFile:
         ChangeLog(f"sqlite:///{file}").append(["b"])
 
         assert (first, stat.S_IMODE(file.stat().st_mode)) == (0o600, 0o640)
-
-    def test_a_full_disk_costs_only_what_it_refuses(self, tmp_path: Path) -> None:
-        """On a real one of 2 MB, where one may be mounted."""
-        folder = tmp_path / "disk"
-        folder.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-        if subprocess.run(mount, capture_output=True, check=False).returncode:
-            pytest.skip("no file system may be mounted here")
-        try:
-            log = ChangeLog(f"sqlite:///{folder / 'changes.db'}")
-            log.append(["a"])
-            ballast = folder / "ballast"
-            with ballast.open("wb", buffering=0) as full, contextlib.suppress(OSError):
-                while full.write(b"\0" * 4096):
-                    pass
-            with pytest.raises(ChangeLogError, match=r"Make sure that .* its disk has space"):
-                log.append(["b"])
-            ballast.unlink()
-            log.append(["c"])
-
-            assert log.read()[1:] == (2, 0, ["a", "c"])
-        finally:
-            subprocess.run(["umount", "--lazy", str(folder)], check=True)  # noqa: S607
 
 
 class TestServer:

@@ -22,7 +22,6 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
@@ -210,36 +209,10 @@ def test_it_may_be_started_as_a_module() -> None:
     assert done.stdout.startswith("tap-public-jobs v")
 
 
-def test_config_catalog_and_state_come_from_files(
-    forked: Program, config: Config, tmp_path: Path
-) -> None:
-    files = {name: tmp_path / f"{name}.json" for name in ("config", "catalog", "state")}
-    files["config"].write_text(json.dumps(config))
-    files["catalog"].write_text(run(forked, "--discover", config={}).stdout)
-    state: Any = {}
-    SyncState(versions={"jobs": 4_000_000_000}).write(state)
-    files["state"].write_text(json.dumps(state))
-    # As Meltano's `select` does.
-    catalog = json.loads(files["catalog"].read_text())
-    for entry in catalog["streams"]:
-        for metadata in entry["metadata"]:
-            metadata["metadata"]["selected"] = True
-    files["catalog"].write_text(json.dumps(catalog))
-
-    done = run(forked, *(f"--{name}={path}" for name, path in files.items()), config={})
-
-    output = parse(done.stdout)
-    assert done.returncode == 0
-    assert output.of("ACTIVATE_VERSION", "jobs")[0]["version"] == 4_000_000_001
-    assert len(output.records("job_details")) == 25
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"api_key": ""}, "| api_key is required. Key of one organisation, created in the portal"),
         ({"api_key": "pj_wrong"}, "| The API refused the key (401)"),
-        ({"base_url": "http://127.0.0.1:9"}, "| base_url does not look like the Public Jobs API"),
         ({"page_size": "1o0"}, "| page_size: '1o0' is not of type 'integer'."),
         ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "| stream_maps: Failed to parse expression"),
     ],

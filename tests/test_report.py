@@ -44,10 +44,8 @@ def plan_of(count: int, reason: Reason = "new", *, published: int = 3000) -> Pla
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "less than a minute"),
         (60, "less than a minute"),
         (61, "about 2 minutes"),
-        (3000, "about 50 minutes"),
         (3900, "about 1 hour 5 minutes"),
         (90_000, "about 1 day 1 hour"),
     ],
@@ -156,8 +154,6 @@ class TestReport:
     @pytest.mark.parametrize(
         ("limit", "period", "rate"),
         [
-            (1200, 60, "up to 1,200 requests per minute:"),
-            (60, 6, "up to 60 requests per 6 seconds:"),
             (3, 1.5, "up to 3 requests per 1.5 seconds:"),
             (60, 90, "up to 60 requests per 1 minute 30 seconds:"),
             (60, 3600, "up to 60 requests per hour:"),
@@ -215,10 +211,8 @@ class TestReport:
 @pytest.mark.parametrize(
     ("published", "page_size", "words"),
     [
-        (0, 100, "0 published jobs; a first run takes less than a minute."),
         (1, 100, "1 published job; a first run takes less than a minute."),
         (59, 100, "59 published jobs; a first run takes less than a minute."),
-        (3000, 100, "3,000 published jobs; a first run takes about 50 minutes."),
         (3000, 10, "3,000 published jobs; a first run takes about 54 minutes."),
     ],
 )

@@ -11,8 +11,6 @@ from harness import catalog_of
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
-from singer_sdk import Stream
-from singer_sdk.helpers._typing import conform_record_data_types
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -58,14 +56,3 @@ def test_the_catalog_is_pinned() -> None:
     Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
     """
     assert catalog_of(CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
-
-
-def test_the_sdk_would_change_values_that_this_tap_keeps() -> None:
-    """Why type conformance is off: the day this fails it may be left on."""
-    schema = {"properties": {"b": {"type": ["boolean", "null"]}, "n": {"type": "number"}}}
-
-    conformed = conform_record_data_types(
-        "jobs", {"b": "no", "n": 1e999}, schema, Stream.TYPE_CONFORMANCE_LEVEL, None  # type: ignore[arg-type]
-    )  # fmt: skip
-
-    assert conformed == {"b": True, "n": None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
 
 KEY = "pj_0123456789-secret"
 GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
-CHANGES_URL = (
-    "changes_url must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
-    "with an @ in the password as %40 and the package psycopg[binary] installed."
-)
 
 
 def refused(**config: Any) -> str:
@@ -42,10 +37,6 @@ def refused(**config: Any) -> str:
             "api_key must be the key alone: no space, line break or umlaut, and",
         ),
         (
-            {"api_key": "abc\n"},
-            "api_key must be the key alone: no space, line break or umlaut, and",
-        ),
-        (
             {"api_key": "schlüssel"},
             "api_key must be the key alone: no space, line break or umlaut, and",
         ),
@@ -53,22 +44,15 @@ def refused(**config: Any) -> str:
         ({"base_url": "jobs.example.com"}, "base_url must be a URL such as https://jobs.example."),
         ({"base_url": "htps://jobs.example.com"}, "base_url must be a URL"),
         ({"base_url": "https://"}, "base_url must be a URL"),
-        ({"base_url": "https://a..b"}, "base_url must be a URL"),
         ({"base_url": "https://jobs.example.com:99999"}, "base_url must be a URL"),
-        ({"base_url": "https://jobs .example.com"}, "base_url must be a URL"),
         ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://: over plain"),
         ({"base_url": "http://127.0.0.1.example.com"}, "base_url must begin with https://"),
         ({"base_url": "https://me:pass-word@a.example.com"}, "base_url must be the address before"),
-        ({"base_url": "https://jobs.example.com?a=b"}, "base_url must be the address before /"),
         ({"base_url": "https://jobs.example.com/#"}, "base_url must be the address before /"),
-        (
-            {"base_url": "https://a.example.com/api/public/v1/"},
-            "base_url must be the address before",
-        ),
+        ({"base_url": "https://a.example.com/api/public/v1/"}, "base_url must be the address "),
         ({"auth_header": "authorisation"}, "auth_header: 'authorisation' is not one of ['Authori"),
         ({"auth_header": f"Bearer {KEY}"}, "auth_header: 'Bearer …' is not one of ['Authorizatio"),
         ({"page_size": 0}, "page_size: 0 is less than the minimum of 1."),
-        ({"page_size": "50"}, "page_size: '50' is not of type 'integer'."),
         ({"page_size": Decimal("2.5")}, "page_size: 2.5 is not of type 'integer'."),
         ({"rate_limit_period_seconds": 0}, "rate_limit_period_seconds: 0 is less than or equal to"),
         ({"detail_refresh": "chnaged"}, "detail_refresh: 'chnaged' is not one of ['all', 'changed"),
@@ -100,10 +84,8 @@ def test_all_wrong_settings_are_named_in_the_order_of_the_schema() -> None:
     [
         "https://jobs.example.com",
         "https://jobs.example.com:8443/eu/",
-        "http://localhost:8000",
         "http://api.localhost",
-        "http://127.0.0.1:8000/prefix",
-        "http://127.1.2.3",
+        "http://127.1.2.3:8000/prefix",
         "http://[::1]:8000",
     ],
 )
@@ -117,36 +99,20 @@ def test_an_unknown_setting_is_named_and_has_no_effect(caplog: pytest.LogCapture
     assert caplog.messages == ["colour is not a setting. It has no effect."]
 
 
-@pytest.mark.parametrize(
-    "changes_url",
-    [
-        "changes.db",
-        "mysql://me:pass-word@host/name",
-        "sqlite://changes.db",
-        "postgresql:///me:pass-word@host/name",
-        "postgresql+psycopg:///me:pass-word@host/name",
-    ],
-)
-def test_a_change_log_that_cannot_be_is_refused_without_its_url(changes_url: str) -> None:
+def test_a_change_log_that_cannot_be_is_refused_without_its_url() -> None:
     """Any part of it may hold the password."""
-    assert refused(changes_url=changes_url) == CHANGES_URL
+    assert refused(changes_url="postgresql:///me:pass-word@host/name") == (
+        "changes_url must be sqlite:///path/to/a/file, or "
+        "postgresql+psycopg://user:password@host/name "
+        "with an @ in the password as %40 and the package psycopg[binary] installed."
+    )
 
 
-def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-
-    assert refused(changes_url="postgresql://me@localhost/name") == CHANGES_URL
-
-
-@pytest.mark.parametrize(
-    "changes_url",
-    ["sqlite:////home/me@work/changes.db", "postgresql+psycopg://me:pw@192.0.2.1/name"],
-)
-def test_a_change_log_is_not_opened_before_the_run(changes_url: str) -> None:
+def test_a_change_log_is_not_opened_before_the_run() -> None:
     """It may not be there yet, and discovery does not need it."""
-    config = GOOD | {"detail_refresh": "notified", "changes_url": changes_url}
+    log = {"detail_refresh": "notified", "changes_url": "postgresql+psycopg://me:pw@192.0.2.1/name"}
 
-    assert TapPublicJobs(config=config).config["changes_url"] == changes_url
+    assert TapPublicJobs(config=GOOD | log).config["changes_url"] == log["changes_url"]
 
 
 def test_defaults_are_those_of_the_schema() -> None:

@@ -116,20 +116,6 @@ class TestEnvExample:
         assert bounds(name) <= numbers(comment)
         assert all(option in comment for option in OWN[name].get("enum", []))
 
-    def test_every_other_variable_is_a_setting_of_a_loader_or_read_by_dbt(self) -> None:
-        project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-        known = {
-            f"{loader['namespace']}_{setting['name']}".upper()
-            for loader in project["plugins"]["loaders"]
-            for setting in loader["settings"]
-        }
-        for file in ("dbt_project.yml", "macros/raw.sql"):
-            dbt = (REPOSITORY / "transform" / file).read_text("utf-8")
-            known.update(re.findall(r"env_var\('(\w+)'", dbt))
-        text = (REPOSITORY / ".env.example").read_text("utf-8")
-        named = set(re.findall(r"^(?:# )?([A-Z_]+)=", text, re.MULTILINE))
-        assert {name for name in named if not name.startswith(PREFIX)} <= known
-
 
 class TestPluginDefinition:
     @pytest.mark.parametrize("key", ["name", "namespace", "executable", "capabilities"])

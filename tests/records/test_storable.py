@@ -15,11 +15,8 @@ from tap_public_jobs.records.storable import LARGEST_EXPONENT, MOST_DIGITS, json
 REPLACEABLE = [
     pytest.param("a\0b", "a\ufffdb", id="NUL"),
     pytest.param("\ud800", "\ufffd", id="first half of a surrogate pair"),
-    pytest.param("x\udfff", "x\ufffd", id="second half of a surrogate pair"),
-    pytest.param("\0\0", "\ufffd\ufffd", id="each character"),
+    pytest.param("x\udfff\0", "x\ufffd\ufffd", id="each character"),
     pytest.param(10**309, str(10**309), id="integer beyond a double"),
-    pytest.param(-(10**309), str(-(10**309)), id="negative integer beyond a double"),
-    pytest.param(Decimal("1E+309"), "1E+309", id="decimal beyond a double"),
     pytest.param(Decimal("-1E+309"), "-1E+309", id="negative decimal beyond a double"),
     pytest.param(Decimal("1E-309"), "1E-309", id="decimal too small for a double"),
     pytest.param(Decimal("1" * 5000), "1" * 5000, id="integer that Python does not convert"),
@@ -29,18 +26,13 @@ REPLACEABLE = [
 UNCHANGED = [
     None,
     True,
-    False,
-    "",
     "ü 😀 \u2028 \ufffd \x01",
     0,
-    10**LARGEST_EXPONENT,
     -(10**LARGEST_EXPONENT),
     Decimal("62500.50"),
     Decimal("0E+400"),
     Decimal(f"1E-{LARGEST_EXPONENT}"),
     Decimal("0." + "1" * (MOST_DIGITS - 1)),
-    [],
-    {},
     [1, [None, {"a": Decimal("1.0")}]],
 ]
 

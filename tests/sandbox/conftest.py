@@ -34,20 +34,11 @@ class Api:
             timeout=10,
         )
 
-    def statuses(self, number: int) -> list[int]:
-        return [self.get().status_code for _ in range(number)]
-
 
 @pytest.fixture
-def options() -> Options:
-    """Options of the served sandbox, for tests to parametrize."""
-    return Options(limited=False)
-
-
-@pytest.fixture
-def sandbox(options: Options) -> Sandbox:
-    """A sandbox with 45 published jobs and four unpublished ones, whose clock stands still."""
-    return Sandbox.demo(45, options=options, clock=lambda: 1_000_020.0)
+def sandbox() -> Sandbox:
+    """A sandbox with 45 published jobs and four unpublished ones."""
+    return Sandbox.demo(45, options=Options(limited=False))
 
 
 @pytest.fixture

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS
-from public_jobs_sandbox.options import Options
-
-if TYPE_CHECKING:
-    from sandbox.conftest import Api
 
 LIMIT, PERIOD = 4, 60.0
 
@@ -80,17 +75,3 @@ def test_each_algorithm_counts_in_its_own_way(
     limiter = ALGORITHMS[algorithm](LIMIT, PERIOD)
 
     assert [limiter.hit(time) for time in times] == expected
-
-
-@pytest.mark.parametrize(
-    "options",
-    [Options(limit_algorithm=algorithm, limit_requests=6) for algorithm in ALGORITHMS],
-    ids=ALGORITHMS,
-)
-def test_the_served_sandbox_rejects_a_client_without_a_throttle(api: Api) -> None:
-    # The leaky bucket allows single requests, the others a whole burst.
-    allowed = 1 if api.sandbox.options.limit_algorithm == "leaky_bucket" else 6
-
-    assert api.statuses(8) == [200] * allowed + [429] * (8 - allowed)
-    api.sandbox.add_key()  # which has a limit of its own
-    assert api.statuses(1) == [200]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 
 import requests
-from click.testing import CliRunner
-from public_jobs_sandbox.cli import main
 from sandbox.conftest import JOBS
 
 
@@ -40,13 +37,3 @@ def test_the_command_serves_until_ctrl_c() -> None:
 
     assert [answer.status_code for answer in answers] == [200, 503, 429]
     assert answers[0].json()["total"] == 3
-
-
-def test_a_taken_port_is_reported_in_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = CliRunner().invoke(main, ["serve", "--port", str(port)])
-
-    assert result.exit_code == 1
-    assert result.output.startswith(f"Error: Cannot listen on port {port}: ")
-    assert result.output.count("\n") == 1

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tap_public_jobs.api.models import JobRef, Page, hash_of
-from tap_public_jobs.errors import AccessError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.sync.listing import MAX_SWEEPS, MOST_MISSING, Known, Listing, ListReader
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def assert_incomplete(listing: Listing, *problems: str) -> None:
         pytest.param([1], {}, [1], id="one page"),
         pytest.param([], {}, [1], id="no jobs"),
         pytest.param([1, 2, 3, 4, 5], {"shown_size": 100}, [1, 2, 3], id="shorter than they say"),
-        pytest.param([1, 2, 3], {"total": 0}, [1, 2], id="a total of zero"),
         pytest.param([1, 2, 3], {"total": 2}, [1, 2], id="a total that is too small"),
         pytest.param([1, 2, 3, 4], {"total": 1}, [1, 2, 3], id="too small, and full pages"),
         pytest.param(
@@ -179,12 +178,10 @@ def test_a_list_that_falls_short_as_the_last_one_did_is_complete(shortfall: int 
     [
         pytest.param({"publicId": "x"}, id="no id"),
         pytest.param({"id": "x"}, id="no publicId"),
-        pytest.param({"id": "", "publicId": "x"}, id="empty id"),
         pytest.param({"id": 7, "publicId": "x"}, id="a number for an id"),
         pytest.param({"id": "x", "publicId": "\ud800"}, id="half a surrogate pair"),
         pytest.param({"id": "x\0", "publicId": "x"}, id="a NUL in the id"),
         pytest.param("x", id="a string for a job"),
-        pytest.param(None, id="null for a job"),
     ],
 )
 def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object) -> None:
@@ -440,21 +437,6 @@ def test_a_job_whose_public_id_is_listed_for_another_is_gone_and_not_asked_for()
 
     assert_complete(read(api, known(1, 2)), ids(1, 9), gone=["2"])
     assert api.details == []
-
-
-def test_a_job_that_changed_its_public_id_is_not_gone() -> None:
-    api = api_with(1)
-    api.publish("2", "renamed")
-
-    assert_complete(read(api, known(1, 2)), ids(1, 2))
-
-
-def test_a_key_that_is_revoked_while_gone_jobs_are_asked_for_ends_the_run() -> None:
-    api = api_with(1)
-    api.answers["pub-2"] = AccessError("revoked", 401)
-
-    with pytest.raises(AccessError):
-        read(api, known(1, 2))
 
 
 # Another key.

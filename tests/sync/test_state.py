@@ -60,9 +60,8 @@ class TestReadAndWrite:
     def test_a_state_is_read_as_it_was_written(self, state: SyncState) -> None:
         assert SyncState.read(written(state)) == state
 
-    @pytest.mark.parametrize("nothing", [{}, {"bookmarks": {}}, {"bookmarks": {"jobs": {}}}])
-    def test_without_a_state_nothing_is_known(self, nothing: dict[str, Any]) -> None:
-        assert SyncState.read(nothing) == SyncState()
+    def test_without_a_state_nothing_is_known(self) -> None:
+        assert SyncState.read({}) == SyncState.read({"bookmarks": {"jobs": {}}}) == SyncState()
 
     def test_a_state_takes_150_bytes_per_job_at_most(self) -> None:
         jobs = {
@@ -95,21 +94,14 @@ class TestReadAndWrite:
         "change",
         [
             {"format": FORMAT - 1},
-            {"format": None},
-            {"jobs": None},
             {"jobs": {"x": ["p", 1, None, "h", 1]}},
             {"jobs": [["x", "p", 1, None, "h"]]},
             {"jobs": [["x", None, 1, None, "h", 1]]},
-            {"jobs": [["x", "p", 1.5, None, "h", 1]]},
-            {"jobs": [[]]},
             {"missing": [["x", "now"]]},
-            {"missing": ["x"]},
             {"failed": 7},
             {"shortfall": "3"},
-            {"closed": [["x", "p", None, 1, 2]]},
             {"closed": [["x", "p", None, 1, 2, "now"]]},
             {"listedAt": "now"},
-            {"forms": 7},
             {"fields": {"jobs": 7}},
             {"versions": {"jobs": None}},
             {"unfinished": ["now", "all"]},
@@ -196,13 +188,6 @@ class TestListings:
 
         assert state.closed == {}
         assert state.jobs["a"] == Entry("public-a", 3000, 2000)
-
-    def test_a_lost_state_starts_the_times_of_published_jobs_anew(self) -> None:
-        state = SyncState()
-
-        state.note_listing(listing(job("a")), 5000)
-
-        assert state.periods() == {"a": Period("public-a", None, 5000, 5000, None)}
 
     def test_a_job_keeps_its_period_and_its_detail_under_another_public_id(self) -> None:
         state = state_with(a=fetched("a"))

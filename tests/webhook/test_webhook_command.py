@@ -54,12 +54,9 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     ("settings", "arguments", "words"),
     [
         ({}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
-        ({"TOKEN": TOKEN + "/"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
         ({"TOKEN_FILE": "no"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
-        ({"TOKEN_FILE": "."}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
         ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),
         ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
-        ({"TOKEN": TOKEN}, "--port 65536", "Invalid value for '--port'"),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
         ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "No such file or directory"),
         (
@@ -67,7 +64,6 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
             "--changes-url postgresql://me:sesame@127.0.0.1/db",
             "set PUBLIC_JOBS_WEBHOOK_CHANGES_URL instead",
         ),
-        ({"TOKEN": TOKEN}, "--token x", "No such option"),
     ],
 )
 def test_a_wrong_setting_is_one_line(

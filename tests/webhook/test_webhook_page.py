@@ -43,17 +43,6 @@ def test_every_command_and_option_of_the_page_exists() -> None:
         assert set(re.findall(r" (--[a-z-]+)", arguments)) <= known
 
 
-def test_every_status_is_in_the_table() -> None:
-    source = Path(app.__file__).read_text(encoding="utf-8")
-    statuses = set(re.findall(r"HTTPException\((\d{3})| (\d{3}) if| else (\d{3})", source))
-    answered = {status for found in statuses for status in found if status}
-    # Starlette answers 405 and 413, and 400 has no reader: the sender has left.
-    table = re.findall(r"^\| (\d{3}(?:, \d{3})*)", SETTINGS, flags=re.MULTILINE)
-
-    listed = {status for cell in table for status in cell.split(", ")}
-    assert listed == answered - {"400"} | {"405", "413"}
-
-
 def test_the_limits_are_those_of_the_code() -> None:
     for words in (
         f"the last {changelog.KEPT:,} notifications",

@@ -39,8 +39,6 @@ def test_the_token_may_be_in_a_header(
         ("/hooks", {"Authorization": f"Bearer {TOKEN}0"}),
         ("/hooks", {"Authorization": f"Basic {TOKEN}"}),
         ("/hooks", {"X-Hook-Token": TOKEN}),
-        ("/hooks/wrong", {"Authorization": f"Bearer {TOKEN}"}),
-        ("/", {"Authorization": f"Bearer {TOKEN}"}),
     ],
 )
 def test_a_wrong_header_is_not_found(
@@ -70,11 +68,8 @@ def test_each_token_writes_the_log_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("", "there is none"),
         ("\n \n", "there is none"),
-        ("short", "line 1 is wrong, or its token occurs twice"),
         (f"a {TOKEN}\nb short", "line 2 is wrong, or its token occurs twice"),
-        (f"a b {TOKEN}", "line 1 is wrong, or its token occurs twice"),
         (f"a/b {TOKEN}", "line 1 is wrong, or its token occurs twice"),
         (f"a {TOKEN}/", "line 1 is wrong, or its token occurs twice"),
         (f"a {TOKEN}\nb {TOKEN}", "line 2 is wrong, or its token occurs twice"),
