@@ -7,7 +7,6 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-import duckdb
 import pytest
 import yaml
 from harness import catalog_of, sync
@@ -99,43 +98,3 @@ def test_every_message_of_the_table_of_errors_is_one_that_a_test_provokes() -> N
 
     assert quoted
     assert [message for message in quoted if message not in tests] == []
-
-
-def test_the_queries_of_published_jobs_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On tables as target-duckdb makes them, and on lines as target-jsonl does.
-
-    Of four jobs a is published, b was unpublished, c was lost with a state and is not published any
-    more, and d is published again.
-    """
-    database = duckdb.connect()
-    monday, tuesday = "2026-11-16T04:00:00.000Z", "2026-11-17T04:00:00.000Z"
-    first = [(key, monday, None) for key in "abcd"]
-    last = [("a", tuesday, None), ("b", monday, tuesday), ("d", tuesday, None)]
-    jobs = [(key, key.upper()) for key in "abcd"]
-    database.execute("create schema public_jobs")
-    database.execute("create table public_jobs.jobs (id text, job_title text)")
-    database.executemany("insert into public_jobs.jobs values (?, ?)", jobs)
-    database.execute(
-        "create table public_jobs.job_publications "
-        "(id text primary key, last_seen_at timestamp, unpublished_at timestamp)"
-    )
-    insert = "insert or replace into public_jobs.job_publications values (?, ?, ?)"
-    database.executemany(insert, first + last)
-    lines: dict[str, list[dict[str, str | None]]] = {
-        "jobs": [{"id": key, "job_title": title} for key, title in [("a", "old"), *jobs]],
-        "job_publications": [
-            {"id": key, "last_seen_at": seen, "unpublished_at": until}
-            for key, seen, until in first + last
-        ],
-    }
-    (tmp_path / "output").mkdir()
-    for stream, records in lines.items():
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        (tmp_path / "output" / f"{stream}.jsonl").write_text(text)
-    monkeypatch.chdir(tmp_path)
-
-    answers = [sorted(database.execute(query).fetchall()) for query in blocks("sql", PAGES["sql"])]
-
-    assert answers == [[("a", "A"), ("d", "D")]] * 2

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 from queries.jobs import FIRST, JOBS, LATEST, PUBLICATIONS, YESTERDAY, listing
 from queries.warehouse import TABLES
@@ -97,6 +99,26 @@ def test_the_page_about_nested_values_reads_them(warehouse: Warehouse) -> None:
         where public_id = 'backend'
         order by 2
     """) == [("SQL", "May you work here?")] * 2 + [("SQL", "Sprichst du Dänisch?")]  # noqa: S608
+
+
+def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On tables as the targets make them, and on lines as target-jsonl does, after two runs."""
+    page = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
+    of_tables, of_lines = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "output").mkdir()
+    for table, rows in (("jobs", JOBS), ("job_publications", PUBLICATIONS)):
+        before = [row | {"job_title": "old", "last_seen_at": FIRST} for row in rows]
+        lines = [json.dumps(row, default=dt.datetime.isoformat) for row in before + rows]
+        (tmp_path / "output" / f"{table}.jsonl").write_text("\n".join(lines), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    titles = {job["id"]: job["job_title"] for job in JOBS[:8]}
+
+    found = warehouse.rows(f"select id, job_title from ({of_tables}) as it")  # noqa: S608
+    assert dict(found) == titles
+    assert dict(duckdb.sql(f"select id, job_title from ({of_lines})").fetchall()) == titles  # noqa: S608
+    assert len(found) == 8
 
 
 @pytest.mark.parametrize("name", ANSWERS)
