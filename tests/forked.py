@@ -11,7 +11,6 @@ import importlib
 import json
 import os
 import runpy
-import select
 import signal
 import socket
 import subprocess
@@ -29,23 +28,17 @@ if TYPE_CHECKING:
 class Run:
     """One process of a program; what it has of `subprocess.Popen` means the same."""
 
-    def __init__(
-        self, name: str, line: socket.socket, stdout: int | None, stderr: int | None
-    ) -> None:
-        self._name = name
+    def __init__(self, line: socket.socket, stdout: int | None, stderr: int | None) -> None:
         self._line = line
-        # Without a buffer, `select` knows whether there is an answer.
-        self._answers = line.makefile("rb", buffering=0)
+        self._answers = line.makefile("rb")
         self.pid = int(self._answers.readline())
         self.returncode: int | None = None
         self.stdout, self.stderr = (
             None if pipe is None else os.fdopen(pipe, encoding="utf-8") for pipe in (stdout, stderr)
         )
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self) -> int:
         if self.returncode is None:
-            if not select.select([self._line], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(self._name, timeout or 0)
             self.returncode = int(self._answers.readline())
         return self.returncode
 
@@ -112,7 +105,7 @@ class Program:
             os.close(descriptor)
         call = [[*map(str, arguments)], {**variables}, str(Path(folder).resolve())]
         line.sendall(json.dumps(call).encode() + b"\n")
-        return Run(self._name, line, *pipes)
+        return Run(line, *pipes)
 
     def run(
         self,

@@ -41,13 +41,11 @@ class ModelTarget:
 
     Attributes:
         schemas: Each SCHEMA so far, by stream.
-        states: Each STATE so far.
         activations: Stream and version of each ACTIVATE_VERSION so far.
     """
 
     def __init__(self, load_method: LoadMethod = "upsert", removal: Removal = "hard") -> None:
         self.schemas: dict[str, list[Json]] = defaultdict(list)
-        self.states: list[Json] = []
         self.activations: list[tuple[str, int]] = []
         self._load_method = load_method
         self._removal = removal
@@ -68,7 +66,7 @@ class ModelTarget:
                 case "ACTIVATE_VERSION":
                     self._activate(message["stream"], message["version"])
                 case "STATE":
-                    self.states.append(message["value"])
+                    pass
                 case other:
                     raise AssertionError(other)
 

@@ -331,7 +331,7 @@ def test_a_signal_ends_the_tap_with_its_state_written(
     with fetching(forked, rate_limit_requests=200) as (_, head, tap), two_seconds():
         tap.send_signal(number)
         rest, errors = tap.stdout.read(), tap.stderr.read()
-        assert tap.wait(SECONDS) == status
+        assert tap.wait() == status
 
     output = parse(head + rest)
     assert output.messages[-1]["type"] == "STATE"
@@ -351,7 +351,7 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
     with fetching(forked, rate_limit_requests=1000, max_concurrent_requests=4) as (api, head, tap):
         tap.send_signal(number)
         text = head + tap.stdout.read()
-        tap.wait(SECONDS)
+        tap.wait()
     first = parse(text[: text.rfind("\n") + 1])  # what a target can read of it
     checkpoint = max(n for n, message in enumerate(first.messages) if message["type"] == "STATE")
     details = Output(first.messages[:checkpoint]).rows("job_details")
@@ -397,10 +397,10 @@ def test_a_signal_ends_a_tap_whose_server_does_not_answer(
     with serving(sandbox) as url:
         settings = {"api_key": sandbox.key, "base_url": url}
         with started(forked, "--config=ENV", config=settings) as tap:
-            assert has_asked.wait(SECONDS)
+            assert has_asked.wait()
             with two_seconds():
                 tap.send_signal(number)
-                assert tap.wait(SECONDS) == status
+                assert tap.wait() == status
 
 
 @contextmanager
@@ -422,7 +422,7 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
         assert "xxx" in tap.stdout.read(50_000)
         with two_seconds():
             tap.send_signal(number)
-            assert tap.wait(SECONDS) == status
+            assert tap.wait() == status
 
 
 @pytest.mark.parametrize("arguments", [("--config=ENV",), ("--discover",)])
@@ -434,7 +434,7 @@ def test_a_disk_that_is_full_is_one_line_and_no_traceback(
         with tap:
             assert tap.stderr
             errors = tap.stderr.read()
-            assert tap.wait(SECONDS) == 1
+            assert tap.wait() == 1
 
     (line,) = complaints(errors)
     assert line.endswith("| [Errno 28] No space left on device")
@@ -451,7 +451,7 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
         head = tap.stdout.read(50_000)
         tap.send_signal(signal.SIGTERM)
         rest = tap.stdout.read()
-        assert tap.wait(SECONDS) == 143
+        assert tap.wait() == 143
 
     output = parse(head + rest)
     assert [len(record["jobTitle"]) for record in output.records("jobs")] == [300_000]
@@ -466,7 +466,7 @@ def test_discovery_into_a_pipe_that_is_closed_says_nothing() -> None:
         tap.stdout.readline()
         tap.stdout.close()
         errors = tap.stderr.read()
-        assert tap.wait(SECONDS) in {0, 1}
+        assert tap.wait() in {0, 1}
 
     assert complaints(errors) == []
 
@@ -479,7 +479,7 @@ def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) ->
         tap.stdout.readline()
         tap.stdout.close()
         errors = tap.stderr.read()
-        assert tap.wait(SECONDS) == 1
+        assert tap.wait() == 1
 
     (line,) = complaints(errors)
     assert "The target stopped reading" in line

@@ -6,7 +6,7 @@ A gap fails the run that meets it first; later runs try again, warn, and end wel
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from fake_api import FakeApi
@@ -278,11 +278,14 @@ def test_a_known_gap_is_no_work_for_notified(
     assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
 
 
-def test_times_rise_wherever_the_clock_goes(api: FakeApi, pipeline: Pipeline) -> None:
-    """It is an hour ahead during an incomplete listing, and then corrected."""
+@pytest.mark.parametrize("total", [20, "exact"], ids=["incomplete", "complete"])
+def test_times_rise_wherever_the_clock_goes(
+    api: FakeApi, pipeline: Pipeline, total: int | Literal["exact"]
+) -> None:
+    """It is an hour ahead during one listing, and then corrected."""
     pipeline.now += 3600
     api.publish("new")
-    api.total = 20
+    api.total = total
     pipeline.run()
     pipeline.now -= 3600
     api.total = "exact"
@@ -305,4 +308,5 @@ def test_closed_jobs_do_not_fill_the_state_while_stream_maps_remove_their_stream
 
     pipeline.run(stream_maps={"job_publications": None})
 
-    assert len(pipeline.state["bookmarks"]["jobs"]["sync"]["closed"]) == 2
+    closed = pipeline.state["bookmarks"]["jobs"]["sync"]["closed"]
+    assert [row[0] for row in closed] == ["3", "4"]

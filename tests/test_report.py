@@ -88,11 +88,6 @@ class TestProgress:
 
         assert left == {4.0: 100.0, 34.0: 70.0, 64.0: 40.0, 65.0: 39.0, 94.0: 10.0}
 
-    def test_nothing_to_do_is_done(self, clock: Clock) -> None:
-        assert Progress(0, lambda: 0, 1.0, clock).line() == (
-            "Details: 0 of 0 (100 %), less than a minute left."
-        )
-
     def test_it_is_logged_every_thirty_seconds_until_the_work_ends(
         self, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -28,13 +28,11 @@ class RawServer:
         url: Its base_url.
         heads: The heads of the requests so far, first to last.
         connections: How many connections were opened.
-        stopped: Set once the server stops.
     """
 
     def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.heads: list[str] = []
         self.connections = 0
-        self.stopped = threading.Event()
         self._answer = answer
         self._tls = tls
         self._open: list[socket.socket] = []
@@ -71,7 +69,6 @@ class RawServer:
                     self._answer(connection, head)
 
     def stop(self, accepting: threading.Thread) -> None:
-        self.stopped.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

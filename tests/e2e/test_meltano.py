@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
 from e2e.pipeline import variables
 from e2e.scenario import make_sandbox, settings
 from e2e.stores import DuckDB
-from e2e.targets import DUCKDB, TARGETS, Tables
+from e2e.targets import DUCKDB, Tables
 from e2e.truth import COLUMNS, listed_at, published
 from public_jobs_sandbox.server import serving
 
@@ -53,12 +52,3 @@ def test_a_backfill_brings_every_row_and_a_refused_key_fails_in_one_line(
     assert [request.status for request in sandbox.requests] == [401]
     # Without a project_id, Meltano would write one and format the whole file.
     assert (project.folder / "meltano.yml").read_text("utf-8") == PROJECT_FILE
-
-
-def test_targets_at_the_end_of_a_pipe_are_those_that_meltano_installs() -> None:
-    """But for those that meltano.yml does not have."""
-    loaders = yaml.safe_load(PROJECT_FILE)["plugins"]["loaders"]
-    installed = {loader["pip_url"] for loader in loaders}
-    piped = {target.requirements for target in TARGETS if target.requirements}
-    assert piped - installed == {"pipelinewise-target-postgres==2.1.2"}
-    assert installed <= piped

@@ -117,7 +117,9 @@ def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(
 
     found = warehouse.rows(f"select id, job_title from ({of_tables}) as it")  # noqa: S608
     assert dict(found) == titles
-    assert dict(duckdb.sql(f"select id, job_title from ({of_lines})").fetchall()) == titles  # noqa: S608
+    with duckdb.connect() as connection:
+        read = connection.execute(f"select id, job_title from ({of_lines})")  # noqa: S608
+        assert dict(read.fetchall()) == titles
     assert len(found) == 8
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import requests
-from sandbox.conftest import JOBS
 
 
 def test_the_command_serves_until_ctrl_c() -> None:
@@ -26,7 +25,7 @@ def test_the_command_serves_until_ctrl_c() -> None:
         )
         answers = [
             requests.get(
-                exports["TAP_PUBLIC_JOBS_BASE_URL"] + JOBS,
+                exports["TAP_PUBLIC_JOBS_BASE_URL"] + "/api/public/v1/jobs",
                 headers={"x-api-key": exports["TAP_PUBLIC_JOBS_API_KEY"]},
                 timeout=10,
             )

@@ -63,10 +63,6 @@ def assert_incomplete(listing: Listing, *problems: str) -> None:
 @pytest.mark.parametrize(
     ("numbers", "facts", "pages"),
     [
-        pytest.param([1, 2, 3], {}, [1, 2], id="a short last page"),
-        pytest.param([1, 2, 3, 4], {}, [1, 2, 3], id="an exact multiple of the page size"),
-        pytest.param([1], {}, [1], id="one page"),
-        pytest.param([], {}, [1], id="no jobs"),
         pytest.param([1, 2, 3, 4, 5], {"shown_size": 100}, [1, 2, 3], id="shorter than they say"),
         pytest.param([1, 2, 3], {"total": 2}, [1, 2], id="a total that is too small"),
         pytest.param([1, 2, 3, 4], {"total": 1}, [1, 2, 3], id="too small, and full pages"),
@@ -311,21 +307,6 @@ def test_a_public_id_that_changes_between_two_sweeps_counts_as_last_listed() -> 
 
 
 # Known jobs that the list does not show.
-
-
-def test_a_job_that_is_not_listed_and_answers_404_is_gone() -> None:
-    api = api_with(1, 3)
-
-    assert_complete(read(api, known(1, 2, 3)), ids(1, 3), gone=["2"])
-    assert api.requests == ["page 1", "page 2", "detail pub-2"]
-
-
-def test_an_organisation_that_unpublishes_all_its_jobs_has_none() -> None:
-    """However many they are, each is asked for."""
-    api = api_with()
-
-    assert_complete(read(api, known(*range(100)), workers=8), [], gone=ids(*range(100)))
-    assert len(api.details) == 100
 
 
 @pytest.mark.parametrize(

@@ -232,21 +232,6 @@ def quiet() -> SyncState:
     return state
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        (Plan({}, 0), "0 of 0 details"),
-        (Plan({job("x"): "new"}, 1200), "1 of 1,200 details (1 new)"),
-        (
-            Plan({job("x"): "refreshed", job("y"): "pending", job("z"): "changed"}, 9),
-            "3 of 9 details (1 changed, 1 pending, 1 refreshed)",
-        ),
-    ],
-)
-def test_a_plan_in_words(plan: Plan, words: str) -> None:
-    assert str(plan) == words
-
-
 @pytest.mark.parametrize(("published", "records"), [(0, 50), (1000, 50), (3000, 150)])
 def test_all_states_together_are_linear_in_the_jobs(published: int, records: int) -> None:
     """Some twenty states per run, each as large as the number of jobs."""

@@ -10,11 +10,9 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, listing, state_with
 
 from tap_public_jobs.api.models import hash_key, hash_of
-from tap_public_jobs.changelog import Changes
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import (
     FORMAT,
-    MOST_CLOSED,
     Entry,
     LastRead,
     Period,
@@ -126,26 +124,6 @@ class TestReadAndWrite:
 
 
 class TestListings:
-    def test_a_job_that_is_listed_first_was_opened_after_the_listing_before(self) -> None:
-        state = SyncState()
-
-        state.note_listing(listing(job("a")), 1000)
-        state.note_listing(listing(job("a"), job("b")), 2000)
-
-        assert state.periods() == {
-            "a": Period("public-a", None, 1000, 2000, None),
-            "b": Period("public-b", 1000, 2000, 2000, None),
-        }
-
-    def test_a_job_that_is_gone_was_closed_after_the_listing_before(self) -> None:
-        state = state_of(listing(job("a"), job("b")), listing(job("b"), gone=["a"]))
-
-        assert state.periods() == {
-            "a": Period("public-a", None, 1000, 1000, 2000),
-            "b": Period("public-b", None, 1000, 2000, None),
-        }
-        assert list(state.jobs) == ["b"]
-
     def test_the_record_of_a_closed_job_is_kept_until_it_is_written(self) -> None:
         state = state_of(listing(job("a")), listing(gone=["a"]), listing(job("b")))
 
@@ -164,24 +142,6 @@ class TestListings:
         state.note_listing(listing(job("a")), 3000)
 
         assert state.periods() == {"a": Period("public-a", 2000, 3000, 3000, None)}
-
-    def test_an_incomplete_listing_begins_periods_and_ends_none(self) -> None:
-        state = state_of(listing(job("a")), listing(job("b"), complete=False))
-
-        assert state.listed_at == 1000
-        assert list(state.jobs) == ["a", "b"]
-
-        state.note_listing(listing(job("b"), gone=["a"]), 3000)
-
-        assert state.periods() == {
-            "a": Period("public-a", None, 1000, 1000, 3000),
-            "b": Period("public-b", 1000, 2000, 3000, None),
-        }
-
-    def test_a_job_that_only_an_incomplete_listing_showed_was_last_seen_then(self) -> None:
-        state = state_of(listing(), listing(job("a"), complete=False), listing(gone=["a"]))
-
-        assert state.periods() == {"a": Period("public-a", 1000, 2000, 2000, 3000)}
 
     def test_an_incomplete_listing_shows_that_a_job_is_published_again(self) -> None:
         state = state_of(listing(job("a")), listing(gone=["a"]), listing(job("a"), complete=False))
@@ -216,23 +176,6 @@ class TestListings:
         assert gone.periods()["a"] == Period("public-a", None, 1000, 1000, 4000)
         assert (back.missing, gone.missing) == ({}, {})
 
-    @pytest.mark.parametrize(
-        ("listed_at", "first_seen", "now", "time"),
-        [
-            pytest.param(None, 0, 1.5, 1500, id="first"),
-            pytest.param(1000, 1000, 1.5, 1500, id="later"),
-            pytest.param(1500, 1000, 1.5, 1501, id="within a millisecond"),
-            pytest.param(9000, 1000, 1.5, 9001, id="the clock was put back"),
-            pytest.param(1000, 9000, 1.5, 9001, id="it was ahead in an incomplete listing"),
-        ],
-    )
-    def test_the_times_of_listings_increase(
-        self, listed_at: int | None, first_seen: int, now: float, time: int
-    ) -> None:
-        state = SyncState({"x": Entry("p", first_seen, None)}, listed_at=listed_at)
-
-        assert state.next_listing_time(now) == time
-
 
 class TestDetails:
     def test_a_written_detail_is_noted_with_the_summary_it_was_fetched_for(self) -> None:
@@ -251,17 +194,6 @@ class TestDetails:
         state.note_detail(job("a"), NOW - 500)
 
         assert state.jobs["a"].fetched_at == NOW
-
-    def test_details_are_owed_by_the_public_ids_that_webhooks_name(self) -> None:
-        state = state_with(a=fetched("a"), b=fetched("b"))
-
-        changes = Changes("a-log", 3, 0, ["public-a", "public-unknown", "b"])
-        state.note_changes(changes, is_read=False)
-
-        assert state.jobs == {"a": fetched("a")._replace(detail_hash=""), "b": fetched("b")}
-        assert state.log is None
-        state.note_changes(changes, is_read=True)
-        assert state.log == LastRead("a-log", 3)
 
     def test_a_detail_that_failed_is_remembered_until_it_is_written(self) -> None:
         state = state_with(a=listed("a"), b=listed("b"))
@@ -320,16 +252,6 @@ class TestForms:
         assert state.jobs == {"a": fetched("a")}
         assert (state.forms, state.details_form) == (forms, "1")
 
-    def test_closed_jobs_that_nobody_writes_do_not_fill_the_state(self) -> None:
-        period = Period("p", None, 1, 2, 3)
-        state = SyncState(closed={str(number): period for number in range(MOST_CLOSED + 5)})
-
-        state.note_forms({"jobs": "1", "job_publications": "1"})
-        assert len(state.closed) == MOST_CLOSED + 5
-        state.note_forms({"jobs": "1"})
-
-        assert list(state.closed) == [str(number) for number in range(5, MOST_CLOSED + 5)]
-
 
 class TestVersions:
     def test_versions_are_whole_seconds_and_increase(self) -> None:
@@ -341,20 +263,6 @@ class TestVersions:
             versions.append(state.versions["jobs"])
 
         assert versions == [NOW, NOW + 1, NOW + 2]
-
-
-class TestFields:
-    def test_a_field_is_new_once(self) -> None:
-        state = SyncState()
-
-        seen = [
-            state.note_fields("job_details", names)
-            for names in ({"b", "a"}, {"a"}, set[str](), {"c", "a"})
-        ]
-
-        assert seen == [["a", "b"], [], [], ["c"]]
-        assert state.fields == {"job_details": ["a", "b", "c"]}
-        assert state.note_fields("jobs", {"a"}) == ["a"]
 
 
 def state_of(*listings: Listing) -> SyncState:

@@ -27,11 +27,11 @@ class Process(NamedTuple):
 
 
 @contextlib.contextmanager
-def served(port: int = 0, **settings: Any) -> Iterator[Process]:
+def served(port: int = 0, code: str = COMMAND[2], **settings: Any) -> Iterator[Process]:
     """Run the receiver in a process of its own; kill it at the end."""
     environment = os.environ | {PREFIX + name: str(value) for name, value in settings.items()}
     with subprocess.Popen(
-        [*COMMAND, "serve", "--port", str(port)],
+        [sys.executable, "-c", code, "serve", "--port", str(port)],
         env=environment,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -124,29 +123,18 @@ def test_the_log_is_shown(
     assert (missing[0], missing[2][:48]) == (2, "Error: There is no change log in changes.db. Cor")
 
 
-def test_it_takes_more_connections_than_a_process_usually_may(tmp_path: Path) -> None:
+def test_it_takes_more_connections_than_a_process_usually_may() -> None:
     """Otherwise asyncio would try to accept them for ever, with a traceback each time."""
     few = (
         "import resource as r; "
         "r.setrlimit(r.RLIMIT_NOFILE, (64, r.getrlimit(r.RLIMIT_NOFILE)[1])); "
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", few + COMMAND[2], "serve", "--port", "0"],
-        env=os.environ | {f"{PREFIX}TOKEN": TOKEN},
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    with process:
-        assert process.stderr
-        lines = process.stderr.readline() + process.stderr.readline()
-        found = re.search(r"running on (http://127.0.0.1:(\d+))", lines)
-        assert found, lines
-        held = [socket.create_connection(("127.0.0.1", int(found[2]))) for _ in range(100)]
-        text = requests.get(f"{found[1]}/health", timeout=60).text
+    with served(code=few + COMMAND[2], TOKEN=TOKEN) as receiver:
+        address = ("127.0.0.1", receiver.port)
+        held = [socket.create_connection(address) for _ in range(100)]
+        text = requests.get(f"http://127.0.0.1:{receiver.port}/health", timeout=60).text
         for connection in held:
             connection.close()
-        process.terminate()
 
     assert text == "OK"
 
