@@ -67,7 +67,6 @@ class FakeApi:
         self.on_request: Callable[[str], object] = lambda _: None
         self.requests: list[str] = []
         self._page_size = page_size
-        self._frozen: list[Document] | None = None
 
     def publish(
         self, job_id: str, public_id: str | None = None, *, first: bool = False, **fields: object
@@ -96,18 +95,8 @@ class FakeApi:
         """Change fields of a published job, or its publicId."""
         self.published[job_id] = self.published[job_id] | fields
 
-    def freeze(self) -> None:
-        """Show the list as it is now, whatever changes, until `thaw`; details change at once."""
-        self._frozen = self.listed()
-
-    def thaw(self) -> None:
-        """Show the list as it is."""
-        self._frozen = None
-
     def listed(self) -> list[Document]:
         """Return the summaries that the list shows now; a subclass may put them in disorder."""
-        if self._frozen is not None:
-            return self._frozen
         return [
             {name: value for name, value in job.items() if name not in DETAIL_ONLY}
             for job_id, job in self.published.items()

@@ -298,21 +298,6 @@ class TestServer:
             rows = server.execute('SELECT name FROM "a b".public_jobs_change_log').fetchall()
         assert rows == [("acme",)]
 
-    def test_one_that_vanishes_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nothing is sent while a commit is awaited, so that only keepalives find out."""
-        given: dict[str, object] = {}
-
-        def connect(*_: object, **settings: object) -> None:
-            given.update(settings)
-            raise psycopg.OperationalError
-
-        monkeypatch.setattr(psycopg.Connection, "connect", connect)
-        monkeypatch.setattr(psycopg, "connect", connect)
-        with pytest.raises(ChangeLogError):
-            ChangeLog("postgresql://user@127.0.0.1/db?keepalives_interval=5").read()
-
-        assert (given["keepalives_idle"], given["keepalives_interval"]) == ("10", "5")
-
 
 class TestAtOnce:
     def test_several_writers_may_make_it_and_a_reader_misses_nothing(

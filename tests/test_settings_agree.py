@@ -45,13 +45,6 @@ def in_meltano() -> dict[str, dict[str, Json]]:
     return {setting["name"]: setting for setting in extractor()["settings"]}
 
 
-def in_env_example() -> dict[str, tuple[bool, str, str]]:
-    """The tap's variables: whether each is active, its value, and the comment above it."""
-    text = (REPOSITORY / ".env.example").read_text("utf-8")
-    found = re.findall(rf"((?:^# .*\n)*?)^(# )?{PREFIX}(\w+)=(.*)$", text, re.MULTILINE)
-    return {name.lower(): (not off, value, comment) for comment, off, name, value in found}
-
-
 def plugin_definition() -> dict[str, Json]:
     """What `meltano add --from-ref` puts into a project."""
     path = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
@@ -101,9 +94,14 @@ class TestMeltano:
         assert not [name for name, setting in in_meltano().items() if "value" in setting]
 
 
-class TestEnvExample:
-    def test_names_every_setting_of_the_tap_in_the_order_of_the_schema(self) -> None:
-        assert list(in_env_example()) == list(OWN)
+def test_env_example_names_every_setting_of_the_tap_in_the_order_of_the_schema() -> None:
+    """Only what is required is active, and it is empty."""
+    text = (REPOSITORY / ".env.example").read_text("utf-8")
+
+    found = re.findall(rf"^(# )?{PREFIX}(\w+)=", text, re.MULTILINE)
+    assert [name.lower() for _, name in found] == list(OWN)
+    assert re.findall(rf"^{PREFIX}(\w+)=$", text, re.MULTILINE) == [it.upper() for it in REQUIRED]
+    assert [name.lower() for off, name in found if not off] == REQUIRED
 
 
 class TestPluginDefinition:

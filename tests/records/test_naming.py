@@ -85,16 +85,6 @@ def test_columns_are_filled_as_the_catalog_names_them(
     assert columns.row({"publicId": "p", "jobTitle": "t"}) == record
 
 
-def test_the_setting_decides_where_the_catalog_has_names_of_both_kinds() -> None:
-    properties = {"publicId": TEXT, "public_id": TEXT}
-    source, snake = (
-        Columns(properties, lambda _: None, naming) for naming in ("source", "snake_case")
-    )
-
-    assert source.row({"publicId": "p"}) == {"publicId": "p", "public_id": None}
-    assert snake.row({"publicId": "p"}) == {"publicId": None, "public_id": "p"}
-
-
 def test_rows_are_the_same_but_for_the_names(api: FakeApi) -> None:
     """And the catalog selects columns by them."""
     source, snake = Pipeline(api), Pipeline(api, column_naming="snake_case")

@@ -21,14 +21,13 @@ def listing(
     *jobs: JobRef,
     gone: list[str] | None = None,
     missing: list[str] | None = None,
-    shortfall: int = 0,
     complete: bool = True,
 ) -> Listing:
     """What was read of the list."""
-    problems = ["the list shows 1 of 2 jobs"] if shortfall or not complete else []
+    problems = ["the list shows 1 of 2 jobs"] if not complete else []
     why = dict.fromkeys(missing or [], "its detail exists")
     shown = {it.id: it for it in jobs}
-    return Listing(shown, [], gone or [], why, shortfall, problems, complete)
+    return Listing(shown, [], gone or [], why, 0, problems, complete)
 
 
 def fetched(name: str, content: str = "a", age: int = 3600) -> Entry:

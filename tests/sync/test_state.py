@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,18 +59,6 @@ class TestReadAndWrite:
 
     def test_without_a_state_nothing_is_known(self) -> None:
         assert SyncState.read({}) == SyncState.read({"bookmarks": {"jobs": {}}}) == SyncState()
-
-    def test_a_state_takes_150_bytes_per_job_at_most(self) -> None:
-        jobs = {
-            str(uuid.UUID(int=number)): Entry(
-                "x" * 40, NOW * 1000, NOW * 1000, hash_of(number), NOW
-            )
-            for number in range(1000)
-        }
-
-        small, large = (json.dumps(written(it)) for it in (SyncState(), SyncState(jobs=jobs)))
-
-        assert (len(large) - len(small)) / 1000 <= 150
 
     def test_a_merge_with_an_earlier_state_brings_nothing_back(self) -> None:
         """Meltano merges the objects of states, and replaces all other values."""
