@@ -284,12 +284,13 @@ def test_times_rise_wherever_the_clock_goes(
 ) -> None:
     """It is an hour ahead during one listing, and then corrected."""
     pipeline.now += 3600
-    api.publish("new")
+    if total != "exact":
+        api.publish("new")
     api.total = total
     pipeline.run()
     pipeline.now -= 3600
     api.total = "exact"
-    api.unpublish("new")
+    api.published.pop("new", None)
     api.unpublish("3")
 
     pipeline.run()
