@@ -186,7 +186,7 @@ def test_a_body_that_drips_ends_at_the_deadline(
 @pytest.mark.parametrize(
     ("content", "document"),
     [
-        (b'{"a": 0.1, "b": -0, "c": 1E3}', {"a": Decimal("0.1"), "b": 0, "c": Decimal("1E3")}),
+        (b'{"a": 0.10, "b": -0, "c": 1E3}', {"a": Decimal("0.10"), "b": 0, "c": Decimal("1E3")}),
         (b'{"a": 12345678901234567890123}', {"a": 12345678901234567890123}),
         (b'{"a": 1e9999999999999999999}', {"a": "1e9999999999999999999"}),
         (b'{"a": %s}' % (b"7" * 5000), {"a": Decimal("7" * 5000)}),
