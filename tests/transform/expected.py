@@ -270,39 +270,36 @@ class History:
         ]
 
     def daily_open_jobs(self) -> list[Row]:
+        names = ("department", "location", "seniorityLevel", "type")
+
+        def places(listing: Listing) -> dict[str, tuple[str, ...]]:
+            jobs = listing.jobs.items()
+            return {key: tuple(job[name] or "not given" for name in names) for key, job in jobs}
+
         counts: defaultdict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
-
-        def place(time: datetime, job: Job) -> tuple[Any, ...]:
-            names = (job[name] or "not given" for name in ("department", "location"))
-            return time.date(), *names
-
-        day = self._listings[0].time.date()
+        day, before = self._listings[0].time.date(), places(self._listings[0])
         while day <= self._last_day:
-            shown = [it for it in self._listings if it.time.date() <= day][-1]
-            at = datetime.combine(day, shown.time.time())
-            for job in shown.jobs.values():
-                counts[place(at, job)]["open_jobs"] += 1
+            for place in before.values():
+                counts[day, place]["open_at_start"] += 1
+            for listing in [it for it in self._listings if it.time.date() == day]:
+                now = places(listing)
+                for key in before.keys() | now.keys():
+                    old, new = before.get(key), now.get(key)
+                    if new != old:
+                        counts[day, new]["moved_in" if old else "opened"] += bool(new)
+                        counts[day, old]["moved_out" if new else "closed"] += bool(old)
+                before = now
+            for place in before.values():
+                counts[day, place]["open_jobs"] += 1
             day += DAY
-        before: Listing | None = None
-        for listing in self._listings:
-            if before:
-                for key in listing.jobs.keys() - before.jobs.keys():
-                    counts[place(listing.time, listing.jobs[key])]["opened"] += 1
-                for key in before.jobs.keys() - listing.jobs.keys():
-                    counts[place(listing.time, before.jobs[key])]["closed"] += 1
-            before = listing
+        flows = ("open_at_start", "opened", "closed", "moved_in", "moved_out", "open_jobs")
         return [
-            {
-                "organisation": self._schema,
-                "day": day,
-                "department": department,
-                "location": location,
-                "open_jobs": count["open_jobs"],
-                "opened": count["opened"],
-                "closed": count["closed"],
-                "is_carried_forward": day > self._latest.time.date(),
-            }
-            for (day, department, location), count in counts.items()
+            {"organisation": self._schema, "day": day}
+            | dict(zip(("department", "location", "seniority_level", "type"), place, strict=True))
+            | {flow: count[flow] for flow in flows}
+            | {"is_carried_forward": day > self._latest.time.date()}
+            for (day, place), count in counts.items()
+            if place
         ]
 
     def salary_ranges(self) -> list[Row]:
