@@ -58,6 +58,24 @@ def additional(job: Job) -> dict[str, Any]:
     return {field: value for field, value in job.items() if field not in FIELDS["job_details"]}
 
 
+def salary(job: Job) -> Row:
+    """The columns of pay that compare."""
+    period = job.get("salaryPeriod")
+    ends = [float(job[name]) for name in ("minSalary", "maxSalary") if job[name]]
+    amounts = dict.fromkeys(("low", "middle", "high"))
+    if ends:
+        amounts = {"low": min(ends), "middle": statistics.mean(ends), "high": max(ends)}
+    in_a_year = {"year": 1, "month": 12, "hour": 2080}.get(period)
+    return (
+        {"salary_period": period, "has_salary": bool(ends)}
+        | {f"salary_{name}": amount for name, amount in amounts.items()}
+        | {
+            f"annual_{name}": amount and in_a_year and amount * in_a_year
+            for name, amount in amounts.items()
+        }
+    )
+
+
 @dataclass
 class Period:
     """One period of publication, and the job as it was last seen in it."""
@@ -157,8 +175,8 @@ class History:
             rows.append(
                 self._key(job)
                 | values
+                | salary(job)
                 | {
-                    "salary_period": job.get("salaryPeriod"),
                     "additional_fields": additional(job),
                     "opened_after": period.opened_after,
                     "first_seen_at": period.opened_by,
@@ -183,6 +201,7 @@ class History:
                     if field in FIELDS["jobs"] or field in of_details
                 }
                 | self._key(last.job)
+                | salary(last.job)
                 | {
                     "is_open": last.closed_by is None,
                     "periods": len(periods),
@@ -304,24 +323,20 @@ class History:
 
     def salary_ranges(self) -> list[Row]:
         groups = defaultdict(list)
-        for job in self._latest.jobs.values():
-            names = (job["seniorityLevel"], job["currency"], job.get("salaryPeriod"))
-            low, high = job["minSalary"], job["maxSalary"]
-            if low or high:
-                group = tuple(name or "not given" for name in names)
-                groups[group].append((min(low or high, high or low), max(low or high, high or low)))
+        names = ("seniority_level", "currency", "salary_period")
+        for job in self.open_jobs():
+            if job["has_salary"]:
+                groups[tuple(job[name] or "not given" for name in names)].append(job)
         return [
             {
                 "organisation": self._schema,
-                "seniority_level": seniority,
-                "currency": currency,
-                "salary_period": period,
-                "jobs": len(ranges),
-                "lowest": float(min(low for low, _ in ranges)),
-                "median": float(statistics.median((low + high) / 2 for low, high in ranges)),
-                "highest": float(max(high for _, high in ranges)),
+                **dict(zip(names, group, strict=True)),
+                "jobs": len(jobs),
+                "lowest": min(job["salary_low"] for job in jobs),
+                "median": statistics.median(job["salary_middle"] for job in jobs),
+                "highest": max(job["salary_high"] for job in jobs),
             }
-            for (seniority, currency, period), ranges in groups.items()
+            for group, jobs in groups.items()
         ]
 
     def knockout_questions(self) -> list[Row]:

@@ -23,36 +23,51 @@ last_periods as (
         on periods.job_key = counted.job_key and periods.period = counted.periods
 ),
 
-details as (
+-- Texts are joined to the last version afterwards, because all of them do not fit in memory.
+last_details as (
     select
-        job_key,
-        {%- for column in of_details %}
-        {{ column }},
-        {%- endfor %}
+        dbt_scd_id,
         row_number() over (partition by job_key order by dbt_valid_from desc) as place
     from {{ ref('job_detail_history') }}
+),
+
+details as (
+    select history.*
+    from {{ ref('job_detail_history') }} as history
+    inner join last_details using (dbt_scd_id)
+    where last_details.place = 1
+),
+
+jobs as (
+    select
+        periods.organisation,
+        periods.job_key,
+        periods.id,
+        last_periods.public_id,
+        {%- for column in fields()['jobs'] if column != 'public_id' %}
+        versions.{{ column }},
+        {%- endfor %}
+        {%- for column in of_details %}
+        details.{{ column }},
+        {%- endfor %}
+        {{ salary_period('versions', 'details') }} as salary_period,
+        periods.is_open,
+        periods.periods,
+        periods.first_opened_after,
+        periods.first_opened_by,
+        case when not periods.is_open then periods.last_closed_after end as closed_after,
+        case when not periods.is_open then periods.last_closed_by end as closed_by,
+        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open
+    from periods
+    inner join last_periods using (job_key)
+    left join {{ ref('job_versions') }} as versions
+        on
+            periods.job_key = versions.job_key
+            and versions.in_force_until = cast('9999-12-31' as timestamp)
+    left join details on periods.job_key = details.job_key
 )
 
 select
-    periods.organisation,
-    periods.job_key,
-    periods.id,
-    last_periods.public_id,
-    {%- for column in fields()['jobs'] if column != 'public_id' %}
-    versions.{{ column }},
-    {%- endfor %}
-    {%- for column in of_details %}
-    details.{{ column }},
-    {%- endfor %}
-    periods.is_open,
-    periods.periods,
-    periods.first_opened_after,
-    periods.first_opened_by,
-    case when not periods.is_open then periods.last_closed_after end as closed_after,
-    case when not periods.is_open then periods.last_closed_by end as closed_by,
-    cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open
-from periods
-inner join last_periods using (job_key)
-left join {{ ref('job_versions') }} as versions
-    on periods.job_key = versions.job_key and versions.in_force_until = cast('9999-12-31' as timestamp)
-left join details on periods.job_key = details.job_key and details.place = 1
+    *,
+    {{ comparable_salary() }}
+from jobs
