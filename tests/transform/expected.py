@@ -7,6 +7,7 @@ import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import columns_of
@@ -65,7 +66,7 @@ def salary(job: Job) -> Row:
     amounts = dict.fromkeys(("low", "middle", "high"))
     if ends:
         amounts = {"low": min(ends), "middle": statistics.mean(ends), "high": max(ends)}
-    in_a_year = {"year": 1, "month": 12, "hour": 2080}.get(period)
+    in_a_year = {"year": 1, "month": 12, "hour": 2080}.get(str(period))
     return (
         {"salary_period": period, "has_salary": bool(ends)}
         | {f"salary_{name}": amount for name, amount in amounts.items()}
@@ -148,6 +149,8 @@ class History:
                 "job_title": stored(it.job["jobTitle"]),
                 "department": stored(it.job["department"]),
                 "location": stored(it.job["location"]),
+                "seniority_level": stored(it.job["seniorityLevel"]),
+                "type": stored(it.job["type"]),
                 "is_open": it.closed_by is None,
                 "opened_after": it.opened_after,
                 "opened_by": it.opened_by,
@@ -236,6 +239,37 @@ class History:
                     of_job.append(row | {"in_force_from": start, "in_force_until": end})
             before = build
         return [row for of_job in versions.values() for row in of_job]
+
+    def time_to_close(self) -> list[Row]:
+        """Job by job, those that closed before those that were open for as long."""
+        groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for period in self.publication_periods():
+            if period["opened_after"]:
+                groups["overall", "all"].append(period)
+                for name in ("department", "seniority_level"):
+                    groups[name, period[name] or "not given"].append(period)
+        rows = []
+        for (dimension, value), periods in groups.items():
+            ends = sorted(
+                ((it["days_open_at_least"] + it["days_open_at_most"]) / 2, it["is_open"])
+                for it in periods
+            )
+            share, median = Fraction(1), None
+            for number, (days_open, is_open) in enumerate(ends):
+                share *= 1 if is_open else 1 - Fraction(1, len(ends) - number)
+                median = days_open if median is None and share <= Fraction(1, 2) else median
+            rows.append(
+                {
+                    "organisation": self._schema,
+                    "dimension": dimension,
+                    "value": value,
+                    "at_risk": len(ends),
+                    "closed": sum(not is_open for _, is_open in ends),
+                    "median_days": median,
+                    "longest_days": ends[-1][0],
+                }
+            )
+        return rows
 
     def job_changes(self) -> list[Row]:
         rows: list[Row] = []

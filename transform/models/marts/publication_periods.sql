@@ -130,6 +130,8 @@ select
     versions.job_title,
     versions.department,
     versions.location,
+    versions.seniority_level,
+    versions.type,
     opened.closed_by is null as is_open,
     opened.opened_after,
     opened.opened_by,
