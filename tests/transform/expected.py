@@ -213,9 +213,21 @@ class History:
                     "closed_after": last.closed_after,
                     "closed_by": last.closed_by,
                     "days_open": round(sum(map(days, ends)), 1),
+                    "reposted_from": self._reposted_from(first),
                 }
             )
         return rows
+
+    def _reposted_from(self, first: Period) -> str | None:
+        earlier = [
+            it
+            for it in self.periods
+            if it.closed_by
+            and it.job["id"] != first.job["id"]
+            and all(it.job[name] == first.job[name] for name in ("jobTitle", "location"))
+            and timedelta(0) <= first.opened_by - it.closed_by <= 30 * DAY
+        ]
+        return earlier[-1].job["id"] if earlier and first.opened_after else None
 
     def job_versions(self) -> list[Row]:
         """A job that the build before did not see has a new version when it is back."""
@@ -412,4 +424,35 @@ class History:
                 "is_sent": any(field in job for job in now),
             }
             for field in first
+        ]
+
+    def completeness(self) -> list[Row]:
+        jobs = self._latest.jobs.values()
+        unfilled = {"minSalary": (None, 0), "maxSalary": (None, 0)}
+        filled = {
+            column: sum(job[field] not in unfilled.get(field, (None, "", [])) for job in jobs)
+            for field, column in FIELDS["job_details"].items()
+            if field != "id"
+        }
+        return [
+            {
+                "organisation": self._schema,
+                "field": column,
+                "filled_jobs": number,
+                "share_filled": round(number / len(jobs), 4),
+            }
+            for column, number in filled.items()
+        ]
+
+    def listings(self) -> list[Row]:
+        times = [build.time for build in self._builds]
+        return [
+            {
+                "organisation": self._schema,
+                "listed_at": time,
+                "previous_listed_at": previous,
+                "days_since_previous": previous and days(time - previous),
+                "is_latest": time == times[-1],
+            }
+            for previous, time in zip([None, *times], times, strict=False)
         ]

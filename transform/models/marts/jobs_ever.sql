@@ -23,6 +23,25 @@ last_periods as (
         on periods.job_key = counted.job_key and periods.period = counted.periods
 ),
 
+reposts as (
+    select
+        periods.job_key,
+        earlier.id as reposted_from,
+        row_number() over (
+            partition by periods.job_key order by earlier.closed_by desc, earlier.id
+        ) as place
+    from {{ ref('publication_periods') }} as periods
+    inner join {{ ref('publication_periods') }} as earlier
+        on
+            periods.organisation = earlier.organisation
+            and periods.job_title = earlier.job_title
+            and periods.location = earlier.location
+            and periods.job_key <> earlier.job_key
+            and earlier.closed_by <= periods.opened_by
+            and earlier.closed_by >= periods.opened_by - interval '{{ var("reposted_within_days") }} days'
+    where periods.period = 1 and periods.opened_after is not null
+),
+
 -- Texts are joined to the last version afterwards, because all of them do not fit in memory.
 last_details as (
     select
@@ -57,7 +76,8 @@ jobs as (
         periods.first_opened_by,
         case when not periods.is_open then periods.last_closed_after end as closed_after,
         case when not periods.is_open then periods.last_closed_by end as closed_by,
-        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open
+        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open,
+        reposts.reposted_from
     from periods
     inner join last_periods using (job_key)
     left join {{ ref('job_versions') }} as versions
@@ -65,6 +85,7 @@ jobs as (
             periods.job_key = versions.job_key
             and versions.in_force_until = cast('9999-12-31' as timestamp)
     left join details on periods.job_key = details.job_key
+    left join reposts on periods.job_key = reposts.job_key and reposts.place = 1
 )
 
 select

@@ -60,7 +60,7 @@ beginnings as (
         lead(listings.previous_listed_at)
             over (partition by placed.job_key order by placed.period) as listed_before_next
     from placed
-    left join {{ ref('int_listings') }} as listings
+    left join {{ ref('listings') }} as listings
         on
             placed.organisation = listings.organisation
             and placed.listed_at = listings.listed_at
