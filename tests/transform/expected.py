@@ -59,8 +59,8 @@ def additional(job: Job) -> dict[str, Any]:
     return {field: value for field, value in job.items() if field not in FIELDS["job_details"]}
 
 
-def salary(job: Job) -> Row:
-    """The columns of pay that compare."""
+def derived(job: Job) -> Row:
+    """Pay that compares, and the place, which no file of locations says."""
     period = job.get("salaryPeriod")
     ends = [float(job[name]) for name in ("minSalary", "maxSalary") if job[name]]
     amounts = dict.fromkeys(("low", "middle", "high"))
@@ -74,6 +74,7 @@ def salary(job: Job) -> Row:
             f"annual_{name}": amount and in_a_year and amount * in_a_year
             for name, amount in amounts.items()
         }
+        | dict.fromkeys(("city", "country", "is_remote"))
     )
 
 
@@ -178,7 +179,7 @@ class History:
             rows.append(
                 self._key(job)
                 | values
-                | salary(job)
+                | derived(job)
                 | {
                     "additional_fields": additional(job),
                     "opened_after": period.opened_after,
@@ -204,7 +205,7 @@ class History:
                     if field in FIELDS["jobs"] or field in of_details
                 }
                 | self._key(last.job)
-                | salary(last.job)
+                | derived(last.job)
                 | {
                     "is_open": last.closed_by is None,
                     "periods": len(periods),

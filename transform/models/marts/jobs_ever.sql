@@ -89,6 +89,10 @@ jobs as (
 )
 
 select
-    *,
-    {{ comparable_salary() }}
+    jobs.*,
+    {{ comparable_salary() }},
+    locations.city,
+    locations.country,
+    locations.is_remote
 from jobs
+left join {{ ref('locations') }} as locations using (location)

@@ -26,6 +26,10 @@ with jobs as (
 )
 
 select
-    *,
-    {{ comparable_salary() }}
+    jobs.*,
+    {{ comparable_salary() }},
+    locations.city,
+    locations.country,
+    locations.is_remote
 from jobs
+left join {{ ref('locations') }} as locations using (location)
