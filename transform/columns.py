@@ -170,7 +170,10 @@ def sources() -> str:
             # Says when the list was last read whole, and is there on every target.
             table["config"] = {
                 "loaded_at_query": LATEST_LISTING,
-                "freshness": {"warn_after": {"count": 36, "period": "hour"}},
+                "freshness": {
+                    "warn_after": {"count": 36, "period": "hour"},
+                    "error_after": {"count": 72, "period": "hour"},
+                },
             }
         tables.append(table)
     source = {

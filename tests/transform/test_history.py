@@ -14,7 +14,7 @@ from transform.expected import History, as_text
 from transform.portal import opened
 from transform.warehouses import TRANSFORM, DuckDB
 
-from transform.columns import IN_DUCKDB, JSON_TEXT, MARTS
+from transform.columns import JSON_TEXT, MARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,17 +139,6 @@ def test_a_final_table_is_what_happened(finished: Finished, table: str) -> None:
     expected: list[Row] = getattr(History(finished.listings), table)()
     assert expected
     assert comparable(finished.warehouse.rows(f"analytics.{table}")) == comparable(expected)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_columns_and_types_are_those_that_are_described(finished: Finished, table: str) -> None:
-    (model,) = [
-        it for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"] if it["name"] == table
-    ]
-    described = {column["name"]: column["data_type"] for column in model["columns"]}
-    if isinstance(finished.warehouse, DuckDB):
-        described = {name: IN_DUCKDB.get(kind, kind) for name, kind in described.items()}
-    assert finished.warehouse.types(f"analytics.{table}") == described
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
