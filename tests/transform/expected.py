@@ -16,11 +16,17 @@ from e2e.truth import FIELDS
 from transform.columns import JSON_TEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from public_jobs_sandbox.postings import Job
     from transform.portal import Listing
+    from transform.warehouses import Warehouse
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
+UNKNOWN = {"version", "recorded_at"}
+"""Columns that only the builds know."""
+
 NUMBERS = columns_of("number", "integer")
 JSON_TYPES = {
     str: "string",
@@ -57,6 +63,11 @@ def as_text(value: Any) -> str | None:
 
 def additional(job: Job) -> dict[str, Any]:
     return {field: value for field, value in job.items() if field not in FIELDS["job_details"]}
+
+
+def values(job: Job, fields: Iterable[str]) -> Row:
+    """The columns of these fields."""
+    return {FIELDS["job_details"][field]: stored(job[field]) for field in fields}
 
 
 def derived(job: Job) -> Row:
@@ -110,11 +121,14 @@ class History:
         self._latest = listings[-1]
         self._schema = schema
         self._last_day = last_day or listings[-1].time.date()
-        self.periods = list(self._periods())
+        self.periods = self._periods()
+
+    def rows(self, table: str) -> list[Row]:
+        rows: list[Row] = getattr(self, table)()
+        return [{"organisation": self._schema} | row for row in rows]
 
     def _key(self, job: Job) -> Row:
         return {
-            "organisation": self._schema,
             "job_key": f"{self._schema}/{job['id']}",
             "id": job["id"],
             "public_id": job["publicId"],
@@ -170,15 +184,9 @@ class History:
             if period.closed_by:
                 continue
             job, latest = period.job, self._latest.time
-            values = {
-                column: value if column in JSON_TEXT else stored(value)
-                for column, value in (
-                    (column, job[field]) for field, column in FIELDS["job_details"].items()
-                )
-            }
             rows.append(
-                self._key(job)
-                | values
+                values(job, FIELDS["job_details"])
+                | self._key(job)
                 | derived(job)
                 | {
                     "additional_fields": additional(job),
@@ -192,18 +200,14 @@ class History:
         return rows
 
     def jobs_ever(self) -> list[Row]:
-        of_details = ("yearsExperience", "primaryLanguage", "educationLevel")
+        fields = (*FIELDS["jobs"], "yearsExperience", "primaryLanguage", "educationLevel")
         rows = []
         for key in {it.job["id"] for it in self.periods}:
             periods = [it for it in self.periods if it.job["id"] == key]
             first, last = periods[0], periods[-1]
             ends = ((it.closed_after or self._latest.time) - it.opened_by for it in periods)
             rows.append(
-                {
-                    column: stored(last.job[field])
-                    for field, column in FIELDS["job_details"].items()
-                    if field in FIELDS["jobs"] or field in of_details
-                }
+                values(last.job, fields)
                 | self._key(last.job)
                 | derived(last.job)
                 | {
@@ -237,12 +241,7 @@ class History:
         for build in self._builds:
             for key, job in build.jobs.items():
                 of_job = versions[key]
-                values = {
-                    column: stored(job[field])
-                    for field, column in FIELDS["job_details"].items()
-                    if field in FIELDS["jobs"]
-                }
-                row = values | self._key(job) | {"additional_fields": None}
+                row = values(job, FIELDS["jobs"]) | self._key(job) | {"additional_fields": None}
                 is_new = not of_job or not before or key not in before.jobs
                 if is_new or not row.items() <= of_job[-1].items():
                     start = build.time if of_job else datetime.min  # noqa: DTZ901
@@ -273,7 +272,6 @@ class History:
                 median = days_open if median is None and share <= Fraction(1, 2) else median
             rows.append(
                 {
-                    "organisation": self._schema,
                     "dimension": dimension,
                     "value": value,
                     "at_risk": len(ends),
@@ -360,7 +358,7 @@ class History:
             day += DAY
         flows = ("open_at_start", "opened", "closed", "moved_in", "moved_out", "open_jobs")
         return [
-            {"organisation": self._schema, "day": day}
+            {"day": day}
             | dict(zip(("department", "location", "seniority_level", "type"), place, strict=True))
             | {flow: count[flow] for flow in flows}
             | {"is_carried_forward": day > self._latest.time.date()}
@@ -376,7 +374,6 @@ class History:
                 groups[tuple(job[name] or "not given" for name in names)].append(job)
         return [
             {
-                "organisation": self._schema,
                 **dict(zip(names, group, strict=True)),
                 "jobs": len(jobs),
                 "lowest": min(job["salary_low"] for job in jobs),
@@ -416,7 +413,6 @@ class History:
         )
         return [
             {
-                "organisation": self._schema,
                 "field": field,
                 "types": ", ".join(sorted(types[field])),
                 "filled_jobs": filled[field],
@@ -437,7 +433,6 @@ class History:
         }
         return [
             {
-                "organisation": self._schema,
                 "field": column,
                 "filled_jobs": number,
                 "share_filled": round(number / len(jobs), 4),
@@ -449,7 +444,6 @@ class History:
         times = [build.time for build in self._builds]
         return [
             {
-                "organisation": self._schema,
                 "listed_at": time,
                 "previous_listed_at": previous,
                 "days_since_previous": previous and days(time - previous),
@@ -457,3 +451,25 @@ class History:
             }
             for previous, time in zip([None, *times], times, strict=False)
         ]
+
+
+def assert_holds(warehouse: Warehouse, table: str, *histories: History) -> None:
+    """Hold a final table against what happened in these organisations."""
+    expected = [row for history in histories for row in history.rows(table)]
+    assert expected
+    assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
+
+
+def comparable(rows: list[Row]) -> list[Row]:
+    """Rows in one order, with JSON in one form, without what only the builds know."""
+    found = []
+    for row in rows:
+        values = {name: value for name, value in row.items() if name not in UNKNOWN}
+        for name in (*JSON_TEXT, "old_value", "new_value"):
+            if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
+                values[name] = json.loads(values[name])
+        for name in ("old_value", "new_value"):
+            if name in values:
+                values[name] = as_text(values[name])
+        found.append(values)
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))

@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
-from transform.expected import History, as_text
+from transform.expected import History, assert_holds
 from transform.portal import opened
 from transform.warehouses import TRANSFORM, DuckDB
 
-from transform.columns import JSON_TEXT, MARTS
+from transform.columns import MARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from transform.portal import Listing, Portal
-    from transform.warehouses import Row, Warehouse
+    from transform.warehouses import Warehouse
 
 TABLES = [it["name"] for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"]]
 """Every final table; `History` has the rows of each."""
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
-UNKNOWN = {"version", "recorded_at"}
 EXAMPLES = re.findall(
     r"^```sql\n(.*?);\n```$",
     (TRANSFORM / "README.md").read_text("utf-8"),
@@ -48,6 +47,7 @@ def nine_days(portal: Portal) -> None:
     portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
     portal.sync()
     portal.build(*HISTORY_ALONE)
+    remembered = portal.state
 
     portal.day(2)
     portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
@@ -65,6 +65,9 @@ def nine_days(portal: Portal) -> None:
     portal.edit(0, salaryPeriod="month", department="Moved")
     portal.sync()
     portal.build(*HISTORY_ALONE)
+    # As if both runs had been killed after the warehouse had their rows: the tap repeats what it
+    # does not remember, with other times.
+    portal.state = remembered
 
     portal.day(5)
     portal.edit(5, jobTitle="Back again", requiredSkills=["patience"])
@@ -119,26 +122,9 @@ def finished(
         yield Finished(warehouse, portal.listings, portal.build())
 
 
-def comparable(rows: list[Row]) -> list[Row]:
-    """Rows in one order, with JSON in one form, without what only the builds know."""
-    found = []
-    for row in rows:
-        values = {name: value for name, value in row.items() if name not in UNKNOWN}
-        for name in (*JSON_TEXT, "old_value", "new_value"):
-            if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
-                values[name] = json.loads(values[name])
-        for name in ("old_value", "new_value"):
-            if name in values:
-                values[name] = as_text(values[name])
-        found.append(values)
-    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))
-
-
 @pytest.mark.parametrize("table", TABLES)
 def test_a_final_table_is_what_happened(finished: Finished, table: str) -> None:
-    expected: list[Row] = getattr(History(finished.listings), table)()
-    assert expected
-    assert comparable(finished.warehouse.rows(f"analytics.{table}")) == comparable(expected)
+    assert_holds(finished.warehouse, table, History(finished.listings))
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

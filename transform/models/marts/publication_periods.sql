@@ -37,6 +37,7 @@ placed as (
         row_number() over (partition by job_key, period order by dbt_valid_from) as place,
         row_number() over (partition by job_key, period order by dbt_valid_from desc)
             as place_from_end,
+        max(last_seen_at) over (partition by job_key, period) as last_shown_at,
         min(unpublished_at) over (partition by job_key, period) as first_unpublished_at
     from numbered
 ),
@@ -96,7 +97,7 @@ bounded as (
         listed_before,
         opened_by,
         case closing
-            when 'seen' then last_seen_at
+            when 'seen' then last_shown_at
             when 'between builds' then listed_before_next
             when 'row removed' then listed_at
         end as closed_after,
