@@ -17,8 +17,8 @@ versions as (
         job_key,
         {{ dimensions | join(', ') }},
         in_force_from,
-        concat_ws('/', {{ dimensions | join(', ') }}) is distinct from
-        lag(concat_ws('/', {{ dimensions | join(', ') }})) over (
+        concat_ws(chr(31), {{ dimensions | join(', ') }}) is distinct from
+        lag(concat_ws(chr(31), {{ dimensions | join(', ') }})) over (
             partition by job_key order by in_force_from
         ) as is_other
     from (
@@ -46,12 +46,14 @@ places as (
 stays as (
     select
         periods.*,
+        listings.last_listed_on,
         {%- for column in dimensions %}
         coalesce(places.{{ column }}, 'not given') as in_{{ column }},
         {%- endfor %}
         coalesce(places.in_force_from, periods.opened_by) as in_force_from,
         coalesce(places.in_force_until, {{ end_of_time }}) as in_force_until
     from {{ ref('publication_periods') }} as periods
+    inner join listings using (organisation)
     left join places
         on
             periods.job_key = places.job_key
@@ -59,13 +61,14 @@ stays as (
             and coalesce(periods.closed_by, {{ end_of_time }}) > places.in_force_from
 ),
 
+-- The closing of a job whose row was removed has the time of a build, which is after the listing.
 events as (
     select
         organisation,
         {%- for column in dimensions %}
         in_{{ column }} as {{ column }},
         {%- endfor %}
-        cast(greatest(opened_by, in_force_from) as date) as day,
+        least(cast(greatest(opened_by, in_force_from) as date), last_listed_on) as day,
         case
             when in_force_from > opened_by then 'moved_in'
             when opened_after is null then 'found'
@@ -79,7 +82,7 @@ events as (
         {%- for column in dimensions %}
         in_{{ column }},
         {%- endfor %}
-        cast(least(closed_by, in_force_until) as date),
+        least(cast(least(closed_by, in_force_until) as date), last_listed_on),
         case when in_force_until < closed_by or closed_by is null then 'moved_out' else 'closed' end,
         -1
     from stays
@@ -110,8 +113,7 @@ days as (
         listings.last_listed_on,
         {{ each_day(
             'event_day',
-            'case when open_jobs = 0 then event_day'
-            ~ ' else greatest(event_day, coalesce(next_day - 1, last_day)) end'
+            'case when open_jobs = 0 then event_day else coalesce(next_day - 1, last_day) end'
         ) }} as day
     from levels
     inner join listings using (organisation)
