@@ -92,7 +92,6 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
         {*state.missing},
         state.shortfall,
         is_new_key=state.key_hash not in {"", key_hash},
-        has_listing=state.listed_at is not None,
     )
     began_at = state.next_listing_time(clock())
     listing = ListReader(api, known, workers=workers, sleep=sleep).read()
@@ -255,8 +254,8 @@ class Run:
     def has_everything(self, stream: str) -> bool:
         """Whether a stream has written every record, so that a target may remove all others."""
         listing = self._listing
-        # An empty list after a lost state would empty the tables.
-        is_believed = listing.jobs or self._known.has_listing
+        # After a lost state nothing confirms an empty list: it would empty the tables.
+        is_believed = listing.jobs or listing.gone
         if not (listing.is_complete and is_believed) or listing.missing:
             return False
         if stream == "jobs":
