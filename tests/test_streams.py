@@ -275,6 +275,17 @@ def test_job_details_alone_reads_the_listing_for_itself(sandbox: Sandbox, config
     assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["job_details"]
 
 
+@pytest.mark.parametrize("stream", ["jobs", "job_publications", "job_details"])
+def test_a_stream_that_the_catalog_leaves_out_is_not_selected(config: Config, stream: str) -> None:
+    catalog = catalog_of(config)
+    catalog["streams"] = [entry for entry in catalog["streams"] if entry["stream"] == stream]
+
+    output = sync(config, catalog=catalog)
+
+    assert {message["stream"] for message in output.of("RECORD")} == {stream}
+    assert [message["stream"] for message in output.of("SCHEMA")] == [stream]
+
+
 def test_deselected_columns_are_in_neither_schema_nor_records(config: Config) -> None:
     catalog = select(catalog_of(config), jobs__jobTitle=False, job_details__additionalFields=False)
 
