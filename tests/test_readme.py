@@ -42,13 +42,11 @@ def test_the_two_commands_open_it() -> None:
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
-    assert len(README.splitlines()) <= 170
+    assert len(README.split()) <= 900
 
 
 def test_every_page_is_named_in_the_readme() -> None:
-    linked = re.findall(r"^\| \[\w+\]\(docs/(\w+)\.md\)", README, re.MULTILINE)
-
-    assert sorted({*linked, "index"}) == sorted({*PAGES, "columns", "index"})
+    assert {*re.findall(r"\(docs/(\w+)\.md", README), "index"} == PAGES.keys()
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/*.md", "queries/*.md"])
@@ -66,12 +64,10 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_the_loaders_shown_are_those_of_this_project() -> None:
-    (shown,) = blocks("yaml", README)
-    (to_append,) = blocks("yaml", PAGES["start"])
+    (shown,) = blocks("yaml", PAGES["start"])
     project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text(encoding="utf-8"))
     installed = {loader["name"]: loader for loader in project["plugins"]["loaders"]}
 
-    assert to_append == f"# meltano.yml, at the end\n{shown}"
     for loader in yaml.safe_load(shown)["loaders"]:
         for key in ("namespace", "pip_url", "config", "env", "python"):
             assert loader.get(key) == installed[loader["name"]].get(key)
