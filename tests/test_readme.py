@@ -63,6 +63,19 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not missing
 
 
+def test_the_page_on_design_names_what_exists() -> None:
+    package = REPOSITORY / "tap_public_jobs"
+    modules = {path.name for path in package.glob("[a-z]*.py")}
+    packages = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    table, _, proofs = PAGES["design"].partition("\n## Promises and proofs\n")
+    named = {cell.strip("`") for cell, *_ in rows(table)}
+    tests = re.findall(r"`(tests/[\w/.]+)`", proofs)
+
+    assert named == modules | packages
+    assert tests
+    assert [path for path in tests if not (REPOSITORY / path).exists()] == []
+
+
 def test_the_loaders_shown_are_those_of_this_project() -> None:
     (shown,) = blocks("yaml", PAGES["start"])
     project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text(encoding="utf-8"))
@@ -136,10 +149,11 @@ def test_a_list_that_fails_says_what_the_table_of_errors_quotes(
         sync(config)
 
 
-def test_every_message_of_the_table_of_errors_is_one_that_a_test_provokes() -> None:
+def test_every_message_of_the_tap_on_the_page_of_errors_is_one_that_a_test_provokes() -> None:
     tests = "\n".join(path.read_text("utf-8") for path in REPOSITORY.glob("tests/**/*.py"))
-    cells = [row[0] for row in rows(PAGES["errors"].partition("\n## ")[0])]
-    quoted = re.findall(r"`([^`]*)`", " ".join(cells))
+    of_the_tap = PAGES["errors"].partition("\n## Errors of Meltano")[0]
+    cells = re.findall(r"^\| (.*`.*?) \| ", of_the_tap, re.MULTILINE)
+    quoted = [part for cell in cells for it in re.findall(r"`(.*?)`", cell) for part in it.split("…")]
 
     assert quoted
     assert [message for message in quoted if message not in tests] == []
