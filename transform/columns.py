@@ -86,6 +86,7 @@ uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
 Open `.meltano/dbt/duckdb/static_index.html` in a browser.
 """
 
+
 def main() -> None:
     """Write all files."""
     for file, text in written().items():
