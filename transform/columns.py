@@ -61,7 +61,8 @@ INTRODUCTION = """\
 ## The tap's tables
 
 Each field is listed once, with the tables that have it.
-Column names are those of `column_naming: snake_case`; the default, `source`, keeps the names of the fields.
+Column names are those of `column_naming: snake_case`; \
+the default, `source`, keeps the names of the fields.
 [Targets](targets.md) shows what each warehouse makes of the types, \
 and [SQL](sql.md#one-row-of-each-table) one row of each table.
 
