@@ -86,10 +86,11 @@ class PublicJobsStream(Stream):
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
             yield row
-            run.count_record(self.name)
+            run.report.records[self.name] += 1
         if version and run.has_everything(self.name):
             self._activate(version)
-        run.note_fields(self.name, self.columns.undeclared)
+        new_fields = run.state.note_fields(self.name, self.columns.undeclared)
+        run.report.new_fields[self.name] = new_fields
 
     @property
     def writes_records(self) -> bool:

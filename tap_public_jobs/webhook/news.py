@@ -10,7 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from tap_public_jobs.sync.state import DamagedStateError, SyncState
+from tap_public_jobs.errors import DamagedStateError
+from tap_public_jobs.sync.state import SyncState
 
 
 def read_state(path: str) -> SyncState:
