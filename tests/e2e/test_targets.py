@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e.pipeline import Tap, read
@@ -40,19 +40,23 @@ class Recording:
         return listed_at([m["record"] for m in records if m["stream"] == "job_publications"])
 
 
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
-    """What the tap wrote in each run, for every target to load."""
-    tap = Tap(tmp_path_factory.mktemp("tap"))
+def record(tap: Tap, **others: str) -> dict[str, Recording]:
+    """Run the tap before and after each change of the jobs, with other settings if there are any."""
     sandbox = make_sandbox()
     found = {}
     with serving(sandbox) as base_url:
         for name in RUNS:
             change(sandbox, name)
             file = tap.folder / f"{name}.jsonl"
-            tap.record(settings(sandbox, base_url), file).succeeded()
+            tap.record(settings(sandbox, base_url) | others, file).succeeded()
             found[name] = Recording(file, published(sandbox))
     return found
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    """What the tap wrote in each run, for every target to load."""
+    return record(Tap(tmp_path_factory.mktemp("tap")))
 
 
 @dataclass
@@ -75,20 +79,27 @@ class Loads:
     after: dict[str, Loaded]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
+def parameters(targets: list[Target]) -> list[Any]:
+    """Each target, whose runs one worker loads."""
+    return [
         pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
-        for target in TARGETS
-    ],
-)
+        for target in targets
+    ]
+
+
+@pytest.fixture(scope="module", params=parameters(TARGETS))
+def target(request: pytest.FixtureRequest) -> Target:
+    found: Target = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
 def loads(
-    request: pytest.FixtureRequest,
+    target: Target,
     recordings: dict[str, Recording],
     database: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Loads:
-    target: Target = request.param
     folder = tmp_path_factory.mktemp("target")
     store, tables = target.store(folder, database), Tables(target)
     after = {}

@@ -1,0 +1,355 @@
+"""Snowflake, BigQuery and Parquet on S3 without an account: targets, emulators, what they hold."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+from xml.etree import ElementTree
+
+import duckdb
+import requests
+from e2e.pipeline import environment, installed, program
+from e2e.stores import Database
+from e2e.targets import Target, as_double, metadata
+from queries.warehouse import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from e2e.pipeline import Settings
+    from e2e.stores import Row
+    from forked import Program
+    from model_target import Removal
+
+HERE = Path(__file__).parent
+
+BQEMULATOR = (
+    "bqemulator==1.4.0 numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
+    " duckdb-extension-icu==1.5.5 duckdb-extension-spatial==1.5.5"
+)
+MOTO = "moto[server]==5.2.5"
+
+PROJECT = "project"
+BUCKET = "lake"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulated(Target):
+    """A target with an emulator.
+
+    Attributes:
+        wrapper: The script that runs it; empty for its own command.
+        column_naming: The tap's setting.
+        emulator: Starts what the target writes to, given a folder; yields the address.
+    """
+
+    wrapper: str = ""
+    column_naming: str
+    emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
+
+    @property
+    def program(self) -> Program:
+        return wrapped(self.requirements, self.wrapper) if self.wrapper else super().program
+
+
+def wrapped(requirements: str, wrapper: str) -> Program:
+    return program(HERE / wrapper, python=installed(requirements) / "python")
+
+
+@dataclass
+class Engine(Database):
+    """What a target has written. Columns are named as in snake case, whatever the tap's setting.
+
+    Attributes:
+        address: Where the emulator is.
+        names: The column of each name that the target stores.
+    """
+
+    address: str
+    names: dict[str, str]
+
+    def fetch(self, sql: str) -> list[Row]:
+        for name, column in self.names.items():
+            if column in {"unpublished_at", "last_seen_at"}:
+                sql = sql.replace(column, name)
+        return [self.renamed(row) for row in self.answer(sql)]
+
+    def renamed(self, row: Row) -> Row:
+        return {self.names.get(name, name): value for name, value in row.items()}
+
+    def answer(self, sql: str) -> list[Row]:
+        """Run a query as it is."""
+        raise NotImplementedError
+
+    def source(self, table: str) -> str:
+        return f"public_jobs.{table}"
+
+
+class Snowflake(Engine):
+    """A folder with a database of fakesnow, which stores names in upper case."""
+
+    requirements = "meltanolabs-target-snowflake==0.20.4 fakesnow==0.12.1"
+    wrapper = "fake_snowflake.py"
+
+    def answer(self, sql: str) -> list[Row]:
+        result = wrapped(self.requirements, self.wrapper).run([], environment(), text=sql)
+        assert result.returncode == 0, result.stderr
+        rows: list[Row] = json.loads(result.stdout)
+        return [{name.lower(): value for name, value in row.items()} for row in rows]
+
+    def types(self, table: str) -> dict[str, str]:
+        sql = f"""
+            select column_name, data_type from information_schema.columns
+            where table_schema = 'PUBLIC_JOBS' and table_name = '{table.upper()}'
+        """  # noqa: S608
+        found = self.answer(sql)
+        return self.renamed({row["column_name"].lower(): row["data_type"] for row in found})
+
+
+class BigQuery(Engine):
+    """A dataset of bqemulator."""
+
+    def answer(self, sql: str) -> list[Row]:
+        query = {"query": sql, "useLegacySql": False}
+        found = self._request("queries", method="POST", json=query)
+        columns = [(field["name"], field["type"]) for field in found["schema"]["fields"]]
+        values = [[cell["v"] for cell in row["f"]] for row in found.get("rows", [])]
+        return [
+            {name: parsed(it, kind) for it, (name, kind) in zip(row, columns, strict=True)}
+            for row in values
+        ]
+
+    def types(self, table: str) -> dict[str, str]:
+        found = self._request(f"datasets/public_jobs/tables/{table}")
+        # bqemulator keeps the case in which the target has sent a type.
+        return self.renamed({it["name"]: it["type"].upper() for it in found["schema"]["fields"]})
+
+    def _request(self, path: str, **options: Any) -> Any:
+        url = f"{self.address}/bigquery/v2/projects/{PROJECT}/{path}"
+        response = requests.request(**{"method": "GET", "url": url, "timeout": 60} | options)
+        assert response.ok, response.text
+        return response.json()
+
+
+def parsed(value: str | None, kind: str) -> Any:
+    """A value as the API of BigQuery sends it."""
+    if value is None:
+        return None
+    if kind == "TIMESTAMP":
+        return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=int(value))
+    return {"FLOAT": float, "INTEGER": int}.get(kind, str)(value)
+
+
+@dataclass
+class Lake(Engine):
+    """A bucket to which each run adds a file a stream. `_PROCESS_DATE` tells which row is last.
+
+    Attributes:
+        folder: Where its files are copied to.
+    """
+
+    folder: Path
+
+    def answer(self, sql: str) -> list[Row]:
+        # As JSON, because values with a time zone need one more package.
+        rows = duckdb.sql(f"select to_json(answer) from ({sql}) as answer").fetchall()  # noqa: S608
+        return [
+            {name: value for name, value in json.loads(row).items() if name != "_PROCESS_DATE"}
+            for (row,) in rows
+        ]
+
+    def types(self, table: str) -> dict[str, str]:
+        found = duckdb.sql(f"describe select * from {self.source(table)}").fetchall()  # noqa: S608
+        return self.renamed({name: kind for name, kind, *_ in found if name != "_PROCESS_DATE"})
+
+    def source(self, table: str) -> str:
+        files = [str(self._downloaded(key)) for key in self._keys() if f"/{table}/" in key]
+        return f"(select * from read_parquet({files}) order by _PROCESS_DATE) as {table}"  # noqa: S608
+
+    def _latest(self, table: str) -> str:
+        return f"""(
+            select * from {self.source(table)}
+            qualify row_number() over (partition by id order by _PROCESS_DATE desc) = 1
+        ) as {table}"""  # noqa: S608
+
+    def _keys(self) -> list[str]:
+        listed = requests.get(f"{self.address}/{BUCKET}?list-type=2", timeout=60).content
+        tree = ElementTree.fromstring(listed)  # noqa: S314 - moto has written it
+        return [key.text or "" for key in tree.findall("{*}Contents/{*}Key")]
+
+    def _downloaded(self, key: str) -> Path:
+        file = self.folder / key.replace("/", " ")
+        if not file.exists():
+            file.write_bytes(requests.get(f"{self.address}/{BUCKET}/{key}", timeout=60).content)
+        return file
+
+
+@contextlib.contextmanager
+def fakesnow(folder: Path) -> Iterator[str]:
+    """fakesnow is no server: it writes to the folder."""
+    with mock.patch.dict(os.environ, {"FAKESNOW": str(folder)}):
+        yield str(folder)
+
+
+@contextlib.contextmanager
+def bqemulator(folder: Path) -> Iterator[str]:
+    commands = installed(BQEMULATOR)
+    # DuckDB looks for its extensions in the home folder.
+    home = environment(HOME=str(folder))
+    for extension in ("icu", "spatial"):
+        script = f"import duckdb_extensions as it; it.import_extension('{extension}')"
+        subprocess.run([commands / "python", "-c", script], env=home, check=True)
+    rest, grpc = free_port(), free_port()
+    ports = ["--rest-port", rest, "--grpc-port", grpc]
+    command = [commands / "bqemulator", "start", *ports, "--project", PROJECT]
+    with (
+        served(command, rest, folder, home) as address,
+        mock.patch.dict(os.environ, {"BIGQUERY_EMULATOR_HOST": address}),
+    ):
+        yield address
+
+
+@contextlib.contextmanager
+def moto(folder: Path) -> Iterator[str]:
+    port = free_port()
+    command = [installed(MOTO) / "moto_server", "-H", "127.0.0.1", "-p", port]
+    with served(command, port, folder, environment()) as address:
+        requests.put(f"{address}/{BUCKET}", timeout=60).raise_for_status()
+        yield address
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+@contextlib.contextmanager
+def served(
+    command: list[str | Path], port: str, folder: Path, variables: dict[str, str]
+) -> Iterator[str]:
+    """Start a server; yields its address once it listens."""
+    with (
+        (folder / "emulator.log").open("wb") as log,
+        subprocess.Popen(command, env=variables, stdout=log, stderr=log) as server,
+    ):
+        try:
+            while True:
+                assert server.poll() is None, Path(log.name).read_text("utf-8")
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, str]:
+    """The column of each name that a target stores.
+
+    Args:
+        column_naming: The tap's setting.
+        stored: What the target makes of a name.
+    """
+    fields = {name: it for columns in FIELDS.values() for name, it in columns.items()}
+    return {stored(f if column_naming == "source" else it): it for f, it in fields.items()}
+
+
+def snowflake(column_naming: str, removal: Removal) -> Target:
+    return Emulated(
+        name=f"Snowflake, {removal} delete, {column_naming}",
+        requirements=Snowflake.requirements,
+        wrapper=Snowflake.wrapper,
+        column_naming=column_naming,
+        emulator=fakesnow,
+        settings=lambda *_: {
+            "account": "account",
+            "user": "user",
+            "password": "password",
+            "database": "WAREHOUSE",
+            "default_target_schema": "public_jobs",
+            "hard_delete": removal == "hard",
+        },
+        store=lambda _, address: Snowflake(address, names(column_naming, str.lower)),
+        types={"string": "TEXT", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ"},
+        metadata=metadata("TIMESTAMP_NTZ", "NUMBER"),
+        stored=as_double,
+        removal=removal,
+    )
+
+
+def bigquery(column_naming: str) -> Target:
+    added = metadata("TIMESTAMP", "INTEGER")
+    del added["_sdc_sync_started_at"]
+    return Emulated(
+        name=f"BigQuery, {column_naming}",
+        requirements="z3-target-bigquery==0.7.2 setuptools<81",
+        wrapper="fake_bigquery.py",
+        column_naming=column_naming,
+        emulator=bqemulator,
+        settings=lambda *_: {
+            "project": PROJECT,
+            "dataset": "public_jobs",
+            "method": "batch_job",
+            "denormalized": True,
+            "upsert": True,
+        },
+        store=lambda _, address: BigQuery(address, names(column_naming)),
+        types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
+        metadata=added,
+        stored=as_double,
+    )
+
+
+def s3_settings(_: Path, address: str) -> Settings:
+    aws = {
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "secret",
+        "aws_region": "us-east-1",
+        "aws_bucket": BUCKET,
+        "aws_endpoint_override": address,
+    }
+    return {
+        "format": {"format_type": "parquet"},
+        "cloud_provider": {"cloud_provider_type": "aws", "aws": aws},
+        "prefix": "public_jobs",
+        "include_process_date": True,
+    }
+
+
+def whole_seconds(value: Any) -> Any:
+    return as_double(value.replace(microsecond=0) if isinstance(value, dt.datetime) else value)
+
+
+def s3(column_naming: str) -> Target:
+    return Emulated(
+        name=f"Parquet on S3, {column_naming}",
+        requirements="plinxore-target-s3==0.1.7",
+        executable="target-s3",
+        column_naming=column_naming,
+        emulator=moto,
+        settings=s3_settings,
+        store=lambda folder, address: Lake(address, names(column_naming), folder),
+        types={
+            "string": "VARCHAR",
+            "number": "DOUBLE",
+            "date-time": "TIMESTAMP WITH TIME ZONE",
+        },
+        stored=whole_seconds,
+        load_method="append-only",
+    )
+
+
+ENGINES = [
+    snowflake("snake_case", "hard"),
+    snowflake("source", "soft"),
+    *(make(naming) for make in (bigquery, s3) for naming in ("snake_case", "source")),
+]
