@@ -41,7 +41,7 @@ class Recording:
 
 
 def record(tap: Tap, **others: str) -> dict[str, Recording]:
-    """Run the tap before and after each change of the jobs, with other settings if there are any."""
+    """Run the tap before and after each change of the jobs, with other settings if given."""
     sandbox = make_sandbox()
     found = {}
     with serving(sandbox) as base_url:

@@ -30,9 +30,9 @@ DATABASE = {"database": "WAREHOUSE", "schema": "PUBLIC_JOBS"}
 
 class Connector(SnowflakeConnector):
     def get_connect_args(self) -> dict[str, Any]:
-        return super().get_connect_args() | DATABASE
+        return {**super().get_connect_args(), **DATABASE}
 
-    def put_batches_to_stage(self, sync_id: str, files: list[str]) -> None:
+    def put_batches_to_stage(self, sync_id: str, files: list[str]) -> None:  # noqa: ARG002
         with self._connect() as connection, connection.begin():
             connection.execute(text("create or replace table lines (line variant, number int)"))
             for file in files:
@@ -55,9 +55,7 @@ class Connector(SnowflakeConnector):
 def answer(query: str) -> list[dict[str, Any]]:
     with snowflake.connector.connect(**DATABASE) as connection:
         cursor = connection.cursor(snowflake.connector.DictCursor)
-        return [
-            {name.lower(): value for name, value in row.items()} for row in cursor.execute(query)
-        ]
+        return [*cursor.execute(query).fetchall()]
 
 
 class Target(TargetSnowflake):
@@ -73,4 +71,4 @@ if __name__ == "__main__":
         if len(sys.argv) > 1:
             Target.cli()
         else:
-            print(json.dumps(answer(sys.stdin.read()), default=str))
+            json.dump(answer(sys.stdin.read()), sys.stdout, default=str)

@@ -10,10 +10,11 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from forked import Program
     from model_target import Removal
 
+    Command = list[str | Path]
+
 HERE = Path(__file__).parent
 
 BQEMULATOR = (
@@ -40,6 +43,28 @@ MOTO = "moto[server]==5.2.5"
 
 PROJECT = "project"
 BUCKET = "lake"
+QUERIES = ("open_roles", "changes")
+ADDED = ("_PROCESS_DATE", "filename")
+
+
+def wrapped(wrapper: str, requirements: str, *imports: str) -> Program:
+    """A script of this folder that runs a target."""
+    return program(HERE / wrapper, *imports, python=installed(requirements) / "python")
+
+
+fake_snowflake = partial(
+    wrapped,
+    "fake_snowflake.py",
+    "meltanolabs-target-snowflake==0.20.4 fakesnow==0.12.1",
+    "fakesnow",
+    "target_snowflake.target",
+)
+fake_bigquery = partial(
+    wrapped,
+    "fake_bigquery.py",
+    "z3-target-bigquery==0.7.2 setuptools<81",
+    "target_bigquery.target",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,22 +72,20 @@ class Emulated(Target):
     """A target with an emulator.
 
     Attributes:
-        wrapper: The script that runs it; empty for its own command.
+        wrapper: Runs it; None for its own command.
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
+        queries: The files of queries/ that the database understands.
     """
 
-    wrapper: str = ""
+    wrapper: Callable[[], Program] | None = None
     column_naming: str
     emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
+    queries: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program:
-        return wrapped(self.requirements, self.wrapper) if self.wrapper else super().program
-
-
-def wrapped(requirements: str, wrapper: str) -> Program:
-    return program(HERE / wrapper, python=installed(requirements) / "python")
+        return self.wrapper() if self.wrapper else super().program
 
 
 @dataclass
@@ -97,11 +120,8 @@ class Engine(Database):
 class Snowflake(Engine):
     """A folder with a database of fakesnow, which stores names in upper case."""
 
-    requirements = "meltanolabs-target-snowflake==0.20.4 fakesnow==0.12.1"
-    wrapper = "fake_snowflake.py"
-
     def answer(self, sql: str) -> list[Row]:
-        result = wrapped(self.requirements, self.wrapper).run([], environment(), text=sql)
+        result = fake_snowflake().run([], environment(), text=sql)
         assert result.returncode == 0, result.stderr
         rows: list[Row] = json.loads(result.stdout)
         return [{name.lower(): value for name, value in row.items()} for row in rows]
@@ -120,7 +140,7 @@ class BigQuery(Engine):
 
     def answer(self, sql: str) -> list[Row]:
         query = {"query": sql, "useLegacySql": False}
-        found = self._request("queries", method="POST", json=query)
+        found = self._request("POST", "queries", json=query)
         columns = [(field["name"], field["type"]) for field in found["schema"]["fields"]]
         values = [[cell["v"] for cell in row["f"]] for row in found.get("rows", [])]
         return [
@@ -129,13 +149,13 @@ class BigQuery(Engine):
         ]
 
     def types(self, table: str) -> dict[str, str]:
-        found = self._request(f"datasets/public_jobs/tables/{table}")
+        found = self._request("GET", f"datasets/public_jobs/tables/{table}")
         # bqemulator keeps the case in which the target has sent a type.
         return self.renamed({it["name"]: it["type"].upper() for it in found["schema"]["fields"]})
 
-    def _request(self, path: str, **options: Any) -> Any:
+    def _request(self, method: str, path: str, **options: Any) -> Any:
         url = f"{self.address}/bigquery/v2/projects/{PROJECT}/{path}"
-        response = requests.request(**{"method": "GET", "url": url, "timeout": 60} | options)
+        response = requests.request(method, url, timeout=60, **options)
         assert response.ok, response.text
         return response.json()
 
@@ -151,51 +171,60 @@ def parsed(value: str | None, kind: str) -> Any:
 
 @dataclass
 class Lake(Engine):
-    """A bucket to which each run adds a file a stream. `_PROCESS_DATE` tells which row is last.
+    """A bucket to which each run adds a file a stream.
+
+    `_PROCESS_DATE` orders the rows, in whole seconds; within one, so does the order of the files.
 
     Attributes:
-        folder: Where its files are copied to.
+        folder: Where its files are copied to, numbered.
     """
 
     folder: Path
 
     def answer(self, sql: str) -> list[Row]:
         # As JSON, because values with a time zone need one more package.
-        rows = duckdb.sql(f"select to_json(answer) from ({sql}) as answer").fetchall()  # noqa: S608
+        rows = selected(f"select to_json(answer) from ({sql}) as answer")  # noqa: S608
         return [
-            {name: value for name, value in json.loads(row).items() if name != "_PROCESS_DATE"}
+            {name: value for name, value in json.loads(row).items() if name not in ADDED}
             for (row,) in rows
         ]
 
     def types(self, table: str) -> dict[str, str]:
-        found = duckdb.sql(f"describe select * from {self.source(table)}").fetchall()  # noqa: S608
-        return self.renamed({name: kind for name, kind, *_ in found if name != "_PROCESS_DATE"})
+        found = selected(f"describe select * from {self.source(table)}")
+        return self.renamed({name: kind for name, kind, *_ in found if name not in ADDED})
 
     def source(self, table: str) -> str:
-        files = [str(self._downloaded(key)) for key in self._keys() if f"/{table}/" in key]
-        return f"(select * from read_parquet({files}) order by _PROCESS_DATE) as {table}"  # noqa: S608
+        files = [str(file) for file in self._files(table)]
+        rows = f"read_parquet({files}, filename = true)"
+        return f"(select * from {rows} order by {', '.join(ADDED)}) as {table}"  # noqa: S608
 
     def _latest(self, table: str) -> str:
         return f"""(
-            select * from {self.source(table)}
-            qualify row_number() over (partition by id order by _PROCESS_DATE desc) = 1
+            select * from {self.source(table)} qualify row_number()
+                over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
         ) as {table}"""  # noqa: S608
 
-    def _keys(self) -> list[str]:
+    def _files(self, table: str) -> list[Path]:
         listed = requests.get(f"{self.address}/{BUCKET}?list-type=2", timeout=60).content
-        tree = ElementTree.fromstring(listed)  # noqa: S314 - moto has written it
-        return [key.text or "" for key in tree.findall("{*}Contents/{*}Key")]
+        tree = ET.fromstring(listed)  # noqa: S314 - moto has written it
+        copied = {path.name.partition(" ")[2]: path for path in self.folder.glob("* *.parquet")}
+        for key in tree.findall("{*}Contents/{*}Key"):
+            name = str(key.text).rpartition("/")[2]
+            if name not in copied:
+                copied[name] = self.folder / f"{len(copied):03} {name}"
+                found = requests.get(f"{self.address}/{BUCKET}/{key.text}", timeout=60)
+                copied[name].write_bytes(found.content)
+        return [path for name, path in copied.items() if name.startswith(f"{table}2")]
 
-    def _downloaded(self, key: str) -> Path:
-        file = self.folder / key.replace("/", " ")
-        if not file.exists():
-            file.write_bytes(requests.get(f"{self.address}/{BUCKET}/{key}", timeout=60).content)
-        return file
+
+def selected(sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        return connection.execute(sql).fetchall()
 
 
 @contextlib.contextmanager
 def fakesnow(folder: Path) -> Iterator[str]:
-    """fakesnow is no server: it writes to the folder."""
+    """Give the folder: fakesnow is no server, and writes to the folder."""
     with mock.patch.dict(os.environ, {"FAKESNOW": str(folder)}):
         yield str(folder)
 
@@ -210,7 +239,7 @@ def bqemulator(folder: Path) -> Iterator[str]:
         subprocess.run([commands / "python", "-c", script], env=home, check=True)
     rest, grpc = free_port(), free_port()
     ports = ["--rest-port", rest, "--grpc-port", grpc]
-    command = [commands / "bqemulator", "start", *ports, "--project", PROJECT]
+    command: Command = [commands / "bqemulator", "start", *ports, "--project", PROJECT]
     with (
         served(command, rest, folder, home) as address,
         mock.patch.dict(os.environ, {"BIGQUERY_EMULATOR_HOST": address}),
@@ -221,7 +250,7 @@ def bqemulator(folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[str]:
     port = free_port()
-    command = [installed(MOTO) / "moto_server", "-H", "127.0.0.1", "-p", port]
+    command: Command = [installed(MOTO) / "moto_server", "-H", "127.0.0.1", "-p", port]
     with served(command, port, folder, environment()) as address:
         requests.put(f"{address}/{BUCKET}", timeout=60).raise_for_status()
         yield address
@@ -233,9 +262,7 @@ def free_port() -> str:
 
 
 @contextlib.contextmanager
-def served(
-    command: list[str | Path], port: str, folder: Path, variables: dict[str, str]
-) -> Iterator[str]:
+def served(command: Command, port: str, folder: Path, variables: dict[str, str]) -> Iterator[str]:
     """Start a server; yields its address once it listens."""
     with (
         (folder / "emulator.log").open("wb") as log,
@@ -263,13 +290,13 @@ def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, s
     return {stored(f if column_naming == "source" else it): it for f, it in fields.items()}
 
 
-def snowflake(column_naming: str, removal: Removal) -> Target:
+def snowflake(column_naming: str, removal: Removal) -> Emulated:
     return Emulated(
         name=f"Snowflake, {removal} delete, {column_naming}",
-        requirements=Snowflake.requirements,
-        wrapper=Snowflake.wrapper,
+        wrapper=fake_snowflake,
         column_naming=column_naming,
         emulator=fakesnow,
+        queries=QUERIES if column_naming == "snake_case" else (),
         settings=lambda *_: {
             "account": "account",
             "user": "user",
@@ -286,15 +313,15 @@ def snowflake(column_naming: str, removal: Removal) -> Target:
     )
 
 
-def bigquery(column_naming: str) -> Target:
+def bigquery(column_naming: str) -> Emulated:
     added = metadata("TIMESTAMP", "INTEGER")
     del added["_sdc_sync_started_at"]
     return Emulated(
         name=f"BigQuery, {column_naming}",
-        requirements="z3-target-bigquery==0.7.2 setuptools<81",
-        wrapper="fake_bigquery.py",
+        wrapper=fake_bigquery,
         column_naming=column_naming,
         emulator=bqemulator,
+        queries=QUERIES[:1] if column_naming == "snake_case" else (),
         settings=lambda *_: {
             "project": PROJECT,
             "dataset": "public_jobs",
@@ -329,11 +356,12 @@ def whole_seconds(value: Any) -> Any:
     return as_double(value.replace(microsecond=0) if isinstance(value, dt.datetime) else value)
 
 
-def s3(column_naming: str) -> Target:
+def s3(column_naming: str) -> Emulated:
     return Emulated(
         name=f"Parquet on S3, {column_naming}",
         requirements="plinxore-target-s3==0.1.7",
         executable="target-s3",
+        imports=("target_s3.target",),
         column_naming=column_naming,
         emulator=moto,
         settings=s3_settings,

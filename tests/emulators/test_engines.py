@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,17 @@ from e2e.test_targets import (
     record,
     test_columns_have_types_that_sql_can_compute_with,
 )
-from queries import warehouse
-from warehouses.engines import ENGINES, Engine
+from e2e.truth import COLUMNS
+from emulators.engines import ENGINES, Engine
+from queries.warehouse import DuckDB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from e2e.test_targets import Loads, Recording
-    from warehouses.engines import Emulated
+    from e2e.test_targets import Recording
+    from emulators.engines import Emulated
 
 __all__ = ["TestTargets", "loads", "test_columns_have_types_that_sql_can_compute_with"]
-
 QUERIES = Path(__file__).parents[2] / "queries"
 
 
@@ -44,3 +45,25 @@ def recordings(target: Emulated, tmp_path_factory: pytest.TempPathFactory) -> di
 def database(target: Emulated, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with target.emulator(tmp_path_factory.mktemp("emulator")) as address:
         yield address
+
+
+@pytest.mark.usefixtures("loads")
+@pytest.mark.parametrize(
+    "target", parameters([it for it in ENGINES if it.queries]), indirect=True, scope="module"
+)
+def test_queries_answer_as_on_duckdb(
+    target: Emulated, recordings: dict[str, Recording], database: str, tmp_path: Path
+) -> None:
+    """Those that are in the dialect of the database."""
+    target.load(recordings["a return"].file.read_text("utf-8"), tmp_path, database)
+    engine = target.store(tmp_path, database)
+    assert isinstance(engine, Engine)
+    with duckdb.connect() as connection:
+        model = DuckDB(connection)
+        for table in COLUMNS:
+            model.load(table, engine.rows(table))
+        for name in target.queries:
+            sql = (QUERIES / f"{name}.sql").read_text("utf-8")
+            answer = [tuple(row.values()) for row in engine.fetch(sql)]
+            assert answer
+            assert json.dumps(answer, default=str) == json.dumps(model.rows(sql), default=str)
