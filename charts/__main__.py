@@ -22,6 +22,10 @@ def main(warehouse: Path) -> None:
         sys.exit(f"{error}\n{remedy}")
     for file in files:
         print(file)  # noqa: T201  # what a command says
+    if not files:
+        print("There is no job in the tables of dbt yet.")  # noqa: T201
+    elif not any(file.name.startswith("pay-changes") for file in files):
+        print("There are no pay changes yet.")  # noqa: T201
 
 
 if __name__ == "__main__":

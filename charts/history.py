@@ -11,7 +11,7 @@ from charts.drawing import BAR, chart, save, write
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -30,13 +30,14 @@ DAYS_OPEN = """
     group by 1 order by 3 desc, 1
 """
 
-# In percent, because amounts in different currencies do not compare.
+# In percent, because amounts in different currencies do not compare: neither does one in two.
 PAY_CHANGES = """
     select
         changed_by, job_title, case field when 'min_salary' then 'lower' else 'upper' end,
         100 * (new_number / old_number - 1)
     from analytics.job_changes
     where field in ('min_salary', 'max_salary') and old_number > 0 and new_number > 0
+        and old_currency is not distinct from new_currency
     order by changed_by desc, job_key, field
     limit 12
 """
@@ -79,17 +80,19 @@ def draw(database: Path, folder: Path) -> list[Path]:
         folder: Where the SVG files go.
 
     Returns:
-        The files, the same bytes for the same data and the same matplotlib.
+        The files, the same bytes for the same data and the same matplotlib. A chart of which
+        there is nothing yet has none.
     """
     with duckdb.connect(str(database), read_only=True) as connection:
         days = [Day(*row) for row in connection.sql(OPEN_ON_DAYS).fetchall()]
         departments = [Department(*row) for row in connection.sql(DAYS_OPEN).fetchall()]
         changes = [PayChange(*row) for row in connection.sql(PAY_CHANGES).fetchall()]
-    charts = {
-        "open-over-time": lambda theme: _draw_days(days, theme),
-        "days-open": lambda theme: _draw_departments(departments, theme),
-        "pay-changes": lambda theme: _draw_changes(changes, theme),
-    }
+    charts: dict[str, Callable[[Theme], Figure]] = {}
+    if days:
+        charts["open-over-time"] = lambda theme: _draw_days(days, theme)
+        charts["days-open"] = lambda theme: _draw_departments(departments, theme)
+    if changes:
+        charts["pay-changes"] = lambda theme: _draw_changes(changes, theme)
     return save(charts, folder)
 
 
@@ -139,7 +142,7 @@ def _draw_changes(changes: Sequence[PayChange], theme: Theme) -> Figure:
         [f"{change.changed_by:%d %b}, {change.end} end" for change in changes],
         theme,
     )
-    widest = max((abs(change.percent) for change in changes), default=1.0)
+    widest = max(abs(change.percent) for change in changes)
     axes.set_xlim(-1.3 * widest, 1.3 * widest)
     axes.axvline(0, color=theme.muted, linewidth=1)
     for row, change in enumerate(changes):

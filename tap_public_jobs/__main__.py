@@ -11,9 +11,10 @@ def main() -> None:
     # A shell script ignores it for background commands, and that stays so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from tap_public_jobs.tap import TapPublicJobs  # noqa: PLC0415  # loads for a second
+    from tap_public_jobs.process import run  # noqa: PLC0415  # loads for a second
+    from tap_public_jobs.tap import TapPublicJobs  # noqa: PLC0415
 
-    TapPublicJobs.cli()
+    run(TapPublicJobs.cli)
 
 
 if __name__ == "__main__":

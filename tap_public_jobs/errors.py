@@ -33,6 +33,14 @@ class PageError(PublicJobsError):
     """A page cannot be read; whether that matters depends on how far the list goes."""
 
 
+class ChangeLogError(PublicJobsError):
+    """The change log cannot be used; the message shows no part of a server's URL."""
+
+
+class DamagedStateError(Exception):
+    """A state that this version of the tap cannot read."""
+
+
 class RequestError(Exception):
     """A single request has failed for good: it was refused, or all its tries failed.
 

@@ -35,7 +35,6 @@ class Report:
         new_fields: Undeclared fields that no earlier run saw, by stream.
         opened: Jobs that are listed for the first time, or again.
         closed: Jobs that are no longer published.
-        published: Jobs that a test of the connection found.
     """
 
     def __init__(
@@ -45,7 +44,6 @@ class Report:
         self.new_fields: dict[str, list[str]] = {}
         self.opened = 0
         self.closed = 0
-        self.published = 0
         self.retries = 0
         self._limit = limit
         self._period = period
@@ -63,12 +61,19 @@ class Report:
 
     def pacing(self, pause: float, interval: float) -> None:
         """Log that the API rejected a request, and how the run continues."""
-        logger.warning(
-            "The API rejected a request for the rate limit. Pausing for %.1f seconds, then sending "
-            "at most one request every %.3g seconds.%s",
+        if self._progress:
+            self._progress.slow_down(pause, interval)
+        # The throttle knows nothing of the requests of earlier runs.
+        is_first = self._clock() - self._started_at < self._period
+        cause = f": another run used this key within the last {_exactly(self._period)}"
+        logger.log(
+            logging.INFO if is_first else logging.WARNING,
+            "The API rejected a request for the rate limit%s. Pausing for %.1f seconds, then "
+            "sending at most one request every %.3g seconds.%s",
+            cause if is_first else "",
             pause,
             interval,
-            f" {self._progress.slow_down(interval)}" if self._progress else "",
+            f" {self._progress.line()}" if self._progress else "",
         )
 
     def fetching(self, plan: Plan, outcomes: Outcomes) -> Progress:
@@ -128,15 +133,6 @@ class Report:
         parts.append(f"took {in_words(self._clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
 
-    def key_works(self) -> str:
-        """Describe the result of a test of the connection."""
-        pages = math.ceil(self.published / 100)
-        seconds = max(0, self.published + pages - self._limit) * self._period / self._limit
-        return (
-            f"The key works: {_count(self.published, 'published job')}; a first run takes "
-            f"{in_words(seconds)}."
-        )
-
 
 class Progress:
     """Logs the progress of long work every `PROGRESS_INTERVAL` seconds, while it is entered.
@@ -164,7 +160,7 @@ class Progress:
         self._clock = clock
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
-        self._started_at = clock()
+        self._measured_from = clock(), 0
 
     def __enter__(self) -> Self:
         if self._total:
@@ -187,10 +183,11 @@ class Progress:
             f"{in_words(self.seconds_left())} left."
         )
 
-    def slow_down(self, seconds_each: float) -> str:
-        """Expect at least this many seconds per request from now on; returns `line`."""
+    def slow_down(self, pause: float, seconds_each: float) -> None:
+        """Expect a pause, and at least this many seconds per request after it."""
         self._seconds_each = max(self._seconds_each, seconds_each)
-        return self.line()
+        # What was measured until now says nothing about the pace to come.
+        self._measured_from = self._clock() + pause, self._done()
 
     def _log_until_ended(self) -> None:
         while not self._wait(PROGRESS_INTERVAL):
@@ -198,9 +195,25 @@ class Progress:
 
     def seconds_left(self) -> float:
         """Extrapolate, but not below what the rate limit allows: its first burst says little."""
-        done = self._done()
-        so_far = self._clock() - self._started_at
-        return (self._total - done) * max(self._seconds_each, so_far / done if done else 0.0)
+        start, done_before = self._measured_from
+        done, elapsed = self._done(), self._clock() - start
+        measured = elapsed / (done - done_before) if done > done_before else 0.0
+        pause = max(0.0, -elapsed)
+        return pause + (self._total - done) * max(self._seconds_each, measured)
+
+
+def key_works(published: int, page_size: int, limit: int, period: float) -> str:
+    """Describe the result of a test of the connection.
+
+    Args:
+        published: Published jobs.
+        page_size: Jobs per page of the list.
+        limit: Requests per period that the API allows.
+        period: Seconds.
+    """
+    requests = published + math.ceil(published / page_size)
+    first_run = in_words(max(0, requests - limit) * period / limit)
+    return f"The key works: {_count(published, 'published job')}; a first run takes {first_run}."
 
 
 def in_words(seconds: float) -> str:

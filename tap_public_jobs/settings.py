@@ -1,21 +1,32 @@
-"""The settings: their names, types and defaults, and how they are read from the environment."""
+"""The settings: the schema, how they are read, and the checks that a schema cannot express."""
 
 from __future__ import annotations
 
+import difflib
 import json
-import math
+import logging
 import os
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from dotenv import load_dotenv
 from singer_sdk import typing as th
-from singer_sdk.configuration._dict_config import parse_environment_config
+from urllib3.exceptions import LocationParseError
+from urllib3.util import parse_url
+
+from tap_public_jobs.api.client import API_PATH
+from tap_public_jobs.errors import ChangeLogError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+logger = logging.getLogger(__name__)
 
 Json = Any
 
+PREFIX = "TAP_PUBLIC_JOBS_"
+"""What the names of the environment variables begin with."""
 LONGEST_TIME = 86_400
 """Seconds. More than a day is a mistake of units."""
 
@@ -126,40 +137,26 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     ),
     th.Property(
         "user_agent",
-        th.StringType,
+        th.StringType(pattern="^[ -~]*$"),  # what a header can carry
         title="User agent",
-        description="The User-Agent header; tap-public-jobs/<version> by default.",
+        description="The User-Agent header; by default tap-public-jobs/ and the version.",
     ),
 ).to_dict()
+"""JSON schema of the settings. The tap adds those of every SDK tap."""
 
-_BOOLEANS = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
+_LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
 
-def from_environment(schema: Mapping[str, Json], prefix: str) -> dict[str, Json]:
-    """Read the settings from environment variables, and from a `.env` file as the SDK does.
+def from_environment() -> dict[str, Json]:
+    """Read the settings from environment variables, and from `.env` in the working folder.
 
-    The SDK would read a misspelt "ture" as false, and fail on a bad number with a traceback that
-    does not name the setting. So this asks the SDK for text only, and values that do not fit their
-    setting stay text, for `problems` to name.
-
-    Args:
-        schema: JSON schema of all settings.
-        prefix: What the variables' names begin with.
-
-    Returns:
-        The settings by name, unknown ones included.
+    The SDK would look for `.env` above the installed package, prefer it to the environment, read a
+    misspelt "ture" as false, and fail on a bad number with a traceback. Here a value that does not
+    fit stays text, and an unknown setting is included, for `problems` to name.
     """
-    properties: Mapping[str, dict[str, Json]] = schema["properties"]
-    texts = parse_environment_config(
-        {"properties": {name: {"type": "string"} for name in properties}}, prefix
-    )
-    known = {name: _typed(text, properties[name]) for name, text in texts.items()}
-    names = {name.removeprefix(prefix) for name in os.environ if name.startswith(prefix)}
-    unknown = {name.lower() for name in names - {"LOGLEVEL"} if not name.startswith("_")}
-    return dict.fromkeys(unknown - properties.keys(), "set in the environment") | known
+    load_dotenv(".env")
+    known = CONFIG_JSONSCHEMA["properties"]
+    return {name: _typed(text, known.get(name, {})) for _, name, text in _variables()}
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -173,21 +170,126 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     return defaults | given
 
 
-def _plain(value: Json) -> Json:
-    # The SDK reads the numbers of a file as decimals, which clocks and sockets do not accept.
-    if not isinstance(value, float | Decimal) or not math.isfinite(value):
-        return value
-    return int(value) if value == int(value) else float(value)
+def problems(config: Mapping[str, Json]) -> list[str]:
+    """Describe each setting that is wrong, without the values of secret ones.
+
+    Args:
+        config: The settings, with their defaults.
+    """
+    known = CONFIG_JSONSCHEMA["properties"]
+    found = [problem for name in known if (problem := _problem(name, known[name], config))]
+    for name in sorted(config.keys() - known.keys()):
+        unknown = _unknown(name, known)
+        if name == "batch_config":
+            found.append(f"{name} is not supported: files carry no version, so no row is removed.")
+        elif unknown.endswith("?"):
+            found.append(unknown)
+        else:
+            logger.warning("%s It has no effect.", unknown)
+    for name, rules in known.items():
+        if rules.get("secret") and name in config:  # it may also stand in the wrong setting
+            found = [problem.replace(str(config[name]), "…") for problem in found]
+    return found
+
+
+def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
+    """Describe each variable of the tap that does not reach it, as Meltano passes only settings.
+
+    Args:
+        config: The settings as they reached the tap, without defaults.
+    """
+    known = CONFIG_JSONSCHEMA["properties"]
+    # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
+    nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
+    for variable, name, _ in _variables():
+        if name in known and name not in config:
+            yield (
+                f"{variable} has no effect: list {name} under `settings` of the plugin in "
+                "meltano.yml, or run the tap with --config=ENV."
+            )
+        elif name not in config and not name.startswith(nested):
+            yield f"{variable} has no effect: {_unknown(name, known)}"
+
+
+def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -> str | None:
+    if name not in config:
+        if name in CONFIG_JSONSCHEMA["required"]:
+            return (
+                f"{name} is required. {rules['description']} If .env sets it, that file must be in "
+                "this folder, and meltano.yml must list the setting."
+            )
+        if name == "changes_url" and config["detail_refresh"] == "notified":
+            return f"{name} is required under detail_refresh: notified. {rules['description']}"
+        return None
+    if error := next(th.DEFAULT_JSONSCHEMA_VALIDATOR(rules).iter_errors(config[name]), None):
+        return f"{name}: {error.message}.".replace(", 'null'", "")
+    problem = _CHECKS[name](config[name]) if name in _CHECKS else None
+    return f"{name} {problem}." if problem else None
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    """Say that a setting is unknown, and what it probably means."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    return f"{name} is not a setting{f': did you mean {close[0]}?' if close else '.'}"
+
+
+def _variables() -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each variable that is set, of its setting, and its text."""
+    for variable, text in os.environ.items():
+        name = variable.removeprefix(PREFIX).lower()
+        # The SDK reads LOGLEVEL; Meltano's extras begin with one more underscore.
+        if variable.startswith(PREFIX) and text and not name.startswith(("_", "loglevel")):
+            yield variable, name, text
 
 
 def _typed(text: str, schema: Mapping[str, Json]) -> Json:
-    types = schema.get("type", [])
-    if "string" in types:
-        return text
-    if "boolean" in types and text.lower() in _BOOLEANS:
-        return _BOOLEANS[text.lower()]
+    types = schema.get("type", ["string"])
+    if "boolean" in types:
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     try:
-        value: Json = json.loads(text)
+        return text if "string" in types else json.loads(text)
     except ValueError:
         return text
-    return _plain(value)
+
+
+def _plain(value: Json) -> Json:
+    # The SDK reads the fractions of a file as decimals, which clocks and sockets do not accept.
+    number = float(value) if isinstance(value, Decimal) else value
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _check_key(value: str) -> str | None:
+    wrong = "must be the key alone: no space, line break or umlaut, and not the word Bearer"
+    return None if re.fullmatch("[!-~]+", value) else wrong  # what a header can carry
+
+
+def _check_base_url(value: str) -> str | None:
+    try:
+        url = parse_url(value)
+        host = (url.host or "").encode("idna").decode()  # refuses empty and long labels
+    except (LocationParseError, UnicodeError):
+        host = ""
+    if not host or url.scheme not in {"http", "https"}:
+        return "must be a URL such as https://jobs.example.com"
+    if url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
+        return "must begin with https://: over plain http, anyone on the network can read the key"
+    path = url.path or ""
+    if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
+        return f"must be the address before {API_PATH}, without a user name, password, ? or #"
+    return None
+
+
+def _check_changes_url(value: str) -> str | None:
+    from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+
+    try:
+        ChangeLog(value)
+    except ChangeLogError:
+        return (
+            "must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
+            "with an @ in the password as %40 and the package psycopg[binary] installed"
+        )
+    return None
+
+
+_CHECKS = {"api_key": _check_key, "base_url": _check_base_url, "changes_url": _check_changes_url}

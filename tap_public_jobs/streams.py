@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from singer_sdk.singerlib.messages import RecordMessage
 
     from tap_public_jobs.sync.run import Run
+    from tap_public_jobs.tap import TapPublicJobs
 
 Row = dict[str, Any]
 
@@ -56,12 +57,9 @@ class PublicJobsStream(Stream):
     that an interrupted run did not reach.
     Here it follows the last record: the SDK resumes `get_records` only after it has written the
     record.
-
-    Attributes:
-        run: The run, set by the tap before the sync.
     """
 
-    run: Run
+    _tap: TapPublicJobs
     schema = _NamedSchema()
     primary_keys = ("id",)
 
@@ -73,25 +71,26 @@ class PublicJobsStream(Stream):
     STATE_MSG_FREQUENCY = sys.maxsize  # `get_records` writes checkpoints
 
     @abstractmethod
-    def rows(self) -> Iterator[Row]:
-        """Yield the records of the run; resumed after each one is written."""
+    def rows(self, run: Run) -> Iterator[Row]:
+        """Yield the records of a run; resumed after each one is written."""
 
     @override
     def get_records(self, context: Context | None) -> Iterator[Row]:
-        if not self.writes_records:
+        run = self._tap.run if self.writes_records else None
+        if run is None:
             return
-        run = self.run
         version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
         self._stream_version = version
-        for row in self.rows():
-            yield row
-            run.count_record(self.name)
-            if run.is_checkpoint_due:
+        for row in self.rows(run):
+            if run.is_checkpoint_due:  # up to the record before this one
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
+            yield row
+            run.report.records[self.name] += 1
         if version and run.has_everything(self.name):
             self._activate(version)
-        run.note_fields(self.name, self.columns.undeclared)
+        new_fields = run.state.note_fields(self.name, self.columns.undeclared)
+        run.report.new_fields[self.name] = new_fields
 
     @property
     def writes_records(self) -> bool:
@@ -173,8 +172,8 @@ class Jobs(PublicJobsStream):
     name = "jobs"
 
     @override
-    def rows(self) -> Iterator[Row]:
-        return map(self.columns.row, self.run.summaries)
+    def rows(self, run: Run) -> Iterator[Row]:
+        return map(self.columns.row, run.summaries)
 
 
 class JobPublications(PublicJobsStream):
@@ -183,8 +182,8 @@ class JobPublications(PublicJobsStream):
     name = "job_publications"
 
     @override
-    def rows(self) -> Iterator[Row]:
-        return (self.columns.row(publication(*it)) for it in self.run.publications())
+    def rows(self, run: Run) -> Iterator[Row]:
+        return (self.columns.row(publication(*it)) for it in run.publications())
 
 
 class JobDetails(PublicJobsStream):
@@ -197,6 +196,6 @@ class JobDetails(PublicJobsStream):
     name = "job_details"
 
     @override
-    def rows(self) -> Iterator[Row]:
-        for job, detail in self.run.details():
+    def rows(self, run: Run) -> Iterator[Row]:
+        for job, detail in run.details():
             yield self.columns.row(detail, id=job.id, publicId=job.public_id)

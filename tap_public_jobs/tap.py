@@ -12,23 +12,26 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from singer_sdk import Tap
-from singer_sdk.exceptions import ConfigValidationError
 from singer_sdk.helpers.capabilities import PluginCapabilities
 from typing_extensions import override
 
 from tap_public_jobs import settings
 from tap_public_jobs.api.client import PublicJobsClient
+from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError
-from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.process import Command, WholeMessageWriter
-from tap_public_jobs.report import Report
+from tap_public_jobs.errors import (
+    ChangeLogError,
+    DamagedStateError,
+    PublicJobsError,
+    RequestError,
+)
+from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon, unreadable
+from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import Environment, in_short, start_run
-from tap_public_jobs.sync.state import DamagedStateError, SyncState, hash_key
-from tap_public_jobs.validation import problems, unused_variables
+from tap_public_jobs.sync.state import SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -42,9 +45,6 @@ if TYPE_CHECKING:
     from tap_public_jobs.sync.run import Run
 
 logger = logging.getLogger(__name__)
-
-PREFIX = "TAP_PUBLIC_JOBS_"
-"""What the names of the environment variables begin with."""
 
 ORDER = (Jobs, JobPublications, JobDetails)
 """The order in which streams are synced: the fast ones come before the long fan-out."""
@@ -67,22 +67,13 @@ class TapPublicJobs(Tap):
     sleep: Callable[[float], object] = staticmethod(time.sleep)
     """Waits for a number of seconds; tests replace it."""
 
-    def __init__(
-        self,
-        *,
-        config: dict[str, Any] | None = None,
-        parse_env_config: bool = False,
-        **kwargs: Any,  # noqa: ANN401  # as in the SDK
-    ) -> None:
-        self._run: Run | None = None
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # as in the SDK
         is_from_meltano = "MELTANO_EXTRACTOR_NAME" in os.environ or bool(kwargs.get("catalog"))
-        self._lacks_state = is_from_meltano and not kwargs.get("state")
-        if parse_env_config:
-            self.append_builtin_config(self.config_jsonschema)
-            config = (config or {}) | settings.from_environment(self.config_jsonschema, PREFIX)
+        self._has_state = bool(kwargs.get("state"))
+        self._lacks_state = is_from_meltano and not self._has_state
         try:
-            super().__init__(config=config, **kwargs)
-        except (AttributeError, KeyError, TypeError) as error:
+            super().__init__(**kwargs)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             if not kwargs.get("catalog") and not kwargs.get("state"):
                 raise
             msg = (
@@ -90,11 +81,11 @@ class TapPublicJobs(Tap):
                 "the catalog again, and remove the state to start over."
             )
             raise PublicJobsError(msg) from error
-        # The SDK handles TERM and INT. Under `nohup`, HUP stays ignored.
-        if threading.current_thread() is threading.main_thread() and (
-            signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
-        ):
-            signal.signal(signal.SIGHUP, self._handle_termination)
+        # The SDK handles TERM and INT. Windows has no HUP, and under `nohup` it stays ignored.
+        hang_up = getattr(signal, "SIGHUP", None)
+        is_main = threading.current_thread() is threading.main_thread()
+        if hang_up and is_main and signal.getsignal(hang_up) is signal.SIG_DFL:
+            signal.signal(hang_up, self._handle_termination)
 
     @cached_property
     def report(self) -> Report:
@@ -126,6 +117,7 @@ class TapPublicJobs(Tap):
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
+            has_answered=self._has_state,
             on_retry=self.report.count_retry,
         )
 
@@ -140,46 +132,13 @@ class TapPublicJobs(Tap):
         streams: dict[str, Any] = {**super().streams}
         return {stream.name: streams[stream.name] for stream in ORDER}
 
-    # Final in the SDK, which has no hook for the start and the end of a run.
-    @override  # type: ignore[misc]
-    def sync_all(self) -> None:
-        """Sync the selected streams, sum up, and report what is missing.
+    @cached_property
+    def run(self) -> Run | None:
+        """The run, which starts when it is first asked for; None if there is no work.
 
         Raises:
-            PublicJobsError: Something is missing for the first time, or the run could not continue.
+            PublicJobsError: The change log or the list cannot be read.
         """
-        state = self._read_state()
-        missing: Collection[str] = ()
-        try:
-            # Before the first SCHEMA message: some targets empty a table there.
-            self._run = self._start(state)
-            if self._run:
-                super().sync_all()
-                missing = self._run.finish()
-        except SystemExit:
-            logger.info("Stopped by a signal. The next run resumes where this one ended.")
-            raise
-        finally:
-            self.throttle.close()
-            logger.info(
-                "%s",
-                self.report.summary(
-                    requests=self.throttle.requests, rejections=self.throttle.rejections
-                ),
-            )
-            # However the run ended: what it has written need not be fetched again.
-            if self._run:
-                state.write(self.state)
-            self.state_writer.write_state(self.state)
-        if missing:
-            msg = (
-                f"The sync is incomplete: {in_short(missing)}. In tables that may lack a job, no "
-                "row was removed. The next run tries again; what is still missing then is a "
-                "warning. If it stays, contact the API's support."
-            )
-            raise PublicJobsError(msg)
-
-    def _start(self, state: SyncState) -> Run | None:
         config = self.config
         streams = [stream for stream in self.streams.values() if stream.writes_records]
         if not streams:
@@ -192,7 +151,8 @@ class TapPublicJobs(Tap):
             self.clock,
             self.sleep,
         )
-        run = start_run(
+        state = self._read_state()
+        return start_run(
             environment,
             state,
             self._read_change_log(state),
@@ -200,10 +160,43 @@ class TapPublicJobs(Tap):
             config["detail_refresh"],
             config["detail_max_age_days"] * DAY,
         )
-        if run:
-            for stream in streams:
-                stream.run = run
-        return run
+
+    @property
+    def _started_run(self) -> Run | None:
+        return vars(self).get("run")
+
+    # Final in the SDK, which has no hook for the start and the end of a run.
+    @override  # type: ignore[misc]
+    def sync_all(self) -> None:
+        """Sync the selected streams, sum up, and report what is missing.
+
+        Raises:
+            PublicJobsError: Something is missing for the first time, or the run could not continue.
+        """
+        missing: Collection[str] = ()
+        try:
+            # Before the first SCHEMA message: some targets empty a table there.
+            if self.run:
+                super().sync_all()
+                missing = self.run.finish()
+        except SystemExit:
+            logger.info("Stopped by a signal. The next run resumes where this one ended.")
+            raise
+        finally:
+            self.throttle.close()
+            requests, rejections = self.throttle.requests, self.throttle.rejections
+            logger.info("%s", self.report.summary(requests=requests, rejections=rejections))
+            # However the run ended: what it has written need not be fetched again.
+            if self._started_run:
+                self._started_run.state.write(self.state)
+            self.state_writer.write_state(self.state)
+        if missing:
+            msg = (
+                f"The sync is incomplete: {in_short(missing)}. In tables that may lack a job, no "
+                "row was removed. The next run tries again; what is still missing then is a "
+                "warning. If it stays, contact the API's support."
+            )
+            raise PublicJobsError(msg)
 
     def _read_change_log(self, state: SyncState) -> Changes | None:
         """Read what was notified since the last run; None if there is no log to read.
@@ -213,6 +206,8 @@ class TapPublicJobs(Tap):
         """
         if "changes_url" not in self.config:
             return None
+        from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+
         try:
             log = ChangeLog(self.config["changes_url"])
             changes = log.read(state.log.position if state.log else 0)
@@ -221,7 +216,7 @@ class TapPublicJobs(Tap):
                 changes = log.read(0)
         except ChangeLogError as error:
             if self.config["detail_refresh"] == "notified":
-                raise PublicJobsError(str(error)) from error
+                raise
             logger.warning("%s Continuing without it.", error)
             return None
         return changes
@@ -235,62 +230,75 @@ class TapPublicJobs(Tap):
         try:
             return SyncState.read(self.state)
         except DamagedStateError as error:
-            logger.warning(
-                "Ignoring the state of earlier runs, which cannot be read (%s); fetching all "
-                "details again.",
-                error,
-            )
+            logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
             return SyncState()
 
+    @property
     @override
-    def load_state(self, state: dict[str, Any]) -> None:
-        bookmarks = state.get("bookmarks", {})
-        if not isinstance(bookmarks, dict) or not all(map(_is_bookmark, bookmarks.values())):
-            logger.warning("Ignoring the state, which is damaged; fetching all details again.")
-            return
-        super().load_state(state)
+    # Private: the SDK looks for `.env` above the installed package, and reads "ture" as false.
+    def _env_var_config(self) -> dict[str, Any]:
+        self.append_builtin_config(self.config_jsonschema)
+        return settings.from_environment()
+
+    @override
+    def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
+        # Private: the SDK's messages quote the key, and its defaults do not replace null.
+        self.append_builtin_config(self.config_jsonschema)
+        for warning in settings.unused_variables(self._config):
+            self.logger.warning("%s", warning)
+        self._config = settings.with_defaults(self._config)
+        errors = settings.problems(self._config)
+        if errors and raise_errors:
+            raise PublicJobsError(" ".join(errors))
+        return errors
+
+    @classmethod
+    @override
+    def get_singer_command(cls) -> click.Command:
+        command = super().get_singer_command()
+        for option in command.params:
+            if option.name in {"state", "catalog"}:
+                option.type = JsonFile()
+        return command
 
     @classmethod
     @override
     def cb_config(cls, ctx: click.Context, param: click.Option, value: tuple[str, ...]) -> Any:
         try:
             return super().cb_config(ctx, param, value)
-        except (OSError, ValueError, TypeError) as error:
-            # The value may be the settings themselves, including the key.
-            names = " ".join(name if "{" not in name else "…" for name in value)
-            msg = f"--config {names} is not a file with a JSON object: {type(error).__name__}"
+        except (OSError, TypeError, ValueError) as error:
+            files = " ".join(path for path in value if path != "ENV")
+            raise unreadable(param, files, error) from error
+
+    # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
+    @override  # type: ignore[misc]
+    def run_connection_test(self) -> bool:
+        """Request the first page and one detail, read the change log, and log one line.
+
+        Raises:
+            PublicJobsError: One of them cannot be read.
+        """
+        page = self.client.page(1)
+        try:
+            for job in filter(None, map(job_ref, page.items[:1])):
+                self.client.detail(job)
+        except RequestError as error:
+            msg = f"The key works and the list can be read, but: {error}"
             raise PublicJobsError(msg) from error
+        if "changes_url" in self.config:
+            from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
 
-    @classmethod
-    @override
-    def get_singer_command(cls) -> click.Command:
-        return Command.like(super().get_singer_command(), cls.logger)
-
-    @override
-    def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
-        # The SDK's messages quote the value, which may be the key, and omit what is allowed.
-        self.append_builtin_config(self.config_jsonschema)
-        for warning in unused_variables(self._config, self.config_jsonschema, os.environ, PREFIX):
-            self.logger.warning("%s", warning)
-        self._config = settings.with_defaults(self._config)
-        errors = problems(self._config, self.config_jsonschema)
-        if errors and raise_errors:
-            summary = "; ".join(errors)
-            raise ConfigValidationError(summary, errors=errors, schema=self.config_jsonschema)
-        return errors
+            ChangeLog(self.config["changes_url"]).positions()
+        published = len(page.items) if page.total is None else page.total
+        logger.info("%s", key_works(published, page.size, *self._budget))
+        return True
 
     @override
     def _handle_termination(self, signum: int, frame: FrameType | None) -> None:
-        # The SDK exits with status 0, which a scheduler takes for success.
+        # Private: the SDK exits with status 0, which a scheduler takes for success.
         status = 128 + signum
-        self.message_writer.exit_soon(status)
-        if self._run and self._run.stop(status):
+        exit_soon(status)
+        if self._started_run and self._started_run.stop(status):
             self.throttle.close()
         else:
             self.message_writer.stop(status)
-
-
-def _is_bookmark(value: object) -> bool:
-    # The SDK keeps these two itself; this tap never writes them, and a wrong type would end in a
-    # traceback.
-    return isinstance(value, dict) and not value.keys() & {"partitions", "progress_markers"}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import pytest
 
 from charts import __main__ as command
 from charts.history import draw
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TABLES = """
 create schema analytics;
@@ -27,11 +24,14 @@ from (values ('Sales', 2.0), ('Sales', 10.0), ('Sales', 4.0), (null, 7.0))
 as t(department, days_open_at_least);
 create table analytics.job_changes as
 from (values
-    (timestamp '2026-11-02 04:00', 'a', 'Recruiter', 'min_salary', 50000.0, 55000.0),
-    (timestamp '2026-11-03 04:00', 'b', 'Planner', 'max_salary', 80000.0, 78000.0),
-    (timestamp '2026-11-03 04:00', 'c', 'Nobody', 'min_salary', null, 1.0),
-    (timestamp '2026-11-03 04:00', 'd', 'Nobody', 'years_experience', 1.0, 2.0)
-) as t(changed_by, job_key, job_title, field, old_number, new_number);
+    (timestamp '2026-11-02 04:00', 'a', 'Recruiter', 'min_salary', 50000.0, 55000.0, null, null),
+    (timestamp '2026-11-03 04:00', 'b', 'Planner', 'max_salary', 80000.0, 78000.0, 'EUR', 'EUR'),
+    (timestamp '2026-11-03 04:00', 'c', 'Nobody', 'min_salary', null, 1.0, null, null),
+    (timestamp '2026-11-03 04:00', 'd', 'Nobody', 'years_experience', 1.0, 2.0, null, null),
+    (timestamp '2026-11-03 04:00', 'e', 'Nobody', 'max_salary', 400.0, 60000.0, 'EUR', 'JPY')
+) as t(
+    changed_by, job_key, job_title, field, old_number, new_number, old_currency, new_currency
+);
 """
 
 
@@ -82,21 +82,38 @@ def test_each_chart_says_what_the_tables_hold(warehouse: Path, tmp_path: Path, t
     ]
 
 
-def test_a_chart_drawn_again_is_the_same_file(warehouse: Path, tmp_path: Path) -> None:
-    files = draw(warehouse, tmp_path)
-    first = [file.read_bytes() for file in files]
-
-    assert [file.read_bytes() for file in draw(warehouse, tmp_path)] == first
-
-
 def test_the_command_draws_beside_the_warehouse_and_says_what(
     warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """And draws the same files again."""
     command.main(warehouse)
 
-    written = sorted(capsys.readouterr().out.splitlines())
-    assert written == sorted(map(str, tmp_path.glob("*.svg")))
-    assert len(written) == 6
+    written = sorted(tmp_path.glob("*.svg"))
+    assert sorted(capsys.readouterr().out.splitlines()) == [str(file) for file in written]
+    first = [file.read_bytes() for file in written]
+    command.main(warehouse)
+    assert [file.read_bytes() for file in written] == first
+
+
+def test_a_new_warehouse_has_the_charts_of_what_is_there(
+    warehouse: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After the first build there is no change of pay, and in an empty list no job."""
+    with duckdb.connect(str(warehouse)) as connection:
+        connection.execute("delete from analytics.job_changes")
+    command.main(warehouse)
+    *files, line = capsys.readouterr().out.splitlines()
+    assert {Path(file).stem.rpartition("-")[0] for file in files} == {
+        "open-over-time",
+        "days-open",
+    }
+    assert line == "There are no pay changes yet."
+
+    with duckdb.connect(str(warehouse)) as connection:
+        connection.execute("delete from analytics.publication_periods")
+        connection.execute("delete from analytics.daily_open_jobs")
+    command.main(warehouse)
+    assert capsys.readouterr().out == "There is no job in the tables of dbt yet.\n"
 
 
 def test_without_a_build_the_command_names_it(tmp_path: Path) -> None:

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import closing, contextmanager
+import time
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, ParamSpec
 
 import pytest
 from forked import Program, Run
-from harness import Output, parse, paths
+from harness import Output, parse, paths, sync
 from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
+from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.tap import TapPublicJobs
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SECONDS = 30.0
 """How long a process may take before the test calls it hung, and ends it."""
 
 Config = dict[str, Any]
+P = ParamSpec("P")
 
 
 class Command:
@@ -50,13 +56,31 @@ class Command:
 COMMAND = Path(sys.executable).with_name("tap-public-jobs")
 INSTALLED = Command(str(COMMAND))
 MODULE = Command(sys.executable, "-m", "tap_public_jobs")
-PATIENT = Command(
-    sys.executable,
-    "-c",
-    "from tap_public_jobs import __main__, process; from tap_public_jobs.api import fanout; "
-    f"process.SECONDS_TO_STOP = fanout.GRACE = {SECONDS}; __main__.main()",
-)
-"""The tap on a machine so busy that two seconds are too few to write what there is."""
+
+
+def retried(test: Callable[P, None]) -> Callable[P, None]:
+    """Try a test up to three times.
+
+    The tap has two seconds to stop. A busy machine may take them from one try, but hardly from
+    three, and a tap that waits for something fails in each.
+    """
+
+    @functools.wraps(test)
+    def tries(*args: P.args, **kwargs: P.kwargs) -> None:
+        for _ in range(2):
+            with suppress(AssertionError):
+                return test(*args, **kwargs)
+        return test(*args, **kwargs)
+
+    return tries
+
+
+@contextmanager
+def two_seconds() -> Iterator[None]:
+    """Fail if the block takes longer."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began <= 2.0
 
 
 @pytest.fixture(scope="session")
@@ -124,27 +148,50 @@ def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Con
         "retries); details: 25 fetched, 0 unchanged, 0 failed, 0 unpublished during the run; "
     ) in done.stderr
     assert sandbox.key not in done.stdout + done.stderr
-    assert len(parse(done.stdout).records("job_details")) == 25
+    assert len(parse(done.stdout).rows("job_details")) == 25
+    assert done.stderr.count('"metric":"record_count"') == 3
+    assert len(done.stderr.splitlines()) < 25  # none per request
 
 
-def test_the_log_has_metrics_per_stream_and_no_line_per_request(
-    forked: Program, config: Config
-) -> None:
-    done = run(forked, "--config=ENV", config=config)
-
-    for metric in ("record_count", "sync_duration"):
-        assert done.stderr.count(f'"metric":"{metric}"') == 3
-    assert len(done.stderr.splitlines()) < 25
-
-
-def test_the_connection_test_makes_two_requests(
+def test_the_connection_test_makes_two_requests_and_logs_one_line(
     forked: Program, sandbox: Sandbox, config: Config
 ) -> None:
     done = run(forked, "--config=ENV", "--test", config=config)
 
     first = sandbox.organisation.published()[0].job["publicId"]
-    assert done.returncode == 0
+    assert (done.returncode, done.stdout) == (0, "")
     assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first}"]
+    assert done.stderr.splitlines()[-1].endswith(
+        "The key works: 25 published jobs; a first run takes less than a minute."
+    )
+    assert complaints(done.stderr) == []
+
+
+def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config: Config) -> None:
+    public_id = sandbox.organisation.published()[0].job["publicId"]
+    sandbox.fail_next("http_400", None, public_id)
+
+    with pytest.raises(PublicJobsError, match=f"can be read, but: .*/{public_id}: "):
+        TapPublicJobs(config=config).run_connection_test()
+
+
+def test_the_connection_test_reads_the_change_log(config: Config, tmp_path: Path) -> None:
+    config |= {"changes_url": f"sqlite:///{tmp_path / 'nowhere.db'}"}
+
+    with pytest.raises(PublicJobsError, match=r"There is no change log in .*nowhere\.db"):
+        TapPublicJobs(config=config).run_connection_test()
+
+
+def test_an_organisation_without_jobs_passes_the_connection_test(
+    caplog: pytest.LogCaptureFixture, sandbox: Sandbox, config: Config
+) -> None:
+    for posting in sandbox.organisation.published():
+        sandbox.unpublish(posting.job["publicId"])
+
+    with caplog.at_level("INFO"):
+        assert TapPublicJobs(config=config).run_connection_test()
+
+    assert "The key works: 0 published jobs;" in caplog.text
 
 
 @pytest.mark.parametrize("arguments", [("--discover",), ("--about",), ("--version",), ("--help",)])
@@ -169,7 +216,9 @@ def test_config_catalog_and_state_come_from_files(
     files = {name: tmp_path / f"{name}.json" for name in ("config", "catalog", "state")}
     files["config"].write_text(json.dumps(config))
     files["catalog"].write_text(run(forked, "--discover", config={}).stdout)
-    files["state"].write_text(json.dumps({"bookmarks": {"jobs": {"version": 4_000_000_000}}}))
+    state: Any = {}
+    SyncState(versions={"jobs": 4_000_000_000}).write(state)
+    files["state"].write_text(json.dumps(state))
     # As Meltano's `select` does.
     catalog = json.loads(files["catalog"].read_text())
     for entry in catalog["streams"]:
@@ -188,19 +237,11 @@ def test_config_catalog_and_state_come_from_files(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"api_key": ""}, "api_key is required: create a key in the portal"),
-        ({"api_key": "pj_wrong"}, "The API refused the key (401)"),
-        ({"base_url": ""}, "base_url is required"),
-        ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://"),
-        ({"page_sise": "50"}, "page_sise is not a setting: did you mean page_size?"),
-        ({"page_size": "1o0"}, 'page_size must be a whole number from 1 to 100, not "1o0"'),
-        ({"emit_activate_version_messages": "flase"}, "must be true or false, not"),
-        ({"rate_limit_period_seconds": "minute"}, "rate_limit_period_seconds must be a number"),
-        ({"auth_header": "Bearer"}, "auth_header must be one of Authorization, x-api-key"),
-        ({"batch_config": "{}"}, "batch_config is not supported"),
-        ({"changes_url": "mysql://x"}, "changes_url"),
-        ({"stream_maps": "{"}, "stream_maps must have type"),
-        ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "nope("),
+        ({"api_key": ""}, "| api_key is required. Key of one organisation, created in the portal"),
+        ({"api_key": "pj_wrong"}, "| The API refused the key (401)"),
+        ({"base_url": "http://127.0.0.1:9"}, "| base_url does not look like the Public Jobs API"),
+        ({"page_size": "1o0"}, "| page_size: '1o0' is not of type 'integer'."),
+        ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "| stream_maps: Failed to parse expression"),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
@@ -221,37 +262,18 @@ def test_a_wrong_setting_is_one_line_and_status_one(
     assert sandbox.key not in done.stdout + done.stderr
 
 
-def test_an_error_of_the_installed_command_is_one_line_and_status_one(config: Config) -> None:
-    done = run(INSTALLED, "--config=ENV", config=config | {"page_size": "0"})
-
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = complaints(done.stderr)
-    assert line.endswith("| page_size must be a whole number from 1 to 100, not 0")
-
-
+@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "FileNotFoundError"), ("{", "is not a file with a JSON object"), ("[1]", "TypeError")],
+    [
+        (None, "file not found"),
+        ("\n{", "the file is not a JSON object, see line 2"),
+        ("[1]", "the file is not a JSON object"),
+    ],
+    ids=["missing", "not JSON", "a list"],
 )
-def test_a_config_file_that_cannot_be_read_is_one_line(
-    forked: Program, tmp_path: Path, content: str | None, said: str
-) -> None:
-    path = tmp_path / "config.json"
-    if content is not None:
-        path.write_text(content)
-
-    done = run(forked, f"--config={path}", config={})
-
-    assert done.returncode == 1
-    (line,) = complaints(done.stderr)
-    assert str(path) in line
-    assert said in line
-
-
-@pytest.mark.parametrize("option", ["--state", "--catalog"])
-@pytest.mark.parametrize("content", [None, "{", "[1]", '"x"', '{"x": NaN}'])
-def test_a_state_or_catalog_that_is_none_is_one_line(
-    forked: Program, config: Config, tmp_path: Path, option: str, content: str | None
+def test_a_file_that_cannot_be_read_is_one_line(
+    forked: Program, config: Config, tmp_path: Path, option: str, content: str | None, said: str
 ) -> None:
     path = tmp_path / "file.json"
     if content is not None:
@@ -259,9 +281,40 @@ def test_a_state_or_catalog_that_is_none_is_one_line(
 
     done = run(forked, "--config=ENV", f"{option}={path}", config=config)
 
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = complaints(done.stderr)
+    assert line.endswith(f"| {option} {path}: {said}")
+
+
+def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Config) -> None:
+    done = run(forked, f"--config={json.dumps(config)}", config={})
+
+    (line,) = complaints(done.stderr)
+    assert line.endswith("| --config …: file not found")
+
+
+def test_a_catalog_that_is_damaged_is_one_line(
+    forked: Program, config: Config, tmp_path: Path
+) -> None:
+    path = tmp_path / "catalog.json"
+    path.write_text('{"streams": 5}')
+
+    done = run(forked, "--config=ENV", f"--catalog={path}", config=config)
+
     assert done.returncode == 1
     (line,) = complaints(done.stderr)
-    assert f"{option} {path} is not a file with a JSON object" in line
+    assert "The catalog or the state is damaged: TypeError: 'int' object is not iterable" in line
+
+
+def test_a_system_without_sighup_runs_the_tap(
+    monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox, config: Config
+) -> None:
+    """Windows has none."""
+    monkeypatch.delattr(signal, "SIGHUP")
+
+    jobs = sync(config).rows("jobs")
+
+    assert jobs.keys() == {posting.job["id"] for posting in sandbox.organisation.published()}
 
 
 def read_until(pipe: IO[str] | None, text: str, times: int = 1) -> str:
@@ -283,80 +336,67 @@ SIGNALS = pytest.mark.parametrize(
 )
 
 
+@contextmanager
+def fetching(tap: Command | Program, **settings: Any) -> Iterator[tuple[Sandbox, str, Any]]:
+    """A run in the middle of its details: the API, what it has written so far, and its process."""
+    sandbox = Sandbox.demo(jobs=400, options=Options(limited=False, latency=0.01))
+    settings |= {"api_key": sandbox.key}
+    with (
+        serving(sandbox) as url,
+        started(tap, "--config=ENV", config=settings | {"base_url": url}) as process,
+    ):
+        head = read_until(process.stdout, '"RECORD","stream":"job_details"', times=150)
+        yield sandbox, head, process
+
+
 @SIGNALS
-def test_a_signal_ends_the_tap_with_its_state_written(number: int, status: int) -> None:
+@retried
+def test_a_signal_ends_the_tap_with_its_state_written(
+    forked: Program, number: int, status: int
+) -> None:
     """In the middle of the fan-out, where all wait for the rate limit."""
-    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
-    with serving(sandbox) as url:
-        settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
-        with started(PATIENT, "--config=ENV", config=settings) as tap:
-            assert tap.stdout
-            assert tap.stderr
-            head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
-            tap.send_signal(number)
-            rest, errors = tap.stdout.read(), tap.stderr.read()
-            assert tap.wait(SECONDS) == status
+    with fetching(forked, rate_limit_requests=200) as (_, head, tap), two_seconds():
+        tap.send_signal(number)
+        rest, errors = tap.stdout.read(), tap.stderr.read()
+        assert tap.wait(SECONDS) == status
 
     output = parse(head + rest)
     assert output.messages[-1]["type"] == "STATE"
     assert [m["stream"] for m in output.of("ACTIVATE_VERSION")] == ["jobs"]
     assert complaints(errors) == []
-    assert "Traceback" not in errors
     assert "Stopped by a signal. The next run resumes where this one ended." in errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
+@pytest.mark.parametrize(
+    ("number", "lost"), [(signal.SIGTERM, 0), (signal.SIGKILL, 50)], ids=["TERM", "KILL"]
+)
+@retried
 def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
-    forked: Program, sandbox: Sandbox, config: Config, tmp_path: Path, number: int
+    forked: Program, tmp_path: Path, number: int, lost: int
 ) -> None:
     """TERM keeps every answer; KILL loses the records since the last checkpoint."""
-    sandbox.options = Options(limited=False, latency=0.02)
-    for job in make_jobs(225, seed=5):
-        sandbox.publish(job)
-    config |= {"page_size": 100}
-    # A server of its own, which sees no request of this run once it has stopped.
-    with (
-        serving(sandbox) as url,
-        started(PATIENT, "--config=ENV", config=config | {"base_url": url}) as tap,
-    ):
-        # The sandbox holds back its answers until the tap has written most of those it has.
-        written = threading.Event()
-        sandbox.at_request(3 + 200, lambda: written.wait(SECONDS) and tap.send_signal(number))
-        head = read_until(tap.stdout, '"RECORD","stream":"job_details"', times=150)
-        written.set()
-        assert tap.stdout
-        first = parse(whole_lines(head + tap.stdout.read()))
+    with fetching(forked, rate_limit_requests=1000, max_concurrent_requests=4) as (api, head, tap):
+        tap.send_signal(number)
+        text = head + tap.stdout.read()
         tap.wait(SECONDS)
-    asked = {path for path in paths(sandbox.requests) if "?" not in path}
+    first = parse(text[: text.rfind("\n") + 1])  # what a target can read of it
     checkpoint = max(n for n, message in enumerate(first.messages) if message["type"] == "STATE")
-    kept, since = (
-        [f"/jobs/{record['publicId']}" for record in Output(messages).records("job_details")]
-        for messages in (first.messages[:checkpoint], first.messages[checkpoint:])
-    )
-    assert len(since) < (1 if number == signal.SIGTERM else 50)
-    assert len(kept) >= 100
-    if number == signal.SIGTERM:
-        assert asked == set(kept)
+    details = Output(first.messages[:checkpoint]).rows("job_details")
+    kept = {f"/jobs/{row['publicId']}" for row in details.values()}
+    assert 100 <= len(first.rows("job_details")) - lost <= len(kept) < 400
+    if not lost:
+        assert {path for path in paths(api.requests) if "?" not in path} == kept
     state = tmp_path / "state.json"
     state.write_text(json.dumps(first.state))
-    sandbox.requests.clear()
+    api.requests.clear()
 
-    done = run(forked, "--config=ENV", f"--state={state}", config=config)
+    with serving(api) as url:
+        settings = {"api_key": api.key, "base_url": url, "rate_limit_requests": 1000}
+        run(forked, "--config=ENV", f"--state={state}", config=settings)
 
-    second = parse(done.stdout)
-    published = {f"/jobs/{posting.job['publicId']}" for posting in sandbox.organisation.published()}
-    after = [path for path in paths(sandbox.requests) if "?" not in path]
-    assert sorted(after) == sorted(published - set(kept))
-    ids = {r["id"] for output in (first, second) for r in output.records("job_details")}
-    assert ids == {posting.job["id"] for posting in sandbox.organisation.published()}
-    assert [m["stream"] for m in first.of("ACTIVATE_VERSION")] == ["jobs"]
-    (version,) = {m["version"] for m in first.of("RECORD", "job_details")}
-    assert second.of("ACTIVATE_VERSION", "job_details")[0]["version"] == version
-
-
-def whole_lines(text: str) -> str:
-    """What a target can read of what a killed process has written."""
-    return text[: text.rfind("\n") + 1]
+    published = {f"/jobs/{posting.job['publicId']}" for posting in api.organisation.published()}
+    after = [path for path in paths(api.requests) if "?" not in path]
+    assert sorted(after) == sorted(published - kept)
 
 
 def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
@@ -373,81 +413,89 @@ def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path
 
 
 @SIGNALS
+@retried
 def test_a_signal_ends_a_tap_whose_server_does_not_answer(
     forked: Program, number: int, status: int
 ) -> None:
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     sandbox.fail_next("stall")
+    has_asked = threading.Event()
+    sandbox.at_request(1, has_asked.set)
     with serving(sandbox) as url:
         settings = {"api_key": sandbox.key, "base_url": url}
         with started(forked, "--config=ENV", config=settings) as tap:
-            read_until(tap.stdout, "SCHEMA")
-            tap.send_signal(number)
-            assert tap.wait(SECONDS) == status
+            assert has_asked.wait(SECONDS)
+            with two_seconds():
+                tap.send_signal(number)
+                assert tap.wait(SECONDS) == status
+
+
+@contextmanager
+def long_lines() -> Iterator[Config]:
+    """Settings for an API whose one job has a title of which a pipe takes a quarter."""
+    sandbox = Sandbox.demo(jobs=1, options=Options(limited=False))
+    sandbox.edit(sandbox.organisation.published()[0].job["publicId"], jobTitle="x" * 300_000)
+    with serving(sandbox) as url:
+        yield {"api_key": sandbox.key, "base_url": url}
 
 
 @SIGNALS
-def test_a_signal_ends_a_tap_whose_details_all_answer_404(
+@retried
+def test_a_signal_ends_a_tap_whose_target_does_not_read(
     forked: Program, number: int, status: int
 ) -> None:
-    """There is no record whose state could be written."""
-    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
-    sandbox.fail_next("http_404", None, lambda request: not request.query)
-    with serving(sandbox) as url:
-        settings = {"api_key": sandbox.key, "base_url": url, "rate_limit_requests": 10}
-        with started(forked, "--config=ENV", config=settings) as tap:
-            read_until(tap.stderr, "Fetching 30 of 30 details")
+    with long_lines() as settings, started(forked, "--config=ENV", config=settings) as tap:
+        assert tap.stdout
+        assert "xxx" in tap.stdout.read(50_000)
+        with two_seconds():
             tap.send_signal(number)
-            assert tap.stderr
-            errors = tap.stderr.read()
             assert tap.wait(SECONDS) == status
 
-    assert complaints(errors) == []
 
-
-@SIGNALS
-def test_a_signal_ends_a_tap_whose_target_does_not_read(
-    forked: Program, config: Config, number: int, status: int
+@pytest.mark.parametrize("arguments", [("--config=ENV",), ("--discover",)])
+def test_a_disk_that_is_full_is_one_line_and_no_traceback(
+    forked: Program, config: Config, arguments: tuple[str]
 ) -> None:
-    with started(forked, "--config=ENV", config=config) as tap:
-        read_until(tap.stdout, "RECORD")
-        read_until(tap.stderr, "Fetching 25 of 25 details")
-        tap.send_signal(number)
-        assert tap.wait(SECONDS) == status
-
-
-def test_a_disk_that_is_full_is_one_line_and_no_traceback(config: Config) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = subprocess.run(
-            [*INSTALLED.words, "--config=ENV"],
-            env=environment(config),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        tap = forked.start(arguments, environment(config), stdout=full)
+        with tap:
+            assert tap.stderr
+            errors = tap.stderr.read()
+            assert tap.wait(SECONDS) == 1
 
-    assert done.returncode == 1
-    (line,) = complaints(done.stderr)
-    assert "Messages cannot be written to stdout: No space left on device." in line
+    (line,) = complaints(errors)
+    assert line.endswith("| [Errno 28] No space left on device")
 
 
-def test_a_signal_cuts_no_line_short_when_python_does_not_buffer(
-    sandbox: Sandbox, config: Config
-) -> None:
-    """As in many a container image. The lines are longer than a pipe takes at once."""
-    for posting in sandbox.organisation.published():
-        sandbox.edit(posting.job["publicId"], roleOverview="x" * 300_000)
-    config |= {"max_concurrent_requests": 1}
-    with started(PATIENT, "--config=ENV", config=config, PYTHONUNBUFFERED="1") as tap:
+@retried
+def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
+    """As in many a container image. The signal comes in the middle of a line."""
+    with (
+        long_lines() as settings,
+        started(INSTALLED, "--config=ENV", config=settings, PYTHONUNBUFFERED="1") as tap,
+    ):
         assert tap.stdout
-        head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
+        head = tap.stdout.read(50_000)
         tap.send_signal(signal.SIGTERM)
         rest = tap.stdout.read()
         assert tap.wait(SECONDS) == 143
 
-    assert parse(head + rest).messages[-1]["type"] == "STATE"
+    output = parse(head + rest)
+    assert [len(record["jobTitle"]) for record in output.records("jobs")] == [300_000]
+    assert output.messages[-1]["type"] == "STATE"
+
+
+def test_discovery_into_a_pipe_that_is_closed_says_nothing() -> None:
+    """As in `tap-public-jobs --discover | head -1`, which may or may not have read all."""
+    with started(INSTALLED, "--discover", config={}) as tap:
+        assert tap.stdout
+        assert tap.stderr
+        tap.stdout.readline()
+        tap.stdout.close()
+        errors = tap.stderr.read()
+        assert tap.wait(SECONDS) in {0, 1}
+
+    assert complaints(errors) == []
 
 
 def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) -> None:
@@ -462,26 +510,3 @@ def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) ->
 
     (line,) = complaints(errors)
     assert "The target stopped reading" in line
-
-
-def test_a_target_that_reads_slowly_bounds_the_requests(
-    forked: Program, sandbox: Sandbox, config: Config
-) -> None:
-    """While it does not read, the tap fetches what it holds ahead and what the pipe takes."""
-    for posting in Sandbox.demo(jobs=600, seed=2).organisation.published():
-        sandbox.publish(posting.job)
-    pages = 7
-    with started(forked, "--config=ENV", config=config | {"page_size": 100}) as tap:
-        head = read_until(tap.stdout, '"RECORD","stream":"job_details"')
-        asked, before = 0, -1
-        while asked <= pages + 64 or asked != before:
-            with pytest.raises(subprocess.TimeoutExpired):
-                tap.wait(0.5)
-            before, asked = asked, len(sandbox.requests)
-        assert tap.stdout
-        rest = tap.stdout.read()
-        assert tap.wait(SECONDS) == 0
-
-    assert asked < pages + 64 + 200
-    published = {posting.job["id"] for posting in sandbox.organisation.published()}
-    assert parse(head + rest).rows("job_details").keys() == published

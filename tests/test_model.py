@@ -146,11 +146,17 @@ class Histories(RuleBasedStateMachine):
         self.run(refresh)
         self.api.answers.clear()
 
+    def known(self) -> list[str]:
+        """Ids of the published jobs that the state knows."""
+        bookmarks = self.pipeline.state.get("bookmarks", {})
+        jobs = bookmarks.get("jobs", {}).get("sync", {}).get("jobs", [])
+        return sorted({row[0] for row in jobs} & self.truth().keys())
+
     @rule(refresh=ANY_REFRESH, data=st.data())
-    @precondition(lambda self: self.truth())
+    @precondition(lambda self: self.known())
     def hide(self, refresh: str, data: st.DataObject) -> None:
         """The list and its total lack jobs that are published."""
-        self.api.hidden = data.draw(st.sets(st.sampled_from(sorted(self.api.published))))
+        self.api.hidden = data.draw(st.sets(st.sampled_from(self.known())))
         self.run(refresh)
         self.api.hidden = set()
         self.log.append([f"pub-{key}" for key in self.api.published])

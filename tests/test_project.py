@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -122,21 +121,6 @@ class TestRelease:
         assert says in finished.stdout
 
 
-def test_the_package_names_the_pythons_that_are_tested() -> None:
-    named = {
-        name.rpartition(" ")[2]
-        for name in PROJECT["classifiers"]
-        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", name)
-    }
-    tested = {"3.11"}  # the jobs without a matrix
-    for workflow in ("test", "release"):
-        path = REPOSITORY / ".github" / "workflows" / f"{workflow}.yml"
-        for job in yaml.safe_load(path.read_text("utf-8"))["jobs"].values():
-            tested |= set(job.get("strategy", {}).get("matrix", {}).get("python", []))
-
-    assert named == tested
-
-
 class TestImage:
     def test_it_holds_no_key_and_runs_without_rights(self) -> None:
         """The build sees only the files that it copies."""
@@ -155,19 +139,7 @@ class TestImage:
         assert ".env" not in " ".join(context)
         assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["1000:1000"]
         assert "TAP_" not in dockerfile
-        assert "ARG" not in dockerfile
-
-    def test_it_installs_plugins_of_this_project(self) -> None:
-        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-        project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-        plugins = {
-            it["name"] for kind in ("extractors", "loaders") for it in project["plugins"][kind]
-        }
-        (installed,) = re.findall(r"meltano install (.*)$", dockerfile, re.MULTILINE)
-        command = json.loads(re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[0])
-
-        assert set(installed.split()) <= plugins
-        assert set(command[1:]) <= set(installed.split())
+        assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
 
 
 MELTANO = """#!/bin/sh

@@ -6,7 +6,6 @@ import json
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -16,7 +15,6 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
 REPOSITORY = Path(__file__).parents[1]
@@ -32,13 +30,6 @@ def rows(text: str) -> list[list[str]]:
 
 def blocks(language: str, text: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
-
-
-def test_the_two_commands_open_it() -> None:
-    assert blocks("bash", README) == [
-        "pip install uv && uv run public-jobs-sandbox demo\n",
-        "pip install uv && uv run pytest\n",
-    ]
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
@@ -103,41 +94,6 @@ def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
         real = output.rows(stream)[record["id"]]
         assert record.items() <= real.items()
         assert list(record) == [name for name in real if name in record]
-
-
-def test_the_length_of_a_backfill_is_what_the_limit_makes_it() -> None:
-    table = rows(PAGES["start"])
-
-    for published, requests_, minutes in (map(_number, row) for row in table):
-        pages = published // 100 + 1  # one more after a full page, to see that it is the last
-        assert requests_ == pages + published
-        assert minutes == -(-requests_ // 60)
-    assert len(table) == 6
-
-
-def _number(cell: str) -> int:
-    return int(cell.replace(",", ""))
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("http_403", "plan of its organisation does not include the public API (403)"),
-        ("http_404", "base_url does not look like the Public Jobs API"),
-        ("http_500", "The list of jobs cannot be read"),
-    ],
-)
-def test_a_list_that_fails_says_what_the_table_of_errors_quotes(
-    sandbox: Sandbox,
-    config: dict[str, Any],
-    no_waiting: None,  # noqa: ARG001
-    fault: str,
-    message: str,
-) -> None:
-    sandbox.fail_next(fault, times=None, path="/api/public/v1/jobs")
-
-    with pytest.raises(PublicJobsError, match=re.escape(message)):
-        sync(config)
 
 
 def test_every_message_of_the_table_of_errors_is_one_that_a_test_provokes() -> None:

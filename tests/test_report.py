@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sync.samples import job, listing
 
-from tap_public_jobs.report import PROGRESS_INTERVAL, Progress, Report, in_words
+from tap_public_jobs.report import PROGRESS_INTERVAL, Progress, Report, in_words, key_works
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
 
@@ -73,10 +73,22 @@ class TestProgress:
     def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(self, clock: Clock) -> None:
         progress = Progress(3000, lambda: 0, 1.0, clock)
 
-        slower, faster = progress.slow_down(2.0), progress.slow_down(0.1)
+        for pace in (2.0, 0.1):
+            progress.slow_down(0.0, pace)
+            assert progress.seconds_left() == 6000.0
 
-        assert slower == "Details: 0 of 3,000 (0 %), about 1 hour 40 minutes left."
-        assert faster == slower
+    def test_time_left_counts_a_pause_and_does_not_extrapolate_from_it(self, clock: Clock) -> None:
+        """100 details: 60 at once, a pause of a minute, the others one per second."""
+        done = {4.0: 60, 34.0: 60, 64.0: 60, 65.0: 61, 94.0: 90}
+        progress = Progress(100, lambda: done[clock.now], 1.0, clock)
+        clock.now = 4.0
+        progress.slow_down(60.0, 1.0)
+
+        left = {}
+        for clock.now in done:
+            left[clock.now] = progress.seconds_left()
+
+        assert left == {4.0: 100.0, 34.0: 70.0, 64.0: 40.0, 65.0: 39.0, 94.0: 10.0}
 
     def test_nothing_to_do_is_done(self, clock: Clock) -> None:
         assert Progress(0, lambda: 0, 1.0, clock).line() == (
@@ -106,26 +118,16 @@ class TestProgress:
             "Details: 60 of 90 (66 %), less than a minute left.",
         ]
 
-    def test_it_ends_with_the_work(self, clock: Clock) -> None:
+    def test_it_ends_with_the_work_and_does_not_begin_without_any(self, clock: Clock) -> None:
         before = set(threading.enumerate())  # threads of earlier tests may end at any time
 
+        with Progress(0, lambda: 0, 1.0, clock):
+            assert set(threading.enumerate()) <= before
         with Progress(90, lambda: 0, 1.0, clock):
             (thread,) = set(threading.enumerate()) - before
         thread.join(10)
 
         assert not thread.is_alive()
-
-    def test_nothing_is_logged_if_there_is_nothing_to_do(self, clock: Clock) -> None:
-        before = set(threading.enumerate())
-        waits: list[float] = []
-
-        def wait(seconds: float) -> bool:
-            waits.append(seconds)
-            return True
-
-        with Progress(0, lambda: 0, 1.0, clock, wait=wait):
-            assert set(threading.enumerate()) <= before
-        assert waits == []
 
 
 class TestReport:
@@ -180,34 +182,50 @@ class TestReport:
         assert progress.line() == "Details: 3 of 4 (75 %), less than a minute left."
 
     def test_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-        self, report: Report, caplog: pytest.LogCaptureFixture
+        self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
+        clock.now = 61.0
         report.pacing(61.0, 1.0)
         report.fetching(plan_of(1800), Outcomes())
         report.pacing(30.0, 2.0)
 
-        left = "Details: 0 of 1,800 (0 %), about 1 hour left."
+        left = "Details: 0 of 1,800 (0 %), about 1 hour 1 minute left."
         rejected = "The API rejected a request for the rate limit. Pausing for "
         assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [
             f"{rejected}61.0 seconds, then sending at most one request every 1 seconds.",
             f"{rejected}30.0 seconds, then sending at most one request every 2 seconds. {left}",
         ]
 
-    @pytest.mark.parametrize(
-        ("published", "words"),
-        [
-            (0, "0 published jobs; a first run takes less than a minute."),
-            (1, "1 published job; a first run takes less than a minute."),
-            (59, "59 published jobs; a first run takes less than a minute."),
-            (3000, "3,000 published jobs; a first run takes about 50 minutes."),
-        ],
-    )
-    def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
-        self, report: Report, published: int, words: str
+    def test_a_rejection_in_the_first_period_is_no_fault(
+        self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        report.published = published
+        clock.now = 59.0
+        with caplog.at_level("INFO"):
+            report.pacing(60.0, 1.0)
 
-        assert report.key_works() == f"The key works: {words}"
+        (record,) = caplog.records
+        assert record.levelname == "INFO"
+        assert record.getMessage() == (
+            "The API rejected a request for the rate limit: another run used this key within the "
+            "last minute. Pausing for 60.0 seconds, then sending at most one request every 1 "
+            "seconds."
+        )
+
+
+@pytest.mark.parametrize(
+    ("published", "page_size", "words"),
+    [
+        (0, 100, "0 published jobs; a first run takes less than a minute."),
+        (1, 100, "1 published job; a first run takes less than a minute."),
+        (59, 100, "59 published jobs; a first run takes less than a minute."),
+        (3000, 100, "3,000 published jobs; a first run takes about 50 minutes."),
+        (3000, 10, "3,000 published jobs; a first run takes about 54 minutes."),
+    ],
+)
+def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
+    published: int, page_size: int, words: str
+) -> None:
+    assert key_works(published, page_size, 60, 60) == f"The key works: {words}"
 
 
 class TestSummary:
@@ -241,16 +259,3 @@ class TestSummary:
         assert report.summary(requests=1, rejections=0) == (
             "Synced no records; 1 request (0 rejections, 0 retries); took less than a minute."
         )
-
-    def test_retries_of_several_threads_are_all_counted(self, report: Report) -> None:
-        def retry_often() -> None:
-            for _ in range(1000):
-                report.count_retry()
-
-        threads = [threading.Thread(target=retry_often) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert "4,000 retries" in report.summary(requests=0, rejections=0)

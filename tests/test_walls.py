@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from singer_sdk import Stream, Tap
-from singer_sdk.configuration import _dict_config
 
 import tap_public_jobs
 from tap_public_jobs.tap import TapPublicJobs
@@ -111,13 +110,17 @@ class TestImports:
         [
             pytest.param(
                 "api",
-                ["singer_sdk", "sync", "records", "schemas", "streams", "run", "tap", "process"],
+                ["singer_sdk", "sync", "records", "schemas", "streams", "tap", "process"],
                 id="api speaks HTTP and knows no Singer",
             ),
             pytest.param(
                 "sync",
-                ["requests", "urllib3", "singer_sdk", "time", "threading", "logging", "pendulum"],
-                id="sync decides, and does nothing",
+                ["requests", "urllib3", "singer_sdk", "streams", "tap"],
+                id="sync runs without Singer",
+            ),
+            *(
+                pytest.param(f"sync.{name}", ["time", "threading", "logging"], id=f"{name}: no I/O")
+                for name in ("plan", "outcomes", "state")
             ),
             pytest.param("records", ["requests", "urllib3"], id="records know no HTTP"),
             pytest.param("", ["public_jobs_sandbox"], id="the tap does not know the sandbox"),
@@ -129,10 +132,8 @@ class TestImports:
     @pytest.mark.parametrize(
         ("package", "forbidden", "allowed"),
         [
-            pytest.param(
-                "sync", ["api", "records", "streams", "run", "tap", "changelog"], ["api.models"]
-            ),
-            pytest.param("records", ["api", "sync", "streams", "run", "tap", "changelog"], []),
+            pytest.param("sync", ["api", "records", "report", "changelog"], ["api.models"]),
+            pytest.param("records", ["api", "sync", "streams", "tap", "changelog"], []),
         ],
     )
     def test_a_package_may_name_types_of_what_it_does_not_load(
@@ -145,7 +146,7 @@ class TestImports:
 
         assert [it for it in found if not it.startswith(f"{TAP}.webhook")] == []
 
-    def test_the_receiver_knows_the_change_log_alone(self) -> None:
+    def test_the_receiver_knows_the_change_log_and_the_state_of_a_run_alone(self) -> None:
         known = {
             imported
             for module in modules().values()
@@ -154,7 +155,11 @@ class TestImports:
             if _is_in(imported, TAP) and not _is_in(imported, f"{TAP}.webhook")
         }
 
-        assert {name.removeprefix(f"{TAP}.").partition(".")[0] for name in known} == {"changelog"}
+        assert {name.removeprefix(f"{TAP}.").partition(".")[0] for name in known} == {
+            "changelog",
+            "errors",
+            "sync",
+        }
 
     def test_only_streams_tap_and_process_know_streams_of_the_sdk(self) -> None:
         """Settings and records use its JSON schemas, its JSON and its reader of variables."""
@@ -165,7 +170,7 @@ class TestImports:
             for imported in module.imports | module.types
             if _is_in(imported, "singer_sdk") and not imported.startswith(allowed)
         }
-        assert doors <= {"streams", "tap", "process", "settings", "validation", "records.columns"}
+        assert doors <= {"streams", "tap", "process", "settings", "records.columns"}
         assert {"streams", "tap", "process"} <= doors
 
     def test_no_modules_import_each_other_in_a_circle(self) -> None:
@@ -206,13 +211,16 @@ PRIVATE = {
     "Stream._stream_version",  # the version that records carry before ACTIVATE_VERSION is written
     "Stream._tap",  # to write ACTIVATE_VERSION and STATE where they belong
     "Tap._config",  # to fill in the defaults of settings that are null or empty
+    "Tap._env_var_config",  # to read `.env` in the working folder, and refuse what cannot be read
     "Tap._handle_termination",  # to end with the status of the signal; the SDK's is 0
     "Tap._validate_config",  # to name settings and remedies; the SDK's messages quote the key
-    "singer_sdk.configuration._dict_config",  # to read what a variable says before judging it
 }
 """What of the SDK is used that is not public, and why. Nothing public serves."""
 
-FINAL = {"Tap.sync_all"}  # to sum up at the end of a run, for which the SDK has no hook
+FINAL = {
+    "Tap.run_connection_test",  # to log one line; the SDK's writes the first record of each stream
+    "Tap.sync_all",  # to sum up at the end of a run, for which the SDK has no hook
+}
 """What is overridden although the SDK calls it final."""
 
 
@@ -292,10 +300,7 @@ class TestPrivateNames:
             (Tap._handle_termination, ["self", "signum", "frame"]),
             (Tap._validate_config, ["self", "raise_errors"]),
             (Tap.sync_all, ["self"]),
-            (
-                _dict_config.parse_environment_config,
-                ["config_schema", "prefix", "dotenv_path"],
-            ),
+            (Tap.run_connection_test, ["self"]),
         ],
         ids=lambda it: getattr(it, "__qualname__", ""),
     )
@@ -342,13 +347,3 @@ class TestPrivateNames:
             assert signal.getsignal(number) == tap._handle_termination
         finally:
             signal.signal(number, before)
-
-    def test_the_sdk_reads_variables_by_the_names_of_settings(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("ANY_TAP_PAGE_SIZE", "fifty")
-        schema = {"properties": {"page_size": {"type": "string"}}}
-
-        read = _dict_config.parse_environment_config(schema, "ANY_TAP_")
-
-        assert read == {"page_size": "fifty"}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tap_public_jobs.records.columns import OTHERS, QUESTIONS
 from tap_public_jobs.records.naming import column_of
 
 if TYPE_CHECKING:
@@ -35,13 +36,11 @@ TYPES = {
     "number": ("double", "numeric"),
     "integer": ("bigint", "bigint"),
     "boolean": ("boolean", "boolean"),
-    "object": ("json", "jsonb"),
-    "array": ("json", "jsonb[]"),
 }
 """What target-duckdb and target-postgres make of each type."""
 
-GROUPS = {"number": "number", "integer": "number", "object": "json", "array": "json"}
-"""How the models treat each type; all others are text."""
+JSON_TEXT = {column_of(field, "snake_case") for field in (QUESTIONS, OTHERS)}
+"""Columns of text that hold JSON."""
 
 LATEST_LISTING = """\
 select min(listed_at) from (
@@ -116,7 +115,7 @@ def new_fields() -> dict[str, dict[str, str]]:
     known = {"id", "additional_fields"}
     for table in ("jobs", "job_details"):
         found[table] = {
-            column: GROUPS.get(_kind(sub), "text")
+            column: _group(column, sub)
             for column, (_, sub) in columns_of(table).items()
             if column not in known
         }
@@ -137,13 +136,11 @@ def _described(table: str, columns: Sequence[str]) -> list[str]:
     lines = []
     for name in columns:
         _, sub = columns_of(table)[name]
-        group = GROUPS.get(_kind(sub))
         # Without the section of the API page. Numbers are doubles here, and so not exact.
         words = re.sub(r' \("[^"]+"\)|, exact', "", sub["description"])
-        words += " As JSON." if group == "json" else ""
         lines += [
             f"      - name: {name}",
-            f"        data_type: {'double precision' if group == 'number' else 'text'}",
+            f"        data_type: {'double precision' if _group(name, sub) == 'number' else 'text'}",
             f"        description: {json.dumps(words, ensure_ascii=False)}",
         ]
     return lines
@@ -215,6 +212,13 @@ def columns_of(table: str) -> dict[str, tuple[str, dict[str, Any]]]:
 def _kind(schema: dict[str, Any]) -> str:
     kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     return str(schema.get("format") or next(kind for kind in kinds if kind != "null"))
+
+
+def _group(column: str, schema: dict[str, Any]) -> str:
+    """Return how the models treat a column."""
+    if column in JSON_TEXT:
+        return "json"
+    return "number" if _kind(schema) in {"number", "integer"} else "text"
 
 
 def _final_table(model: dict[str, Any]) -> str:

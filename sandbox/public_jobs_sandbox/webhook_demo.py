@@ -84,12 +84,12 @@ def _receiver(folder: Path) -> Iterator[str]:
         text=True,
     )
     try:
-        line = (process.stderr.readline() if process.stderr else "").strip()
-        address = re.match(r"Receiving at (\S+)<token>", line)
+        lines = iter(process.stderr or ())
+        address = next(filter(None, (re.search(r"running on (\S+)", it) for it in lines)), None)
         if address is None:
-            message = f"public-jobs-webhook did not start: {line}"
+            message = "public-jobs-webhook did not start"
             raise click.ClickException(message)
-        yield address[1] + token
+        yield f"{address[1]}/hooks/{token}"
     finally:
         process.terminate()
         process.communicate()

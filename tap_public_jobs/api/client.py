@@ -75,16 +75,19 @@ class PublicJobsClient:
         base_url: Where the API is, without `API_PATH`.
         page_size: Jobs per page of the list.
         timeout: Seconds to connect, and to wait for each part of a response.
+        has_answered: Whether the API has ever answered at `base_url`. Until it has, some faults
+            mean that `base_url` is wrong; after that, they pass.
         on_retry: Called before each further try of a request.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # each but the first is a setting or a fact
         self,
         session: requests.Session,
         base_url: str,
         *,
         page_size: int,
         timeout: float,
+        has_answered: bool = False,
         on_retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
@@ -92,8 +95,7 @@ class PublicJobsClient:
         self._page_size = page_size
         self._timeout = timeout
         self._on_retry = on_retry
-        # Until the API has answered once, some faults mean that base_url is wrong.
-        self._has_answered = False
+        self._has_answered = has_answered
         self._checking_key = threading.Lock()
         self._key_error: AccessError | None = None
 
@@ -226,7 +228,8 @@ class PublicJobsClient:
         host = urlsplit(url).netloc
         is_proxy = isinstance(error, requests.exceptions.ProxyError)
         if isinstance(cause, ConnectionRefusedError) and not is_proxy:
-            return _FaultError(f"{host} refuses connections")
+            refused = f"{host} refuses connections"
+            return _FaultError(refused) if self._has_answered else _not_the_api(url, refused)
         if not self._has_answered and not is_proxy:
             if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
                 return _not_the_api(url, f"there is no host {host}")

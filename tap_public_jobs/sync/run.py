@@ -6,7 +6,6 @@ import logging
 import math
 import sys
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.errors import NotFoundError, RequestError
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.report import Report
-    from tap_public_jobs.sync.listing import Api, Listing
+    from tap_public_jobs.sync.listing import Listing
+    from tap_public_jobs.sync.pages import Api
     from tap_public_jobs.sync.plan import Plan, Refresh
     from tap_public_jobs.sync.state import Period, SyncState
 
@@ -138,6 +138,7 @@ class Run:
         *,
         is_resumed: bool,
     ) -> None:
+        self.report = environment.report
         self.state = state
         self.plan = plan
         self.outcomes = Outcomes()
@@ -172,7 +173,7 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: `stop` was called.
         """
-        with self._environment.report.fetching(self.plan, self.outcomes):
+        with self.report.fetching(self.plan, self.outcomes):
             yield from self._fetch(self.plan.reasons)
             if self.outcomes.not_found:
                 listing = self._read_list_again()
@@ -234,14 +235,6 @@ class Run:
             self._stop_by = time.monotonic() + GRACE
         return self._is_fetching
 
-    def count_record(self, stream: str) -> None:
-        """Note that a record was written."""
-        self._environment.report.records[stream] += 1
-
-    def note_fields(self, stream: str, names: Collection[str]) -> None:
-        """Note the fields of a stream that have no column."""
-        self._environment.report.new_fields[stream] = self.state.note_fields(stream, names)
-
     @property
     def is_checkpoint_due(self) -> bool:
         """Whether enough details were written since the last checkpoint."""
@@ -250,11 +243,11 @@ class Run:
 
     def version(self, stream: str) -> int | None:
         """Return the version of a stream's records; None if the stream is never activated."""
-        return None if stream == "job_publications" else self.state.versions[stream]
+        return self.state.versions.get(stream)
 
     def has_everything(self, stream: str) -> bool:
         """Whether a stream has written every record, so that a target may remove all others."""
-        listing = self._listing
+        listing, run = self._listing, self.state.unfinished
         # An empty list after a lost state would empty the tables.
         is_believed = listing.jobs or self._known.has_listing
         if not (listing.is_complete and is_believed) or listing.missing:
@@ -262,7 +255,6 @@ class Run:
         if stream == "jobs":
             return True
         unpublished = {job.id for job in self.outcomes.unpublished}
-        run = self.state.unfinished
         return (
             stream == "job_details"
             and run is not None
@@ -276,21 +268,17 @@ class Run:
         Returns:
             What is missing for the first time, one sentence each.
         """
-        new, again = self._gaps
+        new, again = self._gaps()
         # The next run fetches only what failed, but only once: otherwise one broken detail would
         # keep all others from being refreshed.
         if self._is_resumed or not new:
             self.state.unfinished = None
         if again:
-            logger.warning(
-                "Still missing, as in the last run: %s. Everything else was synced.",
-                in_short(again),
-            )
+            logger.warning("Still missing: %s. Everything else was synced.", in_short(again))
         return new
 
-    @cached_property
     def _gaps(self) -> tuple[list[str], list[str]]:
-        """What is missing for the first time, and what was missing before, one sentence each."""
+        """Return what is missing for the first time, and what was missing before, in sentences."""
         new: list[str] = []
         again: list[str] = []
         listing = self._listing

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.errors import DamagedStateError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -19,23 +19,8 @@ Json = Any
 
 FORMAT = 3
 
-STREAMS = ("jobs", "job_publications", "job_details")
-
 MOST_CLOSED = 1_000
 """Closed jobs to remember while nobody writes `job_publications`."""
-
-LONGEST_FIELD = 100
-"""Characters of a field's name that is worth remembering."""
-
-MOST_FIELDS = 200
-"""Names of undeclared fields to remember per stream, should a server invent new ones each time."""
-
-LATEST = 100_000_000_000_000
-"""Milliseconds since the epoch. No time and no number in a state is larger but for positions."""
-
-
-class DamagedStateError(ValueError):
-    """A state that this version of the tap cannot read."""
 
 
 class Entry(NamedTuple):
@@ -70,8 +55,8 @@ class Unfinished(NamedTuple):
     refresh: str
 
 
-class LogPosition(NamedTuple):
-    """How far the change log has been read."""
+class LastRead(NamedTuple):
+    """How far a change log has been read."""
 
     log: str
     """Identity of the log."""
@@ -112,7 +97,7 @@ class SyncState:
     fields: dict[str, list[str]] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     unfinished: Unfinished | None = None
-    log: LogPosition | None = None
+    log: LastRead | None = None
 
     @classmethod
     def read(cls, singer_state: Json) -> Self:
@@ -125,8 +110,9 @@ class SyncState:
             DamagedStateError: It is damaged, or of another format.
         """
         try:
-            bookmark = (singer_state.get("bookmarks") or {}).get("jobs") or {}
-            return cls._read(bookmark["sync"]) if "sync" in bookmark else cls()
+            bookmarks = singer_state.get("bookmarks") or {}
+            state = (bookmarks.get("jobs") or {}).get("sync")
+            return cls() if state is None else cls._read(state)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             msg = f"{type(error).__name__}: {error}"
             raise DamagedStateError(msg) from error
@@ -146,12 +132,12 @@ class SyncState:
             closed={key: Period(*_checked(values, period)) for key, *values in state["closed"]},
             listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
             key_hash=str(state["key"]),
-            forms={name: str(value) for name, value in state["forms"].items() if value},
+            forms={name: str(form) for name, form in state["forms"]},
             details_form=str(state["detailsForm"]),
             fields={name: [*map(str, names)] for name, names in state["fields"].items()},
             versions={name: int(value) for name, value in state["versions"].items()},
             unfinished=Unfinished(*_checked(unfinished, (int, str))) if unfinished else None,
-            log=LogPosition(str(log[0]), int(log[1])) if log else None,
+            log=LastRead(str(log[0]), int(log[1])) if log else None,
         )
 
     def write(self, singer_state: Json) -> None:
@@ -169,7 +155,7 @@ class SyncState:
             "closed": [[key, *period] for key, period in self.closed.items()],
             "listedAt": self.listed_at,
             "key": self.key_hash,
-            "forms": dict.fromkeys(STREAMS) | self.forms,
+            "forms": [[name, form] for name, form in self.forms.items()],
             "detailsForm": self.details_form,
             "fields": self.fields,
             "versions": self.versions,
@@ -266,7 +252,7 @@ class SyncState:
         notified = {*changes.public_ids}
         self.mark_pending([key for key, it in self.jobs.items() if it.public_id in notified])
         if is_read:
-            self.log = LogPosition(changes.log, changes.position)
+            self.log = LastRead(changes.log, changes.position)
 
     def note_detail(self, job: JobRef, now: float) -> None:
         """Note that the record of a job's detail has been written.
@@ -301,8 +287,7 @@ class SyncState:
     def note_fields(self, stream: str, names: Collection[str]) -> list[str]:
         """Note which undeclared fields a stream has; returns those that no earlier run saw."""
         seen = self.fields.get(stream, [])
-        short = {name for name in names if len(name) <= LONGEST_FIELD}
-        new = sorted(short - {*seen})[: max(0, MOST_FIELDS - len(seen))]
+        new = sorted({*names} - {*seen})
         if new:
             self.fields[stream] = [*seen, *new]
         return new
@@ -312,15 +297,10 @@ _OPTIONAL = (int, NoneType)
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    """Return values that have these types, and no number that is out of range."""
+    """Return values that have these types."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
-        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value <= LATEST):
+        if not isinstance(value, kind):
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked
-
-
-def hash_key(api_key: str) -> str:
-    """Hash an API key, so that a state can recognise it and not reveal it."""
-    return hash_of(["api_key", api_key])

@@ -4,58 +4,69 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 USABLE = re.compile("[^\0\ud800-\udfff\ufffd]{1,500}")
 """Text that a URL and a database can carry, and that was not damaged on its way."""
 
-_FIELD = re.compile(r"(?:.*[.\[])?publicId\]?", re.DOTALL)
-"""`publicId`, `job.publicId`, `job[publicId]`."""
-
 MOST_FIELDS = 1_000
+"""Fields of a form."""
 
 
-def public_ids(text: str) -> list[str]:
-    """Return every text under a key `publicId`, at any depth.
+class Payload(NamedTuple):
+    """What the receiver needs of a payload."""
+
+    public_ids: list[str]
+    keys: list[str]
+    """At the top level, for whoever has to find out why there is no publicId."""
+
+
+def read_payload(body: bytes) -> Payload:
+    """Find every text under a key `publicId`, at any depth.
 
     Args:
-        text: JSON, or the fields of a form, whose values may be JSON. Anything else has none.
+        body: JSON, or the fields of a form, whose values may be JSON. Anything else has none.
     """
     try:
-        return _in_json(text)
-    except ValueError:
-        return _in_form(text)
+        value = _json(body)
+    except (ValueError, RecursionError):
+        fields = _fields(body)
+        return Payload(_public_ids([_nested(*it) for it in fields]), [name for name, _ in fields])
+    return Payload(_public_ids(value), [*value] if isinstance(value, dict) else [])
 
 
-def _in_json(text: str) -> list[str]:
-    found: list[str] = []
+def _public_ids(value: Any) -> list[str]:  # noqa: ANN401  # JSON
+    found: dict[str, None] = {}
+    values = [value]
+    for inner in values:  # grows while it is read
+        if isinstance(inner, dict):
+            public_id = inner.get("publicId")
+            if isinstance(public_id, str) and USABLE.fullmatch(public_id):
+                found[public_id] = None
+            values += inner.values()
+        elif isinstance(inner, list):
+            values += inner
+    return [*found]
 
-    def collect(pairs: list[tuple[str, Any]]) -> None:
-        values = (value for key, value in pairs if key == "publicId" and isinstance(value, str))
-        found.extend(value for value in values if USABLE.fullmatch(value))
 
+def _json(text: str | bytes) -> Any:  # noqa: ANN401
+    # Numbers do not matter here, and Python refuses the longest integers.
+    return json.loads(text, parse_int=float)
+
+
+def _fields(body: bytes) -> list[tuple[str, str]]:
     try:
-        # Numbers do not matter here, and Python refuses the longest integers.
-        json.loads(text, object_pairs_hook=collect, parse_int=float)
-    except RecursionError as error:
-        msg = "nested too deeply"
-        raise ValueError(msg) from error
-    return found
-
-
-def _in_form(text: str) -> list[str]:
-    found: list[str] = []
-    try:
-        fields = parse_qsl(text.strip(), max_num_fields=MOST_FIELDS)
+        return parse_qsl(body.decode(errors="replace").strip(), max_num_fields=MOST_FIELDS)
     except ValueError:
         return []
-    for name, value in fields:
-        if _FIELD.fullmatch(name):
-            found += [value] if USABLE.fullmatch(value) else []
-            continue
-        try:
-            found += _in_json(value)
-        except ValueError:
-            continue
-    return found
+
+
+def _nested(name: str, value: str) -> Any:  # noqa: ANN401
+    """Read `publicId`, `job.publicId`, `job[publicId]`, or a field whose value is JSON."""
+    if re.fullmatch(r"(.*[.\[])?publicId\]?", name, re.DOTALL):
+        return {"publicId": value}
+    try:
+        return _json(value)
+    except (ValueError, RecursionError):
+        return None

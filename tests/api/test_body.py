@@ -88,6 +88,7 @@ def test_a_body_of_too_many_values_is_refused(connect: Connect, value: bytes) ->
         # Nine kilobytes could keep a processor busy for hours.
         ("gzip, gzip", gzip.compress(gzip.compress(b"{}")), "encoded as 'gzip, gzip'"),
     ],
+    ids=["damaged", "unknown", "twice"],
 )
 def test_a_body_in_another_encoding_is_refused(
     connect: Connect, encoding: str, content: bytes, said: str

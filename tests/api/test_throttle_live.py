@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,31 +88,3 @@ def test_stricter_limits_are_learnt_from_a_handful_of_rejections(
     assert result.paces in ([], [pytest.approx(pace)], [pytest.approx(pace)] * 2)
     assert result.throttle.rejections == rejections(sandbox) <= WORKERS * len(result.paces)
     assert len(sandbox.requests) == 1 + jobs + rejections(sandbox)
-
-
-@pytest.mark.parametrize(
-    ("status", "retry_after"),
-    [
-        (429, None),
-        (429, "-5"),
-        (503, "seconds"),
-    ],
-)
-def test_a_rejection_in_any_form_costs_no_job_and_no_try(
-    connect: Connect, status: int, retry_after: str | None
-) -> None:
-    """The budget is set too high, so that the server has to refuse."""
-    options = Options(
-        limit_requests=3, limit_period=0.4, rejection_status=status, retry_after=retry_after
-    )
-    sandbox = Sandbox.demo(jobs=10, options=options)
-    # Its time stands still until it has rejected a request, however slowly they come.
-    sandbox.clock = lambda: (
-        time.monotonic() if any(it.status == status for it in sandbox.requests) else 0.0
-    )
-
-    result = backfill(connect, sandbox, 20, 0.4)
-
-    assert status in {request.status for request in sandbox.requests}
-    assert result.throttle.rejections == rejections(sandbox) >= 1
-    assert result.retries == []

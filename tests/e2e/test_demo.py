@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -21,7 +20,6 @@ import pytest
 from e2e import stores
 from e2e.pipeline import environment
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, make_jobs
-from queries.warehouse import TABLES, DuckDB
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -36,11 +34,6 @@ DEMO = [sys.executable, "-c", CODE, "demo"]
 MARK = "PUBLIC_JOBS_TEST_MARK"
 USERS_KEY = "pj_this_key_is_the_users_own"
 PUBLISHED = make_jobs(120)
-SYNC_FAILED = (
-    "Error: The sync failed, and the last lines above say why. A first run needs the network, to "
-    "install Meltano and its plugins.\n"
-)
-
 Shell = dict[str, str]
 Table = list[list[str]]
 
@@ -200,18 +193,6 @@ def test_the_users_key_warehouse_and_state_are_left_alone(
     assert marked(shell) == []
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_each_table_has_one_row_for_each_job_that_was_published(
-    demo: stores.DuckDB, table: str
-) -> None:
-    """And the columns that the queries are tested with."""
-    ids = [row["id"] for row in demo.rows(table)]
-    assert len(ids) == len(set(ids)) == 120 + 4 + 25 + 6
-    assert {job["id"] for job in PUBLISHED} < set(ids)
-    types = {column: kind.lower() for column, kind in demo.types(table).items()}
-    assert types == {name: DuckDB.types[kind] for name, kind in TABLES[table].items()}
-
-
 @pytest.mark.usefixtures("shown")  # which installs the plugins
 def test_two_webhooks_cost_the_list_and_one_request_each(project: Project, shell: Shell) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone."""
@@ -257,40 +238,3 @@ def test_ctrl_c_ends_meltano_and_everything_that_it_started(project: Project, sh
         assert select.select([handle], [], [], 60)[0], "a process has not ended"
         os.close(handle)
     assert marked(shell) == []
-
-
-def test_without_uv_the_last_line_says_what_is_missing(
-    project: Project, shell: Shell, tmp_path: Path
-) -> None:
-    output = run(project, shell | {"UV": "", "PATH": str(tmp_path)}, status=1)
-
-    assert output.endswith(
-        "Error: uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/.\n"
-    )
-
-
-def test_without_a_network_the_whole_log_is_shown_and_what_a_first_run_needs(
-    project: Project, shell: Shell, tmp_path: Path
-) -> None:
-    # Without the tools that the user has installed, of which Meltano may be one.
-    tools = {"UV_CACHE_DIR": str(tmp_path), "UV_TOOL_DIR": str(tmp_path / "tools")}
-
-    output = run(project, shell | tools | {"UV_OFFLINE": "1"}, status=1)
-
-    assert "the network was disabled" in output
-    assert output.endswith(SYNC_FAILED)
-
-
-def test_a_failed_sync_shows_all_that_meltano_said(
-    project: Project, shell: Shell, tmp_path: Path
-) -> None:
-    log = ["Installed 2/2 plugins", "Running job with name 'x'", "No space left on device"]
-    lines = "\n".join(json.dumps({"event": event, "level": "info"}) for event in log)
-    uv = tmp_path / "uv"
-    uv.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}\nEND\nexit 1\n", "utf-8")
-    uv.chmod(0o755)
-
-    output = run(project, shell | {"UV": str(uv)}, status=1)
-
-    said = "".join(f"  meltano          {event}\n" for event in log)
-    assert output.endswith(f"All that Meltano said:\n{said}{SYNC_FAILED}")

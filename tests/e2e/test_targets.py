@@ -16,6 +16,7 @@ from public_jobs_sandbox.server import serving
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Sequence
     from pathlib import Path
 
     from e2e.pipeline import Settings
@@ -79,7 +80,7 @@ class Loads:
     after: dict[str, Loaded]
 
 
-def parameters(targets: list[Target]) -> list[Any]:
+def parameters(targets: Sequence[Target]) -> list[Any]:
     """Each target, whose runs one worker loads."""
     return [
         pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))

@@ -19,7 +19,6 @@ from webhook.served import TOKEN
 from webhook.served import serving as receiving
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,8 +57,8 @@ class Portal:
 @pytest.fixture
 def portal(tmp_path: Path) -> Iterator[Portal]:
     log = f"sqlite:///{tmp_path / 'changes.db'}"
-    with receiving(make_app(ChangeLog(log), TOKEN)) as (host, port):
-        options = Options(limited=False, webhook_url=f"http://{host}:{port}/hooks/{TOKEN}")
+    with receiving(ChangeLog(log)) as receiver:
+        options = Options(limited=False, webhook_url=f"{receiver}/hooks/{TOKEN}")
         sandbox = Sandbox.demo(jobs=JOBS, options=options)
         ChangeLog(log).append([])
         with serving(sandbox) as base_url:

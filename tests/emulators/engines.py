@@ -18,9 +18,10 @@ from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
+import yaml
 from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
-from e2e.targets import Target, as_double, metadata
+from e2e.targets import DUCKDB, Target, as_double, metadata
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     Command = list[str | Path]
 
 HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
 
 BQEMULATOR = (
     "bqemulator==1.4.0 numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
@@ -52,17 +54,26 @@ def wrapped(wrapper: str, requirements: str, *imports: str) -> Program:
     return program(HERE / wrapper, *imports, python=installed(requirements) / "python")
 
 
+def definition(name: str) -> Any:
+    """What `meltano add --from-ref` puts into a project."""
+    return yaml.safe_load((REPOSITORY / "plugins" / "loaders" / f"{name}.yml").read_text("utf-8"))
+
+
+def preset(name: str) -> Settings:
+    """The settings that it makes."""
+    return {it["name"]: it["value"] for it in definition(name)["settings"] if "value" in it}
+
+
 fake_snowflake = partial(
     wrapped,
     "fake_snowflake.py",
-    "meltanolabs-target-snowflake==0.20.4 fakesnow==0.12.1",
-    "fakesnow",
-    "target_snowflake.target",
+    f"{definition('target-snowflake')['pip_url']} fakesnow==0.12.1",
+    *("fakesnow", "target_snowflake.target"),
 )
 fake_bigquery = partial(
     wrapped,
     "fake_bigquery.py",
-    "z3-target-bigquery==0.7.2 setuptools<81",
+    definition("target-bigquery")["pip_url"],
     "target_bigquery.target",
 )
 
@@ -190,7 +201,7 @@ class Lake(Engine):
         ]
 
     def types(self, table: str) -> dict[str, str]:
-        found = selected(f"describe select * from {self.source(table)}")
+        found = selected(f"describe from {self.source(table)}")
         return self.renamed({name: kind for name, kind, *_ in found if name not in ADDED})
 
     def source(self, table: str) -> str:
@@ -297,14 +308,11 @@ def snowflake(column_naming: str, removal: Removal) -> Emulated:
         column_naming=column_naming,
         emulator=fakesnow,
         queries=QUERIES if column_naming == "snake_case" else (),
-        settings=lambda *_: {
-            "account": "account",
-            "user": "user",
-            "password": "password",
-            "database": "WAREHOUSE",
-            "default_target_schema": "public_jobs",
-            "hard_delete": removal == "hard",
-        },
+        settings=lambda *_: (
+            preset("target-snowflake")
+            | dict.fromkeys(("account", "user", "password"), "mine")
+            | {"database": "WAREHOUSE", "hard_delete": removal == "hard"}
+        ),
         store=lambda _, address: Snowflake(address, names(column_naming, str.lower)),
         types={"string": "TEXT", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ"},
         metadata=metadata("TIMESTAMP_NTZ", "NUMBER"),
@@ -322,13 +330,7 @@ def bigquery(column_naming: str) -> Emulated:
         column_naming=column_naming,
         emulator=bqemulator,
         queries=QUERIES[:1] if column_naming == "snake_case" else (),
-        settings=lambda *_: {
-            "project": PROJECT,
-            "dataset": "public_jobs",
-            "method": "batch_job",
-            "denormalized": True,
-            "upsert": True,
-        },
+        settings=lambda *_: preset("target-bigquery") | {"project": PROJECT},
         store=lambda _, address: BigQuery(address, names(column_naming)),
         types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
         metadata=added,
@@ -337,17 +339,11 @@ def bigquery(column_naming: str) -> Emulated:
 
 
 def s3_settings(_: Path, address: str) -> Settings:
-    aws = {
-        "aws_access_key_id": "key",
-        "aws_secret_access_key": "secret",
-        "aws_region": "us-east-1",
-        "aws_bucket": BUCKET,
-        "aws_endpoint_override": address,
-    }
+    aws = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key", "aws_region"), "mine")
+    aws |= {"aws_bucket": BUCKET, "aws_endpoint_override": address}
     return {
         "format": {"format_type": "parquet"},
         "cloud_provider": {"cloud_provider_type": "aws", "aws": aws},
-        "prefix": "public_jobs",
         "include_process_date": True,
     }
 
@@ -366,11 +362,7 @@ def s3(column_naming: str) -> Emulated:
         emulator=moto,
         settings=s3_settings,
         store=lambda folder, address: Lake(address, names(column_naming), folder),
-        types={
-            "string": "VARCHAR",
-            "number": "DOUBLE",
-            "date-time": "TIMESTAMP WITH TIME ZONE",
-        },
+        types=DUCKDB.types | {"date-time": "TIMESTAMP WITH TIME ZONE"},
         stored=whole_seconds,
         load_method="append-only",
     )

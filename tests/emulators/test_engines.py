@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -17,17 +16,17 @@ from e2e.test_targets import (
     test_columns_have_types_that_sql_can_compute_with,
 )
 from e2e.truth import COLUMNS
-from emulators.engines import ENGINES, Engine
+from emulators.engines import ENGINES, REPOSITORY, Engine
 from queries.warehouse import DuckDB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from e2e.test_targets import Recording
     from emulators.engines import Emulated
 
 __all__ = ["TestTargets", "loads", "test_columns_have_types_that_sql_can_compute_with"]
-QUERIES = Path(__file__).parents[2] / "queries"
 
 
 @pytest.fixture(scope="module", params=parameters(ENGINES))
@@ -63,7 +62,7 @@ def test_queries_answer_as_on_duckdb(
         for table in COLUMNS:
             model.load(table, engine.rows(table))
         for name in target.queries:
-            sql = (QUERIES / f"{name}.sql").read_text("utf-8")
+            sql = (REPOSITORY / "queries" / f"{name}.sql").read_text("utf-8")
             answer = [tuple(row.values()) for row in engine.fetch(sql)]
             assert answer
             assert json.dumps(answer, default=str) == json.dumps(model.rows(sql), default=str)

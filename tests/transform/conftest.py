@@ -46,9 +46,7 @@ def warehouse(
 
 
 @pytest.fixture
-def portal(
-    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Portal]:
+def portal(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Portal]:
     """An organisation with twelve jobs, which is loaded into that warehouse."""
-    with opened(warehouse, tmp_path, monkeypatch) as portal:
+    with opened(warehouse, monkeypatch) as portal:
         yield portal

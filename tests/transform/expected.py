@@ -1,4 +1,4 @@
-"""The seven answers, from what the portal knows and without any SQL."""
+"""The final tables, from what the portal knows and without any SQL."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import columns_of
 from e2e.truth import FIELDS
+
+from transform.columns import JSON_TEXT
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
-NUMBERS, JSON_COLUMNS = columns_of("number", "integer"), columns_of("object", "array")
+NUMBERS = columns_of("number", "integer")
 JSON_TYPES = {
     str: "string",
     bool: "boolean",
@@ -74,13 +76,20 @@ class History:
     Args:
         listings: All of them, the last one built.
         schema: The schema of the organisation.
+        last_day: The latest day that any organisation was listed on, if not the last of these.
     """
 
-    def __init__(self, listings: list[Listing], schema: str = "public_jobs") -> None:
+    def __init__(
+        self,
+        listings: list[Listing],
+        schema: str = "public_jobs",
+        last_day: date | None = None,
+    ) -> None:
         self._listings = listings
         self._builds = [listing for listing in listings if listing.built]
         self._latest = listings[-1]
         self._schema = schema
+        self._last_day = last_day or listings[-1].time.date()
         self.periods = list(self._periods())
 
     def _key(self, job: Job) -> Row:
@@ -140,7 +149,7 @@ class History:
                 continue
             job, latest = period.job, self._latest.time
             values = {
-                column: value if column in JSON_COLUMNS else stored(value)
+                column: value if column in JSON_TEXT else stored(value)
                 for column, value in (
                     (column, job[field]) for field, column in FIELDS["job_details"].items()
                 )
@@ -159,6 +168,55 @@ class History:
                 }
             )
         return rows
+
+    def jobs_ever(self) -> list[Row]:
+        of_details = ("yearsExperience", "primaryLanguage", "educationLevel")
+        rows = []
+        for key in {it.job["id"] for it in self.periods}:
+            periods = [it for it in self.periods if it.job["id"] == key]
+            first, last = periods[0], periods[-1]
+            ends = ((it.closed_after or self._latest.time) - it.opened_by for it in periods)
+            rows.append(
+                {
+                    column: stored(last.job[field])
+                    for field, column in FIELDS["job_details"].items()
+                    if field in FIELDS["jobs"] or field in of_details
+                }
+                | self._key(last.job)
+                | {
+                    "is_open": last.closed_by is None,
+                    "periods": len(periods),
+                    "first_opened_after": first.opened_after,
+                    "first_opened_by": first.opened_by,
+                    "closed_after": last.closed_after,
+                    "closed_by": last.closed_by,
+                    "days_open": round(sum(map(days, ends)), 1),
+                }
+            )
+        return rows
+
+    def job_versions(self) -> list[Row]:
+        """A job that the build before did not see has a new version when it is back."""
+        versions: defaultdict[str, list[Row]] = defaultdict(list)
+        before: Listing | None = None
+        for build in self._builds:
+            for key, job in build.jobs.items():
+                of_job = versions[key]
+                values = {
+                    column: stored(job[field])
+                    for field, column in FIELDS["job_details"].items()
+                    if field in FIELDS["jobs"]
+                }
+                row = values | self._key(job) | {"additional_fields": None}
+                is_new = not of_job or not before or key not in before.jobs
+                if is_new or not row.items() <= of_job[-1].items():
+                    start = build.time if of_job else datetime.min  # noqa: DTZ901
+                    if of_job:
+                        of_job[-1]["in_force_until"] = start
+                    end = datetime(9999, 12, 31)  # noqa: DTZ001
+                    of_job.append(row | {"in_force_from": start, "in_force_until": end})
+            before = build
+        return [row for of_job in versions.values() for row in of_job]
 
     def job_changes(self) -> list[Row]:
         rows: list[Row] = []
@@ -183,7 +241,7 @@ class History:
         self, old: Job, new: Job, after: datetime | None, changed_by: datetime
     ) -> list[Row]:
         def changed(name: str, values: tuple[Any, Any], changed_after: datetime | None) -> Row:
-            numbers = name in NUMBERS
+            numbers, pay = name in NUMBERS, name in {"min_salary", "max_salary"}
             return self._key(new) | {
                 "job_title": new["jobTitle"],
                 "field": name,
@@ -191,6 +249,8 @@ class History:
                 "new_value": as_text(values[1]),
                 "old_number": stored(values[0]) if numbers else None,
                 "new_number": stored(values[1]) if numbers else None,
+                "old_currency": old["currency"] if pay else None,
+                "new_currency": new["currency"] if pay else None,
                 "changed_after": changed_after,
                 "changed_by": changed_by,
             }
@@ -217,7 +277,7 @@ class History:
             return time.date(), *names
 
         day = self._listings[0].time.date()
-        while day <= self._latest.time.date():
+        while day <= self._last_day:
             shown = [it for it in self._listings if it.time.date() <= day][-1]
             at = datetime.combine(day, shown.time.time())
             for job in shown.jobs.values():
@@ -240,6 +300,7 @@ class History:
                 "open_jobs": count["open_jobs"],
                 "opened": count["opened"],
                 "closed": count["closed"],
+                "is_carried_forward": day > self._latest.time.date(),
             }
             for (day, department, location), count in counts.items()
         ]
@@ -279,6 +340,7 @@ class History:
             }
             for job in self._latest.jobs.values()
             for number, question in enumerate(job["knockoutQuestions"] or (), 1)
+            if isinstance(question, dict)
         ]
 
     def undeclared_fields(self) -> list[Row]:

@@ -13,8 +13,6 @@ from transform.portal import FIRST_DAY, opened
 from transform.test_history import TABLES, WITHOUT_TESTS, comparable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from transform.warehouses import Warehouse
 
 SCHEMAS = ["acme", "globex", "initech"]
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
-    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ids are the same in all three, and on the second day one of them is not synced.
 
@@ -32,8 +30,7 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
     with ExitStack() as stack:
         acme, globex, initech = portals = [
-            stack.enter_context(opened(warehouse, tmp_path, monkeypatch, schema=schema))
-            for schema in SCHEMAS
+            stack.enter_context(opened(warehouse, monkeypatch, schema)) for schema in SCHEMAS
         ]
         for portal in portals:
             portal.sync()
@@ -56,7 +53,8 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         assert listed_at.startswith("2026-11-01T04:00:00")
         assert datetime.fromisoformat(listed_at) == FIRST_DAY
 
-        histories = [History(portal.listings, portal.schema) for portal in portals]
+        last_day = acme.listings[-1].time.date()
+        histories = [History(portal.listings, portal.schema, last_day) for portal in portals]
     for table in TABLES:
         expected = [row for history in histories for row in getattr(history, table)()]
         assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
@@ -22,37 +23,6 @@ TRANSFORM = REPOSITORY / "transform"
 
 Row = dict[str, Any]
 Json = Any
-
-
-class Warehouse(Protocol):
-    """A database that a target fills and dbt transforms.
-
-    Attributes:
-        folder: For the files of target and dbt.
-    """
-
-    folder: Path
-
-    def load(self, messages: str, schema: str = "public_jobs") -> Json:
-        """Load Singer messages; returns the last state that the target lets through."""
-
-    def dbt(self, *arguments: str) -> tuple[int, str]:
-        """Run dbt; returns its status and what it prints."""
-
-    def build(self, *arguments: str) -> str:
-        """Run `dbt build`, which must end well; returns what it prints."""
-
-    def listed_at(self, *arguments: str) -> str:
-        """Run `dbt source freshness`; returns the time that it compares with the clock."""
-
-    def run(self, statement: str) -> None:
-        """Execute SQL."""
-
-    def rows(self, table: str) -> list[Row]:
-        """Every row of a table, which is named with its schema."""
-
-    def types(self, table: str) -> dict[str, str]:
-        """The type of each column."""
 
 
 def plugin(kind: str, name: str) -> dict[str, Any]:
@@ -108,15 +78,24 @@ def run_dbt(
     return result.returncode, result.stdout + result.stderr
 
 
-class Builds:
-    """What both have in common."""
+@dataclass
+class Builds(ABC):
+    """What both have in common; the folder is for the files of target and dbt."""
 
-    def build(self: Warehouse, *arguments: str) -> str:
+    folder: Path
+
+    @abstractmethod
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        """Run dbt; returns its status and what it prints."""
+
+    def build(self, *arguments: str) -> str:
+        """Run `dbt build`, which must end well; returns what it prints."""
         status, output = self.dbt("build", *arguments)
         assert status == 0, output
         return output
 
-    def listed_at(self: Warehouse, *arguments: str) -> str:
+    def listed_at(self, *arguments: str) -> str:
+        """Run `dbt source freshness`; returns the time that it compares with the clock."""
         status, output = self.dbt("source", "freshness", *arguments)
         assert status == 0, output
         results = json.loads((self.folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
@@ -128,8 +107,6 @@ class Builds:
 @dataclass
 class DuckDB(Builds):
     """A file."""
-
-    folder: Path
 
     @property
     def file(self) -> str:
@@ -164,7 +141,6 @@ class DuckDB(Builds):
 class Postgres(Builds):
     """A database of a server."""
 
-    folder: Path
     address: str
 
     @property
@@ -201,3 +177,6 @@ class Postgres(Builds):
         with psycopg.connect(self.address) as connection:
             found = connection.execute(query, [table]).fetchall()
         return {name: kind.removesuffix(" without time zone") for name, kind in found}
+
+
+Warehouse = DuckDB | Postgres

@@ -1,31 +1,58 @@
-"""Runs the command, in this process or in its own, and makes the states that it reads."""
+"""Runs the command, in this process or in its own."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.webhook.cli import main
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
 COMMAND = [sys.executable, "-c", "from tap_public_jobs.webhook.cli import main; main()"]
 PREFIX = "PUBLIC_JOBS_WEBHOOK_"
-JOBS = [["1", "a", 1, None, "h1", 2], ["2", "b", 1, None, "h2", 2]]
+
+
+class Process(NamedTuple):
+    process: subprocess.Popen[str]
+    port: int
+    stderr: IO[str]
+
+
+@contextlib.contextmanager
+def served(port: int = 0, **settings: Any) -> Iterator[Process]:
+    """Run the receiver in a process of its own; kill it at the end."""
+    environment = os.environ | {PREFIX + name: str(value) for name, value in settings.items()}
+    with subprocess.Popen(
+        [*COMMAND, "serve", "--port", str(port)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        lines = ""
+        while not (found := re.search(r"running on http://\S+:(\d+)", lines)):
+            line = process.stderr.readline()
+            assert line, lines
+            lines += line
+        try:
+            yield Process(process, int(found[1]), process.stderr)
+        finally:
+            process.kill()
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str | None, str, str]:
-    """Run the command to its end: status or last words, stdout, stderr."""
+    """Run the command to its end: status, stdout, stderr."""
     status: int | str | None = 0
     try:
         main(arguments)
     except SystemExit as error:
         status = error.code
     return status, *capsys.readouterr()
-
-
-def state(place: Any, **others: Any) -> dict[str, Any]:
-    """A state of the tap that has read up to a place, which is a log and a position."""
-    sync = {"format": 2, "log": place, "listedAt": 1_700_000_000_000, "run": None, "jobs": JOBS}
-    return {"bookmarks": {"jobs": {"sync": sync | others}}}

@@ -10,8 +10,6 @@ from webhook.command import PREFIX
 from webhook.served import TOKEN, serving
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.webhook import app
-from tap_public_jobs.webhook.app import make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,46 +17,21 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('log') / 'changes.db'}"
-
-
-@pytest.fixture(scope="module")
-def log(url: str) -> ChangeLog:
-    log = ChangeLog(url)
+def log(tmp_path_factory: pytest.TempPathFactory) -> ChangeLog:
+    log = ChangeLog(f"sqlite:///{tmp_path_factory.mktemp('log') / 'changes.db'}")
     log.append([])
     return log
 
 
-@pytest.fixture
-def log_of_four(environment: None) -> ChangeLog:  # noqa: ARG001  # it changes the folder
-    """The log that a command finds without settings: four jobs, all notified once."""
-    log = ChangeLog("sqlite:///changes.db")
-    log.append(["a", "b", "c", "d"])
-    return log
-
-
 @pytest.fixture(scope="module")
-def address(log: ChangeLog) -> Iterator[tuple[str, int]]:
-    """A receiver that waits for bodies and commits for as long as a busy machine takes."""
-    with serving(make_app(log, TOKEN, patience=60)) as address:
-        yield address
-
-
-@pytest.fixture
-def base_url(address: tuple[str, int]) -> str:
-    return f"http://{address[0]}:{address[1]}"
+def base_url(log: ChangeLog) -> Iterator[str]:
+    with serving(log) as url:
+        yield url
 
 
 @pytest.fixture
 def hook(base_url: str) -> str:
     return f"{base_url}/hooks/{TOKEN}"
-
-
-@pytest.fixture
-def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Senders that send no more after an answer are not waited for."""
-    monkeypatch.setattr(app, "LINGER", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
 import requests
+import uvicorn
 
-from tap_public_jobs.webhook.server import Server, listen
+from tap_public_jobs.webhook.app import make_app
+from tap_public_jobs.webhook.tokens import Tokens
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterator
 
-    from starlette.types import ASGIApp
+    from tap_public_jobs.changelog import ChangeLog
 
 TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
 NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
+NOTED = (200, '{"publicIds":1}')
+UNNAMED = (202, '{"publicIds":0}')
+FAILED = (503, "The change log cannot be written")
 
 
 def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
-    response = requests.post(url, data=body, headers=headers, timeout=30)
+    response = requests.post(url, data=body, headers=headers, timeout=60)
+    return response.status_code, response.text
+
+
+def get(url: str) -> tuple[int, str]:
+    response = requests.get(url, timeout=60)
     return response.status_code, response.text
 
 
 @contextlib.contextmanager
-def serving(app: ASGIApp, listener: socket.socket | None = None) -> Iterator[tuple[str, int]]:
-    """Serve an application from a thread, and yield its host and port."""
-    listener = listener or listen("127.0.0.1", 0)
-    address: tuple[str, int] = listener.getsockname()
-    server = Server(app)
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    try:
-        yield address
-    finally:
-        server.should_exit = True
-        thread.join()
+def serving(log: ChangeLog, tokens: str = TOKEN, **options: Any) -> Iterator[str]:
+    """Serve the receiver of a log from a thread, and yield its URL."""
+    app = make_app(log, Tokens(tokens, log.name), **options)
+    server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

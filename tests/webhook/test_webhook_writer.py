@@ -1,77 +1,114 @@
-"""What the writer makes of notifications that come at once."""
+"""Notifications that come at once share a commit, and health fails as long as they do."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from typing import TYPE_CHECKING
 
-from tap_public_jobs.changelog import ChangeLog, ChangeLogError, tables
+import pytest
+from webhook.served import FAILED, NOTED, TOKEN, get, post, serving
+
+from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.webhook import writer as writer_module
 from tap_public_jobs.webhook.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    import pytest
+WELL = (200, "OK")
 
 
-def test_new_jobs_of_a_full_log_keep_out_no_known_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A flood of invented publicIds shares its commits with what is true."""
-    monkeypatch.setattr(tables, "MOST_ROWS", 2)
-    log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
-    log.append(["a", "b"])
-
-    async def at_once() -> list[BaseException | None]:
-        writer = Writer(log, patience=60)
-        sent = (["new"], ["a"], ["b", "another"])
-        return await asyncio.gather(
-            *(writer.append("default", ids) for ids in sent), return_exceptions=True
-        )
-
-    refused, noted, partly = asyncio.run(at_once())
-
-    assert isinstance(refused, ChangeLogError)
-    assert noted is None
-    assert isinstance(partly, ChangeLogError)
-    assert log.read(2).public_ids == ["a", "b"]
-
-
-class Stuck(ChangeLog):
+class Slow(ChangeLog):
     """A log whose database does not answer until it is let go."""
 
-    def __init__(self) -> None:
-        super().__init__("sqlite:///never.db")
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.commits: list[dict[str, list[str | None]]] = []
         self.asked = threading.Event()
         self.answer = threading.Event()
-        self.kept: list[str] = []
 
-    def keep(self, payload: str, name: str | None = None) -> None:
-        assert name == "default"
+    def append_to(self, changes: Mapping[str, Iterable[str | None]]) -> None:
         self.asked.set()
         self.answer.wait()
-        self.kept.append(payload)
+        super().append_to(changes)
+        self.commits.append({name: [*ids] for name, ids in changes.items()})
 
 
-def test_a_payload_that_was_given_up_is_not_written_later() -> None:
-    """While the log is stuck, what waits for it would fill the memory."""
-    log = Stuck()
+@pytest.fixture
+def slow(tmp_path: Path) -> Slow:
+    return Slow(f"sqlite:///{tmp_path / 'changes.db'}")
 
-    async def send() -> list[BaseException | None]:
-        writer = Writer(log, patience=60)
-        first = asyncio.create_task(writer.keep("default", "first"))
-        await asyncio.to_thread(log.asked.wait)
-        writer._patience = 0.01
-        given_up = (writer.keep("default", f"given up {number}") for number in range(5))
-        answers = await asyncio.gather(*given_up, return_exceptions=True)
-        writer._patience = 60
-        log.answer.set()
-        await first
-        await writer.keep("default", "last")
-        return answers
 
-    answers = asyncio.run(send())
+def test_what_comes_during_a_commit_shares_the_next(slow: Slow) -> None:
+    """One commit for each notification would be slow."""
 
-    assert [type(answer) for answer in answers] == [ChangeLogError] * 5
-    assert log.kept == ["first", "last"]
+    async def send() -> list[bool]:
+        writer = Writer(slow)
+        first = asyncio.create_task(writer.append({"acme": ["a"]}))
+        await asyncio.to_thread(slow.asked.wait)
+        others = [
+            asyncio.create_task(writer.append({name: [it]}))
+            for name, it in [("acme", "b"), ("other", "c"), ("acme", None), ("acme", "b")]
+        ]
+        await asyncio.sleep(0)
+        slow.answer.set()
+        return await asyncio.gather(first, *others)
+
+    assert asyncio.run(send()) == [True] * 5
+    assert slow.commits == [{"acme": ["a"]}, {"acme": ["b", None], "other": ["c"]}]
+
+
+def test_a_log_that_does_not_answer_is_not_waited_for(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(slow) as url:
+        with monkeypatch.context() as impatient:
+            impatient.setattr(writer_module, "PATIENCE", 0.1)
+            answers = [post(f"{url}/hooks/{TOKEN}"), get(f"{url}/health")]
+        slow.answer.set()
+        assert get(f"{url}/health") == WELL
+
+    assert answers == [FAILED] * 2
+    assert slow.read().public_ids == ["designer-paris-1a2b3c"]
+    assert {record.getMessage() for record in caplog.records} == {
+        "The change log did not respond in time: make sure that its database is up."
+    }
+
+
+def test_health_fails_after_a_failed_write_until_a_write_succeeds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Although an empty write succeeds: the write that failed is tried again."""
+    log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
+    log.append([])
+    refuse = (
+        "CREATE TRIGGER no_space BEFORE INSERT ON public_jobs_change "
+        "BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    with serving(log) as url:
+        assert get(f"{url}/health") == WELL
+        with log._transaction() as connection:
+            connection.exec_driver_sql(refuse)
+        answers = [post(f"{url}/hooks/{TOKEN}"), get(f"{url}/health"), get(f"{url}/health")]
+        with log._transaction() as connection:
+            connection.exec_driver_sql("DROP TRIGGER no_space")
+        assert get(f"{url}/health") == WELL
+        assert log.read().public_ids == ["designer-paris-1a2b3c"]
+        assert post(f"{url}/hooks/{TOKEN}") == NOTED
+
+    assert answers == [FAILED] * 3
+    assert {it.levelno for it in caplog.records} == {logging.ERROR}
+    assert all(it.exc_info is None for it in caplog.records)
+
+
+def test_health_makes_no_log(tmp_path: Path) -> None:
+    """A tap with a mistyped name would find it, and believe that nothing changes."""
+    log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
+    log.append_to({"acme": []})
+    with serving(log, f"acme {TOKEN}") as url:
+        assert get(f"{url}/health") == WELL
+
+    assert [*log.positions()] == ["acme"]

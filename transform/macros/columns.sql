@@ -1,9 +1,3 @@
-{# A raw column as all models have it, given its group in fields(): text, number or json. #}
-{% macro cleaned(column, group) -%}
-    {{ number(column) if group == 'number' else json_text(column) if group == 'json' else text(column) }}
-{%- endmacro %}
-
-
 {# Empty text and null are the same: target-duckdb has no empty text. #}
 {% macro text(column) -%}
     nullif(cast({{ column }} as {{ dbt.type_string() }}), '')
@@ -25,6 +19,27 @@
         when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e18
             then cast(cast({{ column }} as bigint) as {{ dbt.type_string() }})
         else cast({{ column }} as {{ dbt.type_string() }})
+    end
+{%- endmacro %}
+
+
+{# The value of the field that a row of `changed` names, in a version of its job, as text. #}
+{% macro value_of(version, columns) -%}
+    case changed.field
+        {%- for column, group in columns.items() %}
+        {%- set value = version ~ '.' ~ column %}
+        when '{{ column }}' then {{ number_as_text(value) if group == 'number' else value }}
+        {%- endfor %}
+    end
+{%- endmacro %}
+
+
+{# The same as a number, if it is one. #}
+{% macro number_of(version, columns) -%}
+    case changed.field
+        {%- for column, group in columns.items() if group == 'number' %}
+        when '{{ column }}' then {{ version }}.{{ column }}
+        {%- endfor %}
     end
 {%- endmacro %}
 

@@ -1,7 +1,7 @@
 {#
 JSON is text in all models, with the same operations on both databases.
-DuckDB's target writes a column of type json. That of PostgreSQL writes jsonb, and jsonb[] for an
-array of objects, and a missing object as a JSON null.
+The tap writes text. A column that the catalog declares as object or array is json on DuckDB, and
+jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
 #}
 {% macro json_text(column) -%}
     {{ adapter.dispatch('json_text')(column) }}
@@ -12,7 +12,7 @@ array of objects, and a missing object as a JSON null.
 {%- endmacro %}
 
 {% macro postgres__json_text(column) -%}
-    cast(nullif(to_jsonb({{ column }}), 'null') as text)
+    nullif(to_jsonb({{ column }}) #>> '{}', 'null')
 {%- endmacro %}
 
 
@@ -44,17 +44,21 @@ array of objects, and a missing object as a JSON null.
 {%- endmacro %}
 
 
-{# One row for each name in an object, in a list of columns. #}
-{% macro json_names(text) -%}
-    {{ adapter.dispatch('json_names')(text) }}
+{# One row for each name in either of two objects, in a list of columns. #}
+{% macro json_names(text, other="'{}'") -%}
+    {{ adapter.dispatch('json_names')(text, other) }}
 {%- endmacro %}
 
-{% macro duckdb__json_names(text) -%}
-    unnest(json_keys({{ text }}))
+{% macro duckdb__json_names(text, other) -%}
+    unnest(list_distinct(list_concat(
+        json_keys(coalesce({{ text }}, '{}')), json_keys(coalesce({{ other }}, '{}'))
+    )))
 {%- endmacro %}
 
-{% macro postgres__json_names(text) -%}
-    jsonb_object_keys(cast({{ text }} as jsonb))
+{% macro postgres__json_names(text, other) -%}
+    jsonb_object_keys(
+        coalesce(cast({{ text }} as jsonb), '{}') || coalesce(cast({{ other }} as jsonb), '{}')
+    )
 {%- endmacro %}
 
 
@@ -107,28 +111,39 @@ array of objects, and a missing object as a JSON null.
 {%- endmacro %}
 
 
-{# A JSON object, with other columns put into it by name; those that are null are left out. #}
-{% macro json_with(column, others) -%}
-    {{ adapter.dispatch('json_with')(column, others) }}
+{# The text of a JSON object, with other columns put into it by name, and without some names. #}
+{% macro json_with(column, others, ignored) -%}
+    {{ adapter.dispatch('json_with')(column, others, ignored) }}
 {%- endmacro %}
 
-{% macro duckdb__json_with(column, others) -%}
+{% macro duckdb__json_with(column, others, ignored) -%}
+    {# A null in a patch removes the name. #}
+    {%- set patch = {} -%}
+    {%- for name in ignored -%}
+        {%- do patch.update({name: none}) -%}
+    {%- endfor -%}
     nullif(json_merge_patch(
-        coalesce(nullif(cast({{ column }} as varchar), 'null'), '{}')
+        coalesce({{ json_text(column) }}, '{}')
         {%- for name, other in others.items() %},
         case when {{ other }} is null then '{}' else json_object('{{ name }}', {{ other }}) end
-        {%- endfor %}
+        {%- endfor %},
+        '{{ tojson(patch) | replace("'", "''") }}'
     ), '{}')
 {%- endmacro %}
 
-{% macro postgres__json_with(column, others) -%}
-    nullif(
-        coalesce(nullif(to_jsonb({{ column }}), 'null'), '{}')
+{% macro postgres__json_with(column, others, ignored) -%}
+    nullif((
+        coalesce(cast({{ json_text(column) }} as jsonb), '{}')
         {%- for name, other in others.items() %}
         || case
             when {{ other }} is null then '{}'
             else jsonb_build_object('{{ name }}', {{ other }})
         end
-        {%- endfor %}, '{}'
-    )
+        {%- endfor %}
+        )
+        {%- for name in ignored %}
+        - '{{ name | replace("'", "''") }}'
+        {%- endfor %},
+        '{}'
+    ) #>> '{}'
 {%- endmacro %}

@@ -5,24 +5,36 @@
 {% endmacro %}
 
 
-{# Columns of one raw table, of all organisations that have it. #}
+{# Columns of one raw table, of all organisations that have it. JSON is text from here on. #}
 {% macro raw(table, columns) %}
-    {%- set first = source('public_jobs', table) -%}
     {%- set loaded = [] -%}
     {%- for schema in schemas() -%}
-        {%- if is_loaded(first.incorporate(path={'schema': schema}), schema) -%}
-            {%- do loaded.append(schema) -%}
+        {%- set relation = source('public_jobs', table).incorporate(path={'schema': schema}) -%}
+        {%- if is_loaded(relation, ['id'] + columns) -%}
+            {%- do loaded.append(relation) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- for schema in loaded or schemas() %}
+    {%- if not loaded -%}
+        {%- do exceptions.raise_compiler_error(
+            'There is no table ' ~ table ~ ' in ' ~ schemas() | join(', ')
+            ~ ': run the tap with its loader first. PUBLIC_JOBS_SCHEMAS names other schemas.'
+        ) -%}
+    {%- endif -%}
+    {%- for relation in loaded %}
     select
-        cast('{{ schema }}' as {{ dbt.type_string() }}) as organisation,
-        cast('{{ schema }}' as {{ dbt.type_string() }}) || '/' || id as job_key,
-        {{ columns | reject('equalto', 'additional_fields') | join(',\n        ') }}
-        {%- if 'additional_fields' in columns %},
-        {{ all_additional_fields(first.incorporate(path={'schema': schema})) }} as additional_fields
-        {%- endif %}
-    from {{ first.incorporate(path={'schema': schema}) }}
+        cast('{{ relation.schema }}' as {{ dbt.type_string() }}) as organisation,
+        cast('{{ relation.schema }}' as {{ dbt.type_string() }}) || '/' || id as job_key,
+        id
+        {%- for column in columns %},
+        {% if column == 'additional_fields' -%}
+        {{ all_additional_fields(relation) }} as additional_fields
+        {%- elif fields().get(table, {}).get(column) == 'json' -%}
+        {{ json_text(column) }} as {{ column }}
+        {%- else -%}
+        {{ column }}
+        {%- endif -%}
+        {%- endfor %}
+    from {{ relation }}
     {% if not loop.last %}union all{% endif %}
     {%- endfor %}
 {% endmacro %}
@@ -31,7 +43,7 @@
 {# The rows of one raw table whose jobs are published, as all models have them. #}
 {% macro staged(table) -%}
 with raw as (
-    {{ raw(table, ['id', 'additional_fields'] + fields()[table] | list) }}
+    {{ raw(table, fields()[table] | list + ['additional_fields']) }}
 )
 
 select
@@ -39,9 +51,9 @@ select
     raw.job_key,
     raw.id,
     {%- for column, group in fields()[table].items() %}
-    {{ cleaned('raw.' ~ column, group) }} as {{ column }},
+    {{ number('raw.' ~ column) if group == 'number' else text('raw.' ~ column) }} as {{ column }},
     {%- endfor %}
-    {{ json_text('raw.additional_fields') }} as additional_fields,
+    raw.additional_fields,
     publications.listed_at
 from raw
 inner join {{ ref('stg_publications') }} as publications using (job_key)
@@ -50,30 +62,59 @@ where publications.is_published
 
 
 {# Whether a table is there. Without it, history would close all jobs of an organisation it knows. #}
-{% macro is_loaded(table, organisation) %}
-    {%- if not execute or load_relation(table) -%}
+{% macro is_loaded(table, columns) %}
+    {%- if not execute -%}
         {{ return(true) }}
     {%- endif -%}
-    {%- set history = load_relation(api.Relation.create(
+    {%- if load_relation(table) -%}
+        {%- set names = adapter.get_columns_in_relation(table) | map(attribute='name') | list -%}
+        {%- set missing = columns | reject('in', names) | list -%}
+        {%- if missing -%}
+            {%- do exceptions.raise_compiler_error(
+                table ~ ' lacks ' ~ missing | join(', ')
+                ~ ': select all columns in the tap, set column_naming: snake_case there, and load'
+                ~ ' into a new schema or drop the tables of this one.'
+            ) -%}
+        {%- endif -%}
+        {{ return(true) }}
+    {%- endif -%}
+    {%- set history = load_history() -%}
+    {%- set known = "select 1 from " ~ history ~ " where organisation = '" ~ table.schema ~ "'" -%}
+    {%- if history and run_query(known ~ ' limit 1').rows -%}
+        {%- do exceptions.raise_compiler_error(
+            'There is no table ' ~ table ~ ', but history has jobs of ' ~ table.schema
+            ~ ': load them first, or take ' ~ table.schema ~ ' off PUBLIC_JOBS_SCHEMAS.'
+        ) -%}
+    {%- endif -%}
+    {%- do exceptions.warn('There is no table ' ~ table ~ ' yet: ' ~ table.schema ~ ' is left out.') -%}
+    {{ return(false) }}
+{% endmacro %}
+
+
+{# The snapshot of publications, or nothing before the first build. #}
+{% macro load_history() %}
+    {{ return(load_relation(api.Relation.create(
         database=target.database,
         schema=target.schema ~ '_history',
         identifier='publication_history'
-    )) -%}
-    {%- set known = "select 1 from " ~ history ~ " where organisation = '" ~ organisation ~ "'" -%}
-    {%- if history and run_query(known ~ ' limit 1').rows -%}
+    ))) }}
+{% endmacro %}
+
+
+{# The final tables read the snapshots, which `dbt run` leaves out. #}
+{% macro require_history() %}
+    {%- if execute and flags.WHICH == 'run' and not load_history() -%}
         {%- do exceptions.raise_compiler_error(
-            'There is no table ' ~ table ~ ', but history has jobs of ' ~ organisation
-            ~ ': load them first, or take ' ~ organisation ~ ' off PUBLIC_JOBS_SCHEMAS.'
+            'There is no history yet. `dbt build` records it, and builds the tables; `dbt run` does not.'
         ) -%}
     {%- endif -%}
-    {%- do exceptions.warn('There is no table ' ~ table ~ ' yet: ' ~ organisation ~ ' is left out.') -%}
-    {{ return(false) }}
 {% endmacro %}
 
 
 {#
 additional_fields, and in it each field that was given a column in Meltano's `schema` extra. So a
-field has one history, whether or not it has a column.
+field has one history, whether or not it has a column. The variable ignored_fields names some that
+have none.
 #}
 {% macro all_additional_fields(relation) %}
     {%- set known = ['id', 'additional_fields'] + (fields().values() | map('list') | sum(start=[])) -%}
@@ -85,5 +126,10 @@ field has one history, whether or not it has a column.
             {%- do declared.update({field: adapter.quote(column.name)}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {{ json_with('additional_fields', declared) if declared else 'additional_fields' }}
+    {%- set ignored = var('ignored_fields') -%}
+    {%- if declared or ignored -%}
+        {{ json_with('additional_fields', declared, ignored) }}
+    {%- else -%}
+        {{ json_text('additional_fields') }}
+    {%- endif -%}
 {%- endmacro %}

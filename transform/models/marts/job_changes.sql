@@ -1,79 +1,113 @@
-with jobs as (
+{{ config(materialized='incremental', incremental_strategy='append', on_schema_change='fail') }}
+{%- set tables = {'job_history': fields()['jobs'], 'job_detail_history': fields()['job_details']} -%}
+
+-- Versions are compared by hashes: the texts of all of them together do not fit in memory.
+with
+{%- if is_incremental() %}
+latest as (
+    select coalesce(max(recorded_at), cast('0001-01-01' as timestamp)) as recorded_at
+    from {{ this }}
+),
+{% endif %}
+{%- for history, columns in tables.items() %}
+{{ history }}_compared as materialized (
     select
-        organisation,
-        job_key,
-        id,
-        public_id as public_id_now,
-        job_title as job_title_now,
-        listed_at,
-        version,
-        {%- for column in fields()['jobs'] %}
-        {{ column }},
-        lag({{ column }}) over (partition by job_key order by version) as old_{{ column }},
+        dbt_scd_id,
+        dbt_valid_from,
+        row_number() over job as version,
+        lag(dbt_scd_id) over job as old_scd_id
+        {%- for column, group in columns.items() %}
+        {%- set value = column if group == 'number' else 'md5(' ~ column ~ ')' %},
+        {{ value }} is distinct from lag({{ value }}) over job as has_other_{{ column }}
         {%- endfor %}
-        true as is_summary
-    from {{ ref('int_job_versions') }}
+        {%- if history == 'job_detail_history' %},
+        md5(additional_fields) is distinct from lag(md5(additional_fields)) over job
+            as has_other_additional_fields
+        {%- endif %}
+    from {{ ref(history) }}
+    {%- if is_incremental() %}
+    where
+        job_key in (
+            select versions.job_key
+            from {{ ref(history) }} as versions
+            inner join latest on versions.dbt_valid_from > latest.recorded_at
+        )
+    {%- endif %}
+    window job as (partition by job_key order by dbt_valid_from)
 ),
 
-details as (
-    select
-        organisation,
-        job_key,
-        id,
-        listed_at,
-        row_number() over (partition by job_key order by dbt_valid_from) as version,
-        {%- for column in fields()['job_details'] | list + ['additional_fields'] %}
-        {{ column }},
-        lag({{ column }}) over (partition by job_key order by dbt_valid_from) as old_{{ column }},
-        {%- endfor %}
-        false as is_summary
-    from {{ ref('job_detail_history') }}
+{{ history }}_new as (
+    select compared.*
+    from {{ history }}_compared as compared
+    {{ 'inner join latest on compared.dbt_valid_from > latest.recorded_at' if is_incremental() }}
+    where compared.old_scd_id is not null
 ),
 
--- All of a detail's fields without a column, before and after a change.
-undeclared_names as (
-    {%- for values in ['additional_fields', 'old_additional_fields'] %}
-    select
-        organisation, job_key, id, listed_at, version, additional_fields, old_additional_fields,
-        {{ json_names(values) }} as field
-    from details
-    where version > 1 and additional_fields is distinct from old_additional_fields
-    {{ 'union' if not loop.last }}
+{{ history }}_changed as (
+    {%- for column in columns %}
+    select dbt_scd_id, old_scd_id, version, '{{ column }}' as field
+    from {{ history }}_new
+    where has_other_{{ column }}
+    {{ 'union all' if not loop.last }}
     {%- endfor %}
+),
+{% endfor %}
+-- One row for each field without a column, before and after a change of any of them.
+undeclared_names as (
+    select
+        after.organisation,
+        after.job_key,
+        after.id,
+        after.listed_at,
+        after.dbt_valid_from as recorded_at,
+        compared.version,
+        before.additional_fields as old_fields,
+        after.additional_fields as new_fields,
+        {{ json_names('before.additional_fields', 'after.additional_fields') }} as field
+    from job_detail_history_new as compared
+    inner join {{ ref('job_detail_history') }} as after using (dbt_scd_id)
+    inner join {{ ref('job_detail_history') }} as before
+        on compared.old_scd_id = before.dbt_scd_id
+    where compared.has_other_additional_fields
 ),
 
 undeclared as (
     select
-        organisation, job_key, id, listed_at, version, field,
-        {{ text(json_as_text(json_value('old_additional_fields', 'field'))) }} as old_value,
-        {{ text(json_as_text(json_value('additional_fields', 'field'))) }} as new_value
+        organisation, job_key, id, listed_at, recorded_at, version, field,
+        {{ text(json_as_text(json_value('old_fields', 'field'))) }} as old_value,
+        {{ text(json_as_text(json_value('new_fields', 'field'))) }} as new_value
     from undeclared_names
 ),
 
 changes as (
-    {%- for table, columns in [('jobs', fields()['jobs']), ('details', fields()['job_details'])] %}
-    {%- for column, group in columns.items() %}
-    {%- set is_number = group == 'number' %}
+    {%- for history, columns in tables.items() %}
     select
-        organisation, job_key, id, listed_at, version, is_summary,
-        '{{ column }}' as field,
-        {{ number_as_text('old_' ~ column) if is_number else 'old_' ~ column }} as old_value,
-        {{ number_as_text(column) if is_number else column }} as new_value,
-        {{ 'old_' ~ column if is_number else 'cast(null as float8)' }} as old_number,
-        {{ column if is_number else 'cast(null as float8)' }} as new_number
-    from {{ table }}
-    where version > 1 and {{ column }} is distinct from old_{{ column }}
+        after.organisation, after.job_key, after.id, after.listed_at,
+        after.dbt_valid_from as recorded_at, changed.version,
+        {{ history == 'job_history' }} as is_summary,
+        changed.field,
+        {{ value_of('before', columns) }} as old_value,
+        {{ value_of('after', columns) }} as new_value,
+        {{ number_of('before', columns) }} as old_number,
+        {{ number_of('after', columns) }} as new_number,
+        {%- set pay = "case when changed.field in ('min_salary', 'max_salary') then " %}
+        {{ pay ~ 'before.currency end' if 'currency' in columns else 'null' }} as old_currency,
+        {{ pay ~ 'after.currency end' if 'currency' in columns else 'null' }} as new_currency
+    from {{ history }}_changed as changed
+    inner join {{ ref(history) }} as after using (dbt_scd_id)
+    inner join {{ ref(history) }} as before on changed.old_scd_id = before.dbt_scd_id
     union all
     {%- endfor %}
-    {%- endfor %}
     select
-        organisation, job_key, id, listed_at, version, false as is_summary,
+        organisation, job_key, id, listed_at, recorded_at, version, false as is_summary,
         -- A value that does not fit its column is here too, under the name of the column.
         'additional_fields.' || field as field,
         old_value,
         new_value,
-        cast(null as float8) as old_number,
-        cast(null as float8) as new_number
+        null as old_number,
+        null as new_number,
+        null as old_currency,
+        null as new_currency
     from undeclared
     where old_value is distinct from new_value
 ),
@@ -98,6 +132,8 @@ select
     changes.new_value,
     changes.old_number,
     changes.new_number,
+    changes.old_currency,
+    changes.new_currency,
     -- A job that was published again may have changed at any time since it was last seen.
     case
         when not changes.is_summary then null
@@ -105,6 +141,7 @@ select
         else listings.previous_listed_at
     end as changed_after,
     changes.listed_at as changed_by,
+    cast(changes.recorded_at as timestamp) as recorded_at,
     cast(changes.version as bigint) as version
 from changes
 left join {{ ref('int_listings') }} as listings using (organisation, listed_at)
@@ -113,7 +150,7 @@ left join periods
         changes.job_key = periods.job_key
         and changes.listed_at >= periods.opened_by
         and changes.listed_at < periods.closed_by
-left join {{ ref('int_job_versions') }} as versions
+left join {{ ref('job_versions') }} as versions
     on
         changes.job_key = versions.job_key
         and changes.listed_at >= versions.in_force_from

@@ -6,20 +6,25 @@ with history as (
         lag(listed_at) over (partition by job_key order by dbt_valid_from)
             as previous_listed_at,
         lag(is_published) over (partition by job_key order by dbt_valid_from)
-            as was_published
+            as was_published,
+        lag(unpublished_at) over (partition by job_key order by dbt_valid_from) is not null
+            as was_closed
     from {{ ref('publication_history') }}
 ),
 
--- A period is over when a build saw the job unpublished, or when a listing since then did not show
--- it. After a lost or restored state the tap may write other times for the same period.
+-- A period is over when a build saw the job closed, or when a listing since then did not show it.
+-- A job that only was missing goes on in the same period when it is listed again. After a lost or
+-- restored state the tap may write other times for the same period.
 numbered as (
     select
         *,
         1 + sum(
             case
                 when was_published and opened_after > previous_first_seen_at then 1
-                when not was_published and (is_published or first_seen_at > previous_listed_at)
+                when is_published and was_closed then 1
+                when is_published and not was_published and first_seen_at > previous_first_seen_at
                     then 1
+                when not was_published and first_seen_at > previous_listed_at then 1
                 else 0
             end
         ) over (partition by job_key order by dbt_valid_from rows unbounded preceding) as period
@@ -32,8 +37,7 @@ placed as (
         row_number() over (partition by job_key, period order by dbt_valid_from) as place,
         row_number() over (partition by job_key, period order by dbt_valid_from desc)
             as place_from_end,
-        min(case when not is_published then coalesce(unpublished_at, listed_at) end)
-            over (partition by job_key, period) as seen_closed_by
+        min(unpublished_at) over (partition by job_key, period) as first_unpublished_at
     from numbered
 ),
 
@@ -97,7 +101,7 @@ bounded as (
             when 'row removed' then listed_at
         end as closed_after,
         case closing
-            when 'seen' then seen_closed_by
+            when 'seen' then coalesce(first_unpublished_at, listed_at)
             when 'between builds' then next_opened_after
             when 'row removed' then cast(dbt_valid_to as timestamp)
         end as closed_by
@@ -107,11 +111,10 @@ bounded as (
 opened as (
     select
         bounded.*,
-        coalesce(
-            greatest(
-                tap_opened_after, lag(closed_by) over (partition by job_key order by period)
-            ),
-            listed_before
+        greatest(
+            tap_opened_after,
+            lag(closed_by) over (partition by job_key order by period),
+            case when listed_before < opened_by then listed_before end
         ) as opened_after,
         coalesce(bounded.closed_after, listings.listed_at) as open_until
     from bounded
@@ -136,7 +139,7 @@ select
     {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
         as days_open_at_most
 from opened
-left join {{ ref('int_job_versions') }} as versions
+left join {{ ref('job_versions') }} as versions
     on
         opened.job_key = versions.job_key
         and versions.in_force_from <= opened.open_until

@@ -1,7 +1,7 @@
 -- The only place that says what is published now.
 with raw as (
     {{ raw('job_publications', [
-        'id', 'public_id', 'opened_after', 'first_seen_at', 'last_seen_at', 'unpublished_at'
+        'public_id', 'opened_after', 'first_seen_at', 'last_seen_at', 'unpublished_at'
     ]) }}
 )
 

@@ -1,5 +1,7 @@
--- From when until when each version of a job's summary was in force. The first known one stands for
--- all time before it, and no bound is null: DuckDB joins by comparisons fast, and by `or` slowly.
+{{ config(materialized='view') }}
+
+-- The first known version stands for all time before it, and no bound is null: DuckDB joins by
+-- comparisons fast, and by `or` slowly.
 with numbered as (
     select
         *,
@@ -9,7 +11,14 @@ with numbered as (
 )
 
 select
-    *,
+    organisation,
+    job_key,
+    id,
+    {%- for column in fields()['jobs'] %}
+    {{ column }},
+    {%- endfor %}
+    additional_fields,
+    version,
     case when version > 1 then listed_at else cast('0001-01-01' as timestamp) end as in_force_from,
     coalesce(next_listed_at, cast('9999-12-31' as timestamp)) as in_force_until
 from numbered

@@ -1,0 +1,296 @@
+"""The log of changed jobs: webhooks write it, the tap reads it.
+
+One database, SQLite or PostgreSQL, holds a log for each name, so that one receiver serves many
+organisations. A log is a ring: it keeps the last `KEPT` positions, and a reader that had not got
+that far sees it. Knows neither Singer nor HTTP.
+
+SQLAlchemy takes 0.2 seconds to import, so import this module only where a log is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from tap_public_jobs.errors import ChangeLogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+KEPT = 100_000
+"""Positions that a log keeps."""
+
+PATIENCE = 10
+"""Seconds to wait for a connection, or for another writer."""
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+"""The name of a log: one for each organisation."""
+
+DEFAULT_NAME = "default"
+
+_WAITING = {
+    "connect_timeout": str(PATIENCE),
+    "tcp_user_timeout": str(PATIENCE * 1000),
+    # A server that lost its power never answers, and by default TCP notices after two hours.
+    "keepalives_idle": str(PATIENCE),
+    "keepalives_interval": "1",
+}
+"""Options of a connection to PostgreSQL; those in the URL replace them."""
+
+# A writer locks out the others before it reads anything: positions are then in the order of
+# commits, and a reader that has seen position n never misses one below it.
+_BEGIN_WRITING = {
+    "sqlite": (
+        "PRAGMA synchronous = EXTRA",  # what is committed survives a power cut
+        "BEGIN IMMEDIATE",
+    ),
+    "postgresql": (
+        # A writer that hangs must not stop the others for good.
+        f"SET LOCAL statement_timeout = '{PATIENCE}s'",
+        f"SET LOCAL idle_in_transaction_session_timeout = '{PATIENCE}s'",
+        "SELECT pg_advisory_xact_lock(7062690576)",  # any number that is always the same
+    ),
+}
+
+_TABLES = sa.MetaData()
+_LOGS = sa.Table(
+    "public_jobs_change_log",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("log", sa.Text, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+)
+_CHANGES = sa.Table(
+    "public_jobs_change",
+    _TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("public_id", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("name", "position"),
+)
+
+_NOT_A_URL = (
+    "changes_url must be sqlite:///path/to/a/file or postgresql+psycopg://user:password@host/name; "
+    "write an @ in the password as %40."
+)
+
+
+class LogPosition(NamedTuple):
+    """How far a log has got."""
+
+    log: str
+    """Identity of the log. Positions in another log are unrelated."""
+    position: int
+    """Rises with every notification."""
+    forgotten: int
+    """The log keeps nothing to this position. A reader that had not got this far missed some."""
+
+
+class Changes(NamedTuple):
+    """What was notified since a position."""
+
+    log: str
+    """As in `LogPosition`."""
+    position: int
+    """Smaller than requested if an earlier copy of the log was restored."""
+    forgotten: int
+    """As in `LogPosition`."""
+    public_ids: list[str]
+    """Distinct, in the order of their last notification. A notification that names no job only
+    raises `position`."""
+
+
+class ChangeLog:
+    """The log at a URL.
+
+    Appending creates it. Reading a log that does not exist is an error, because a mistyped path
+    would otherwise look like a log without changes.
+
+    Args:
+        url: `sqlite:///…` or `postgresql+psycopg://…`; `?name=…` chooses one of several logs.
+
+    Raises:
+        ChangeLogError: The URL is not supported, or the driver is missing.
+    """
+
+    def __init__(self, url: str) -> None:
+        address, self.name = _parse(url)
+        self._file = address.database if address.drivername == "sqlite" else None
+        # A server's address is not shown: a mistyped URL can have the password in any part.
+        self._place = self._file or "the PostgreSQL database"
+        timeout = {"timeout": PATIENCE, "isolation_level": None} if self._file else {}
+        try:
+            self._engine = sa.create_engine(address, poolclass=NullPool, connect_args=timeout)
+        except ImportError as error:
+            msg = "The driver of the change log's database is missing: install psycopg[binary]."
+            raise ChangeLogError(msg) from error
+
+    def append(self, public_ids: Iterable[str | None]) -> None:
+        """Note that jobs have changed; returns after the commit.
+
+        Args:
+            public_ids: Of the jobs; None for a notification that names no job. Without any, this
+                creates the log, or makes sure that its database can be reached and locked.
+
+        Raises:
+            ChangeLogError: The changes were not noted.
+        """
+        self.append_to({self.name: public_ids})
+
+    def append_to(self, changes: Mapping[str, Iterable[str | None]]) -> None:
+        """Note changes in several logs of the database, in one commit.
+
+        Args:
+            changes: For each name of a log, as in `append`.
+
+        Raises:
+            ChangeLogError: No change was noted.
+        """
+        with self._transaction() as connection:
+            _TABLES.create_all(connection)  # looks first which tables exist
+            for name, public_ids in changes.items():
+                _append(connection, name, list(dict.fromkeys(public_ids)))
+
+    def read(self, after: int = 0) -> Changes:
+        """Read the changes past a position.
+
+        Args:
+            after: The position that was read last.
+
+        Raises:
+            ChangeLogError: There is no log, or it cannot be read.
+        """
+        # One statement sees one moment, whatever is committed meanwhile.
+        news = (_CHANGES.c.name == _LOGS.c.name) & (_CHANGES.c.position > after)
+        columns = sa.select(_LOGS.c.log, _LOGS.c.position, _CHANGES.c.public_id)
+        query = columns.outerjoin_from(_LOGS, _CHANGES, news).where(_LOGS.c.name == self.name)
+        rows = self._rows(query.order_by(_CHANGES.c.position))
+        if not rows:
+            raise self._missing()
+        log, position, _ = rows[0]
+        public_ids = [public_id for *_, public_id in rows if public_id is not None]
+        return Changes(log, position, _forgotten(position), public_ids)
+
+    def positions(self) -> dict[str, LogPosition]:
+        """Return how far each log of the database has got, by name.
+
+        Raises:
+            ChangeLogError: There is no log, or it cannot be read.
+        """
+        return {
+            name: LogPosition(log, position, _forgotten(position))
+            for name, log, position in self._rows(sa.select(_LOGS))
+        }
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        with self._errors():
+            if self._file and not Path(self._file).exists():  # SQLite would create it
+                raise self._missing()
+            with self._engine.connect() as connection:
+                if not sa.inspect(connection).has_table(_LOGS.name):
+                    raise self._missing()
+                return connection.execute(query).all()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with self._errors():
+            if self._file:
+                _create_for_owner(self._file)
+            with self._engine.begin() as connection:
+                for statement in _BEGIN_WRITING[self._engine.dialect.name]:
+                    connection.exec_driver_sql(statement)
+                yield connection
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError, TypeError, ValueError) as error:
+            cause = getattr(error, "orig", None) or error
+            # Names in quotes are parts of the URL.
+            reason = re.sub(r"([\"']).*?\1", "…", str(cause).strip().partition("\n")[0])
+            msg = (
+                f"The change log in {self._place} cannot be used ({reason}). Make sure that the "
+                "database exists and its disk has space, and that this user may read and write it."
+            )
+            raise ChangeLogError(msg) from None  # the cause shows the URL
+
+    def _missing(self) -> ChangeLogError:
+        named = "" if self.name == DEFAULT_NAME else f" with the name {self.name}"
+        return ChangeLogError(
+            f"There is no change log in {self._place}{named}. Correct changes_url, or start "
+            "public-jobs-webhook with the same one first."
+        )
+
+
+def _parse(url: str) -> tuple[sa.URL, str]:
+    """Return the database's address, and the name of the log in it."""
+    try:
+        parsed = sa.make_url(url)
+    except (SQLAlchemyError, ValueError):
+        raise ChangeLogError(_NOT_A_URL) from None  # the cause shows the URL
+    # SQLAlchemy drops an empty name, as a variable that is not set leaves it.
+    absent = "" if re.search("[?&]name=", url) else DEFAULT_NAME
+    name = parsed.query.get("name", absent)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        msg = "The name in changes_url must be 1 to 64 letters, digits or any of -._"
+        raise ChangeLogError(msg)
+    address = parsed.difference_update_query(["name"])
+    database, host = address.database or "", address.host or ""
+    is_file = database and not database.startswith((":memory:", "file:"))
+    if is_file and address == sa.URL.create("sqlite", database=database):
+        return address, name
+    # With an @ in the host or the database, a part of the password is there: it needs %40.
+    is_server = address.drivername in {"postgresql", "postgresql+psycopg"}
+    if is_server and "@" not in host + database:
+        query = {**_WAITING, **address.query}
+        return address.set(drivername="postgresql+psycopg", query=query), name
+    raise ChangeLogError(_NOT_A_URL)
+
+
+def _create_for_owner(path: str) -> None:
+    """Create the file for its owner alone, unless it exists.
+
+    An existing one must not be opened here: closing it would release the locks that another thread
+    holds on it (POSIX).
+    """
+    with contextlib.suppress(FileExistsError):  # SQLite gives the journal the same mode
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) -> None:
+    """Give each change a position, and forget what is too old.
+
+    A new notification moves the row to the end, so every reader sees it again.
+    """
+    this = _LOGS.c.name == name
+    position = connection.scalar(sa.select(_LOGS.c.position).where(this))
+    if position is None:
+        position = 0
+        connection.execute(sa.insert(_LOGS).values(name=name, log=str(uuid.uuid4()), position=0))
+    rows = [
+        {"name": name, "public_id": public_id, "position": at}
+        for at, public_id in enumerate(public_ids, position + 1)
+        if public_id is not None
+    ]
+    position += len(public_ids)
+    connection.execute(sa.update(_LOGS).where(this).values(position=position))
+    mine = _CHANGES.c.name == name
+    if rows:
+        moved = _CHANGES.c.public_id == sa.bindparam("public_id")
+        connection.execute(sa.delete(_CHANGES).where(mine, moved), rows)
+        connection.execute(sa.insert(_CHANGES), rows)
+    too_old = _CHANGES.c.position <= _forgotten(position)
+    connection.execute(sa.delete(_CHANGES).where(mine, too_old))
+
+
+def _forgotten(position: int) -> int:
+    return max(0, position - KEPT)
