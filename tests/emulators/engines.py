@@ -10,7 +10,6 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -25,14 +24,12 @@ from e2e.targets import DUCKDB, Target, as_double, metadata
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from e2e.pipeline import Settings
     from e2e.stores import Row
     from forked import Program
     from model_target import Removal
-
-    Command = list[str | Path]
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -41,7 +38,6 @@ BQEMULATOR = (
     "bqemulator==1.4.0 numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
     " duckdb-extension-icu==1.5.5 duckdb-extension-spatial==1.5.5"
 )
-MOTO = "moto[server]==5.2.5"
 
 PROJECT = "project"
 BUCKET = "lake"
@@ -49,33 +45,29 @@ QUERIES = ("open_roles", "changes")
 ADDED = ("_PROCESS_DATE", "filename")
 
 
+def defined(name: str) -> tuple[str, Settings]:
+    """What `meltano add --from-ref` puts into a project: what to install, and the settings."""
+    definition = (REPOSITORY / "plugins" / "loaders" / f"{name}.yml").read_text("utf-8")
+    found = yaml.safe_load(definition)
+    return found["pip_url"], {it["name"]: it["value"] for it in found["settings"] if "value" in it}
+
+
+SNOWFLAKE, SNOWFLAKE_SETTINGS = defined("target-snowflake")
+BIGQUERY, BIGQUERY_SETTINGS = defined("target-bigquery")
+
+
 def wrapped(wrapper: str, requirements: str, *imports: str) -> Program:
     """A script of this folder that runs a target."""
     return program(HERE / wrapper, *imports, python=installed(requirements) / "python")
 
 
-def definition(name: str) -> Any:
-    """What `meltano add --from-ref` puts into a project."""
-    return yaml.safe_load((REPOSITORY / "plugins" / "loaders" / f"{name}.yml").read_text("utf-8"))
+def fake_snowflake() -> Program:
+    requirements = f"{SNOWFLAKE} fakesnow==0.12.1"
+    return wrapped("fake_snowflake.py", requirements, "fakesnow", "target_snowflake.target")
 
 
-def preset(name: str) -> Settings:
-    """The settings that it makes."""
-    return {it["name"]: it["value"] for it in definition(name)["settings"] if "value" in it}
-
-
-fake_snowflake = partial(
-    wrapped,
-    "fake_snowflake.py",
-    f"{definition('target-snowflake')['pip_url']} fakesnow==0.12.1",
-    *("fakesnow", "target_snowflake.target"),
-)
-fake_bigquery = partial(
-    wrapped,
-    "fake_bigquery.py",
-    definition("target-bigquery")["pip_url"],
-    "target_bigquery.target",
-)
+def fake_bigquery() -> Program:
+    return wrapped("fake_bigquery.py", BIGQUERY, "target_bigquery.target")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,14 +186,14 @@ class Lake(Engine):
 
     def answer(self, sql: str) -> list[Row]:
         # As JSON, because values with a time zone need one more package.
-        rows = selected(f"select to_json(answer) from ({sql}) as answer")  # noqa: S608
+        rows = duckdb.execute(f"select to_json(answer) from ({sql}) as answer")  # noqa: S608
         return [
             {name: value for name, value in json.loads(row).items() if name not in ADDED}
-            for (row,) in rows
+            for (row,) in rows.fetchall()
         ]
 
     def types(self, table: str) -> dict[str, str]:
-        found = selected(f"describe from {self.source(table)}")
+        found = duckdb.execute(f"describe from {self.source(table)}").fetchall()
         return self.renamed({name: kind for name, kind, *_ in found if name not in ADDED})
 
     def source(self, table: str) -> str:
@@ -228,11 +220,6 @@ class Lake(Engine):
         return [path for name, path in copied.items() if name.startswith(f"{table}2")]
 
 
-def selected(sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
-        return connection.execute(sql).fetchall()
-
-
 @contextlib.contextmanager
 def fakesnow(folder: Path) -> Iterator[str]:
     """Give the folder: fakesnow is no server, and writes to the folder."""
@@ -248,11 +235,9 @@ def bqemulator(folder: Path) -> Iterator[str]:
     for extension in ("icu", "spatial"):
         script = f"import duckdb_extensions as it; it.import_extension('{extension}')"
         subprocess.run([commands / "python", "-c", script], env=home, check=True)
-    rest, grpc = free_port(), free_port()
-    ports = ["--rest-port", rest, "--grpc-port", grpc]
-    command: Command = [commands / "bqemulator", "start", *ports, "--project", PROJECT]
+    options = ["--grpc-port", "0", "--project", PROJECT, "--rest-port"]
     with (
-        served(command, rest, folder, home) as address,
+        served([commands / "bqemulator", "start", *options], folder, home) as address,
         mock.patch.dict(os.environ, {"BIGQUERY_EMULATOR_HOST": address}),
     ):
         yield address
@@ -260,24 +245,20 @@ def bqemulator(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[str]:
-    port = free_port()
-    command: Command = [installed(MOTO) / "moto_server", "-H", "127.0.0.1", "-p", port]
-    with served(command, port, folder, environment()) as address:
+    command = installed("moto[server]==5.2.5") / "moto_server"
+    with served([command, "-H", "127.0.0.1", "-p"], folder, environment()) as address:
         requests.put(f"{address}/{BUCKET}", timeout=60).raise_for_status()
         yield address
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
-
-
 @contextlib.contextmanager
-def served(command: Command, port: str, folder: Path, variables: dict[str, str]) -> Iterator[str]:
-    """Start a server; yields its address once it listens."""
+def served(command: Sequence[str | Path], folder: Path, variables: dict[str, str]) -> Iterator[str]:
+    """Start a server, given all but a port as its last argument; yields its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
     with (
         (folder / "emulator.log").open("wb") as log,
-        subprocess.Popen(command, env=variables, stdout=log, stderr=log) as server,
+        subprocess.Popen([*command, port], env=variables, stdout=log, stderr=log) as server,
     ):
         try:
             while True:
@@ -309,7 +290,7 @@ def snowflake(column_naming: str, removal: Removal) -> Emulated:
         emulator=fakesnow,
         queries=QUERIES if column_naming == "snake_case" else (),
         settings=lambda *_: (
-            preset("target-snowflake")
+            SNOWFLAKE_SETTINGS
             | dict.fromkeys(("account", "user", "password"), "mine")
             | {"database": "WAREHOUSE", "hard_delete": removal == "hard"}
         ),
@@ -330,7 +311,7 @@ def bigquery(column_naming: str) -> Emulated:
         column_naming=column_naming,
         emulator=bqemulator,
         queries=QUERIES[:1] if column_naming == "snake_case" else (),
-        settings=lambda *_: preset("target-bigquery") | {"project": PROJECT},
+        settings=lambda *_: BIGQUERY_SETTINGS | {"project": PROJECT},
         store=lambda _, address: BigQuery(address, names(column_naming)),
         types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
         metadata=added,

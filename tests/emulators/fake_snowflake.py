@@ -23,6 +23,7 @@ import fakesnow
 import snowflake.connector
 from sqlalchemy import TextClause, text
 from target_snowflake.connector import SnowflakeConnector
+from target_snowflake.sinks import SnowflakeSink
 from target_snowflake.target import TargetSnowflake
 
 DATABASE = {"database": "WAREHOUSE", "schema": "PUBLIC_JOBS"}
@@ -37,10 +38,9 @@ class Connector(SnowflakeConnector):
             connection.execute(text("create or replace table lines (line variant, number int)"))
             for file in files:
                 with gzip.open(urlparse(file).path, "rt", encoding="utf-8") as lines:
-                    rows = [{"line": line, "number": n} for n, line in enumerate(lines)]
-                insert = text("insert into lines select parse_json(:line), :number")
-                for row in rows:
-                    connection.execute(insert, row)
+                    for number, line in enumerate(lines):
+                        insert = text("insert into lines select parse_json(:line), :number")
+                        connection.execute(insert, {"line": line, "number": number})
 
     def _get_merge_from_stage_statement(self, **names: Any) -> tuple[TextClause, dict[str, Any]]:
         statement, arguments = super()._get_merge_from_stage_statement(**names)
@@ -58,17 +58,13 @@ def answer(query: str) -> list[dict[str, Any]]:
         return [*cursor.execute(query).fetchall()]
 
 
-class Target(TargetSnowflake):
-    default_sink_class = type(
-        "Sink", (TargetSnowflake.default_sink_class,), {"connector_class": Connector}
-    )
-    max_parallelism = 1
-
+SnowflakeSink.connector_class = Connector
+TargetSnowflake.max_parallelism = 1
 
 if __name__ == "__main__":
     unknown = ["^remove ", "^drop file format "]
     with fakesnow.patch(db_path=os.environ["FAKESNOW"], nop_regexes=unknown):
         if len(sys.argv) > 1:
-            Target.cli()
+            TargetSnowflake.cli()
         else:
             json.dump(answer(sys.stdin.read()), sys.stdout, default=str)
