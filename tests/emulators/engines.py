@@ -130,12 +130,8 @@ class Snowflake(Engine):
         return [{name.lower(): value for name, value in row.items()} for row in rows]
 
     def types(self, table: str) -> dict[str, str]:
-        sql = f"""
-            select column_name, data_type from information_schema.columns
-            where table_schema = 'PUBLIC_JOBS' and table_name = '{table.upper()}'
-        """  # noqa: S608
-        found = self.answer(sql)
-        return self.renamed({row["column_name"].lower(): row["data_type"] for row in found})
+        found = self.answer(f"describe table {self.source(table)}")
+        return self.renamed({row["name"].lower(): row["type"] for row in found})
 
 
 class BigQuery(Engine):
@@ -144,11 +140,13 @@ class BigQuery(Engine):
     def answer(self, sql: str) -> list[Row]:
         query = {"query": sql, "useLegacySql": False}
         found = self._request("POST", "queries", json=query)
-        columns = [(field["name"], field["type"]) for field in found["schema"]["fields"]]
-        values = [[cell["v"] for cell in row["f"]] for row in found.get("rows", [])]
+        fields = found["schema"]["fields"]
         return [
-            {name: parsed(it, kind) for it, (name, kind) in zip(row, columns, strict=True)}
-            for row in values
+            {
+                it["name"]: parsed(cell["v"], it["type"])
+                for it, cell in zip(fields, row["f"], strict=True)
+            }
+            for row in found.get("rows", [])
         ]
 
     def types(self, table: str) -> dict[str, str]:
@@ -159,8 +157,10 @@ class BigQuery(Engine):
     def _request(self, method: str, path: str, **options: Any) -> Any:
         url = f"{self.address}/bigquery/v2/projects/{PROJECT}/{path}"
         response = requests.request(method, url, timeout=60, **options)
-        assert response.ok, response.text
-        return response.json()
+        found = response.json()
+        assert response.ok, found
+        assert "errors" not in found, found  # the status of a query that fails may be 200
+        return found
 
 
 def parsed(value: str | None, kind: str) -> Any:
@@ -295,8 +295,8 @@ def snowflake(column_naming: str, removal: Removal) -> Emulated:
             | {"database": "WAREHOUSE", "hard_delete": removal == "hard"}
         ),
         store=lambda _, address: Snowflake(address, names(column_naming, str.lower)),
-        types={"string": "TEXT", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ"},
-        metadata=metadata("TIMESTAMP_NTZ", "NUMBER"),
+        types={"string": "VARCHAR(16777216)", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ(9)"},
+        metadata=metadata("TIMESTAMP_NTZ(9)", "NUMBER(38,0)"),
         stored=as_double,
         removal=removal,
     )
