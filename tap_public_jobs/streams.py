@@ -82,7 +82,7 @@ class PublicJobsStream(Stream):
         version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
         self._stream_version = version
         for row in self.rows(run):
-            if run.is_checkpoint_due:  # up to the record before this one
+            if run.is_checkpoint_due:  # `rows` has noted the record before this one as written
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
             yield row
@@ -91,6 +91,7 @@ class PublicJobsStream(Stream):
             self._activate(version)
         new_fields = run.state.note_fields(self.name, self.columns.undeclared)
         run.report.new_fields[self.name] = new_fields
+        run.state.write(self.tap_state)  # the SDK writes a STATE after each stream
 
     @property
     def writes_records(self) -> bool:

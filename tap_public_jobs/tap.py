@@ -139,15 +139,14 @@ class TapPublicJobs(Tap):
         Raises:
             PublicJobsError: The change log or the list cannot be read.
         """
-        config = self.config
         streams = [stream for stream in self.streams.values() if stream.writes_records]
         if not streams:
             return None
         environment = Environment(
             self.client,
             self.report,
-            hash_key(config["api_key"]),
-            config["max_concurrent_requests"],
+            hash_key(self.config["api_key"]),
+            self.config["max_concurrent_requests"],
             self.clock,
             self.sleep,
         )
@@ -157,8 +156,8 @@ class TapPublicJobs(Tap):
             state,
             self._read_change_log(state),
             {stream.name: stream.form for stream in streams},
-            config["detail_refresh"],
-            config["detail_max_age_days"] * DAY,
+            self.config["detail_refresh"],
+            self.config["detail_max_age_days"] * DAY,
         )
 
     @property
@@ -192,18 +191,13 @@ class TapPublicJobs(Tap):
             self.state_writer.write_state(self.state)
         if missing:
             msg = (
-                f"The sync is incomplete: {in_short(missing)}. In tables that may lack a job, no "
-                "row was removed. The next run tries again; what is still missing then is a "
-                "warning. If it stays, contact the API's support."
+                f"The sync is incomplete: {in_short(missing)}. No row was removed from tables that "
+                "may lack a job. The next run tries again, and only warns of what stays missing."
             )
             raise PublicJobsError(msg)
 
     def _read_change_log(self, state: SyncState) -> Changes | None:
-        """Read what was notified since the last run; None if there is no log to read.
-
-        Raises:
-            PublicJobsError: It cannot be read, and `notified` needs it.
-        """
+        """Read what was notified since the last run; None if there is no log to read."""
         if "changes_url" not in self.config:
             return None
         from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly

@@ -91,24 +91,33 @@ def test_an_interrupted_run_resumes_where_it_stopped(api: FakeApi, refresh: str)
     assert pipeline.state["bookmarks"]["jobs"]["sync"]["unfinished"] is None
 
 
-def test_a_resumed_run_repeats_at_most_one_interval_also_after_churn(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("after_the_state", [0, 1])
+def test_a_resumed_run_repeats_only_what_follows_the_last_state_also_after_churn(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, after_the_state: int
 ) -> None:
-    """The target dies with the last state that it was sent; one job written is gone since."""
+    """The target dies after it has read some more records; one job written is gone since."""
     monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 2)
     pipeline = Pipeline(api, max_concurrent_requests=1)
-    pipeline.run(upto=36)
+    pipeline.run(upto=35 + after_the_state)
     first, *written = pipeline.hard.rows["job_details"]
-    assert len(written) == 6
+    assert len(written) == 5 + after_the_state
     api.unpublish(first)
 
     requests = pipeline.run()
 
-    # A 404 confirms that the first is gone. The last state covers all but the last one written.
-    left = api.published.keys() - {*written[:-1]}
+    # A 404 confirms that the first is gone.
+    left = api.published.keys() - {*written[:5]}
     details = [f"detail pub-{key}" for key in (first, *left)]
     assert sorted(requests) == sorted([*LIST, *details])
     assert pipeline.activated == ["jobs", "job_details"]
+
+
+def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None:
+    """The target dies before it reads the very last message, which is another state."""
+    pipeline = Pipeline(api, detail_refresh="changed")
+    pipeline.run(upto=-1)
+
+    assert sorted(pipeline.run()) == LIST
 
 
 @pytest.mark.parametrize("recovers", [True, False])

@@ -20,8 +20,6 @@ from tap_public_jobs.sync import plan
 from tap_public_jobs.tap import ORDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from public_jobs_sandbox.state import Sandbox
     from requests import PreparedRequest, Response
 
@@ -296,31 +294,25 @@ def test_a_stream_map_that_fails_on_a_record_is_an_error_with_a_remedy(api: Fake
     assert "stream_maps cannot be applied to the record of jobs with the id '0'" in pipeline.error
 
 
-def _without_id(schema: dict[str, Any]) -> None:
-    del schema["properties"]["id"]
-
-
-def _with_number_for_id(schema: dict[str, Any]) -> None:
-    schema["properties"]["id"] = {"type": "integer"}
-
-
-def _without_properties(schema: dict[str, Any]) -> None:
-    schema.clear()
-
-
-def _with_unknown_type(schema: dict[str, Any]) -> None:
-    schema["properties"]["jobTitle"] = {"type": "banana"}
+TEXT = {"type": "string"}
 
 
 @pytest.mark.parametrize(
-    "damage", [_without_id, _with_number_for_id, _without_properties, _with_unknown_type]
+    "schema",
+    [
+        {},
+        {"properties": {"jobTitle": TEXT}},
+        {"properties": {"id": {"type": "integer"}}},
+        {"properties": {"id": TEXT, "jobTitle": {"type": "banana"}}},
+    ],
+    ids=["no properties", "no id", "a number for an id", "an unknown type"],
 )
 @pytest.mark.parametrize("stream", [0, 1, 2])
 def test_a_catalog_that_no_record_fits_is_refused_before_any_request(
-    api: FakeApi, damage: Callable[[dict[str, Any]], None], stream: int
+    api: FakeApi, schema: dict[str, Any], stream: int
 ) -> None:
     catalog = catalog_of(CONFIG)
-    damage(catalog["streams"][stream]["schema"])
+    catalog["streams"][stream]["schema"] = schema
     pipeline = Pipeline(api)
 
     assert pipeline.run(catalog=catalog) == []

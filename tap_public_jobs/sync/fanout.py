@@ -54,15 +54,15 @@ def fan_out(
     pool = ThreadPoolExecutor(workers)
     try:
         while True:
-            if stop_by() is None and failure and arrived.empty():
-                raise failure
-            if stop_by() is None and not failure:
+            if stop_by() is not None:
+                calls = {call for call in calls if not call.cancel()}
+            elif failure is None:
                 for item in islice(rest, AHEAD - len(calls)):
                     call = pool.submit(call_function, item)
                     calls.add(call)
                     call.add_done_callback(arrived.put)
-            elif stop_by() is not None:
-                calls = {call for call in calls if not call.cancel()}
+            elif arrived.empty():
+                raise failure
             if not calls or time.monotonic() > (stop_by() or math.inf):
                 return
             try:

@@ -24,13 +24,11 @@ MOST_CLOSED = 1_000
 
 
 class Entry(NamedTuple):
-    """What is known of a published job."""
+    """What is known of a published job. The first two times are milliseconds since the epoch."""
 
     public_id: str
     first_seen: int
-    """Milliseconds since the epoch."""
     opened_after: int | None
-    """Milliseconds since the epoch."""
     detail_hash: str = ""
     """Hash of the summary when the detail was fetched; empty if the detail is pending."""
     fetched_at: int = 0
@@ -61,7 +59,6 @@ class LastRead(NamedTuple):
     log: str
     """Identity of the log."""
     position: int
-    """Of the last notification that was read."""
 
 
 @dataclass
@@ -206,10 +203,7 @@ class SyncState:
         self.shortfall = listing.shortfall
 
     def periods(self) -> dict[str, Period]:
-        """Return the periods of the published jobs, and those that ended, by id.
-
-        Only after a complete listing.
-        """
+        """Return the periods of the published jobs, and those that ended, by id."""
         return {key: self._period(key, entry) for key, entry in self.jobs.items()} | self.closed
 
     def _period(self, key: str, entry: Entry) -> Period:

@@ -29,16 +29,6 @@ DETAIL = response({"id": "id-1"})
 # Connections, and what they carry.
 
 
-@pytest.mark.usefixtures("no_waiting")
-def test_an_interim_response_does_not_shift_the_answers_after_it(connect: Connect) -> None:
-    """Otherwise each answer would be taken for that of the next request on the connection."""
-    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
-    with raw_server(answering(hints + response({"id": "id-9"}), DETAIL)) as server:
-        assert connect(server.url).detail(JOB) == {"id": "id-1"}
-
-    assert (len(server.heads), server.connections) == (2, 2)
-
-
 def test_cookies_are_not_kept(connect: Connect) -> None:
     cookie = response({"id": "id-1"}, "200 OK", "Set-Cookie: session=1; Path=/")
     with raw_server(answering(cookie)) as server:
