@@ -39,8 +39,6 @@ class Known(NamedTuple):
     """Of the last list."""
     is_new_key: bool = False
     """Whether the API key differs from that of the last run."""
-    has_listing: bool = False
-    """Whether there was a complete list before."""
 
 
 class Listing(NamedTuple):

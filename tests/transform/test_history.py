@@ -14,7 +14,7 @@ from transform.expected import History, as_text
 from transform.portal import opened
 from transform.warehouses import TRANSFORM, DuckDB
 
-from transform.columns import IN_DUCKDB, JSON_TEXT, MARTS
+from transform.columns import JSON_TEXT, MARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,17 @@ EXAMPLES = re.findall(
     (TRANSFORM / "README.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
+IN_DUCKDB = {"text": "varchar", "double precision": "double"}
+"""DuckDB's names of types, where they differ from those in the descriptions."""
+
+COMMENTS = {
+    "DuckDB": "select column_name as name, comment from duckdb_columns() "
+    "where schema_name = 'analytics' and table_name = '{table}'",
+    "Postgres": "select attname as name, col_description(attrelid, attnum) as comment "
+    "from pg_attribute where attrelid = 'analytics.{table}'::regclass and attnum > 0",
+}
+"""Queries of the comments in the database."""
+
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
@@ -140,13 +151,19 @@ def test_a_final_table_is_what_happened(finished: Finished, table: str) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_columns_and_types_are_those_that_are_described(finished: Finished, table: str) -> None:
+    """And the database has the descriptions as comments."""
     (model,) = [
         it for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"] if it["name"] == table
     ]
+    warehouse = finished.warehouse
     described = {column["name"]: column["data_type"] for column in model["columns"]}
-    if isinstance(finished.warehouse, DuckDB):
+    if isinstance(warehouse, DuckDB):
         described = {name: IN_DUCKDB.get(kind, kind) for name, kind in described.items()}
-    assert finished.warehouse.types(f"analytics.{table}") == described
+    assert warehouse.types(f"analytics.{table}") == described
+
+    query = COMMENTS[type(warehouse).__name__].format(table=table)
+    comments = {row["name"]: row["comment"] for row in warehouse.rows(f"({query}) as comments")}
+    assert comments == {column["name"]: column["description"] for column in model["columns"]}
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
