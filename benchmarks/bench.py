@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -111,7 +112,7 @@ class Bench:
         found = extracted(order)
         expected = expected or {JOBS: published, DETAILS: published}
         lost = sum(len(ids - found[stream]) for stream, ids in expected.items())
-        trial = Trial(ended, len(seen), seen.count(sandbox.options.rejection_status), lost)
+        trial = Trial(ended, len(seen), seen.count(HTTPStatus.TOO_MANY_REQUESTS), lost)
         if client is self.ours:
             self.trials_of_ours.append(trial)
         self.report(

@@ -37,6 +37,10 @@ class ChangeLogError(PublicJobsError):
     """The change log cannot be used; the message shows no part of a server's URL."""
 
 
+class DamagedStateError(Exception):
+    """A state that this version of the tap cannot read."""
+
+
 class RequestError(Exception):
     """A single request has failed for good: it was refused, or all its tries failed.
 

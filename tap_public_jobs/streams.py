@@ -82,14 +82,16 @@ class PublicJobsStream(Stream):
         version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
         self._stream_version = version
         for row in self.rows(run):
-            if run.is_checkpoint_due:  # up to the record before this one
+            if run.is_checkpoint_due:  # `rows` has noted the record before this one as written
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
             yield row
-            run.count_record(self.name)
+            run.report.records[self.name] += 1
         if version and run.has_everything(self.name):
             self._activate(version)
-        run.note_fields(self.name, self.columns.undeclared)
+        new_fields = run.state.note_fields(self.name, self.columns.undeclared)
+        run.report.new_fields[self.name] = new_fields
+        run.state.write(self.tap_state)  # the SDK writes a STATE after each stream
 
     @property
     def writes_records(self) -> bool:

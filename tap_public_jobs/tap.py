@@ -17,16 +17,21 @@ from typing_extensions import override
 
 from tap_public_jobs import settings
 from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import job_ref
+from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.errors import ChangeLogError, PublicJobsError, RequestError
+from tap_public_jobs.errors import (
+    ChangeLogError,
+    DamagedStateError,
+    PublicJobsError,
+    RequestError,
+)
 from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon, unreadable
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import Environment, in_short, start_run
-from tap_public_jobs.sync.state import DamagedStateError, SyncState, hash_key
+from tap_public_jobs.sync.state import SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -68,7 +73,7 @@ class TapPublicJobs(Tap):
         self._lacks_state = is_from_meltano and not self._has_state
         try:
             super().__init__(**kwargs)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             if not kwargs.get("catalog") and not kwargs.get("state"):
                 raise
             msg = (
@@ -123,9 +128,11 @@ class TapPublicJobs(Tap):
     @property
     @override
     def streams(self) -> dict[str, PublicJobsStream]:  # type: ignore[override]
-        # The SDK sorts them by name.
+        # The SDK sorts them by name, and selects those that the catalog leaves out.
         streams: dict[str, Any] = {**super().streams}
-        return {stream.name: streams[stream.name] for stream in ORDER}
+        names = [stream.name for stream in ORDER]
+        catalog = names if self.input_catalog is None else self.input_catalog
+        return {name: streams[name] for name in names if name in catalog}
 
     @cached_property
     def run(self) -> Run | None:
@@ -134,15 +141,14 @@ class TapPublicJobs(Tap):
         Raises:
             PublicJobsError: The change log or the list cannot be read.
         """
-        config = self.config
         streams = [stream for stream in self.streams.values() if stream.writes_records]
         if not streams:
             return None
         environment = Environment(
             self.client,
             self.report,
-            hash_key(config["api_key"]),
-            config["max_concurrent_requests"],
+            hash_key(self.config["api_key"]),
+            self.config["max_concurrent_requests"],
             self.clock,
             self.sleep,
         )
@@ -152,8 +158,8 @@ class TapPublicJobs(Tap):
             state,
             self._read_change_log(state),
             {stream.name: stream.form for stream in streams},
-            config["detail_refresh"],
-            config["detail_max_age_days"] * DAY,
+            self.config["detail_refresh"],
+            self.config["detail_max_age_days"] * DAY,
         )
 
     @property
@@ -179,30 +185,21 @@ class TapPublicJobs(Tap):
             raise
         finally:
             self.throttle.close()
-            logger.info(
-                "%s",
-                self.report.summary(
-                    requests=self.throttle.requests, rejections=self.throttle.rejections
-                ),
-            )
+            requests, rejections = self.throttle.requests, self.throttle.rejections
+            logger.info("%s", self.report.summary(requests=requests, rejections=rejections))
             # However the run ended: what it has written need not be fetched again.
             if self._started_run:
                 self._started_run.state.write(self.state)
             self.state_writer.write_state(self.state)
         if missing:
             msg = (
-                f"The sync is incomplete: {in_short(missing)}. In tables that may lack a job, no "
-                "row was removed. The next run tries again; what is still missing then is a "
-                "warning. If it stays, contact the API's support."
+                f"The sync is incomplete: {in_short(missing)}. No row was removed from tables that "
+                "may lack a job. The next run tries again, and only warns of what stays missing."
             )
             raise PublicJobsError(msg)
 
     def _read_change_log(self, state: SyncState) -> Changes | None:
-        """Read what was notified since the last run; None if there is no log to read.
-
-        Raises:
-            PublicJobsError: It cannot be read, and `notified` needs it.
-        """
+        """Read what was notified since the last run; None if there is no log to read."""
         if "changes_url" not in self.config:
             return None
         from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
@@ -229,20 +226,8 @@ class TapPublicJobs(Tap):
         try:
             return SyncState.read(self.state)
         except DamagedStateError as error:
-            logger.warning(
-                "Ignoring the state of earlier runs, which cannot be read (%s); fetching all "
-                "details again.",
-                error,
-            )
+            logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
             return SyncState()
-
-    @override
-    def load_state(self, state: dict[str, Any]) -> None:
-        bookmarks = state.get("bookmarks", {})
-        if not isinstance(bookmarks, dict) or not all(map(_is_bookmark, bookmarks.values())):
-            logger.warning("Ignoring the state, which is damaged; fetching all details again.")
-            return
-        super().load_state(state)
 
     @property
     @override
@@ -313,9 +298,3 @@ class TapPublicJobs(Tap):
             self.throttle.close()
         else:
             self.message_writer.stop(status)
-
-
-def _is_bookmark(value: object) -> bool:
-    # The SDK keeps these two itself; this tap never writes them, and a wrong type would end in a
-    # traceback.
-    return isinstance(value, dict) and not value.keys() & {"partitions", "progress_markers"}

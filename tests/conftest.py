@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from fake_api import FakeApi
+from fake_tap import Pipeline
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api import client
+from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
 hypothesis.settings.register_profile(
@@ -82,3 +86,44 @@ def config(sandbox: Sandbox, base_url: str) -> dict[str, Any]:
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed requests are tried again at once."""
     monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    """Ten jobs, three on a page."""
+    api = FakeApi(page_size=3)
+    for number in range(10):
+        api.publish(str(number), roleOverview=f"About {number}.")
+    return api
+
+
+@pytest.fixture
+def pipeline(api: FakeApi) -> Pipeline:
+    """A pipeline after its first run."""
+    pipeline = Pipeline(api)
+    pipeline.run()
+    assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+    return pipeline
+
+
+@pytest.fixture
+def changes_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'changes.db'}"
+
+
+@pytest.fixture
+def log(changes_url: str) -> ChangeLog:
+    """A change log with one notification."""
+    log = ChangeLog(changes_url)
+    log.append(["pub-1"])
+    return log
+
+
+@pytest.fixture
+def notified(api: FakeApi, log: ChangeLog, changes_url: str) -> Pipeline:
+    """A pipeline under `detail_refresh: notified`, after its first run, which is a backfill."""
+    assert log
+    pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
+    pipeline.run()
+    assert (pipeline.error, len(api.details)) == ("", 10)
+    return pipeline

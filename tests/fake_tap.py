@@ -91,9 +91,8 @@ class Pipeline:
 
         self.error = ""
         with captured() as self.output:
-            tap = FakeTap(config=self.config | config, catalog=catalog, state=self.state)
             try:
-                tap.sync_all()
+                FakeTap(config=self.config | config, catalog=catalog, state=self.state).sync_all()
             except PublicJobsError as error:
                 self.error = str(error)
         messages = self.output.messages[:upto]

@@ -3,420 +3,221 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from harness import captured, paths, select_only, sync
-from public_jobs_sandbox.postings import make_jobs
+from fake_tap import CONFIG, Pipeline
+from harness import select_only
 
 from tap_public_jobs import changelog
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.tap import TapPublicJobs
+from tap_public_jobs.errors import AccessError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness import Output
-    from public_jobs_sandbox.state import Sandbox
+    from fake_api import FakeApi
 
-Config = dict[str, Any]
-LIST = ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
-STREAMS = ("jobs", "job_publications", "job_details")
+LIST = ["page 1", "page 2", "page 3", "page 4"]
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> ChangeLog:
-    log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
-    log.append([])
-    return log
-
-
-@pytest.fixture
-def notified(config: Config, tmp_path: Path, log: ChangeLog) -> Config:
-    """Settings under which a run needs news."""
-    assert log
-    url = f"sqlite:///{tmp_path / 'changes.db'}"
-    return config | {"detail_refresh": "notified", "changes_url": url}
-
-
-def asked(sandbox: Sandbox) -> list[str]:
-    """The paths requested since the last look."""
-    found = paths(sandbox.requests)
-    sandbox.requests.clear()
-    return found
-
-
-def job(sandbox: Sandbox, number: int) -> dict[str, Any]:
-    return sandbox.organisation.published()[number].job
-
-
-def titles(output: Output) -> dict[str, str]:
-    return {row["publicId"]: row["jobTitle"] for row in output.records("job_details")}
-
-
-def position(state: dict[str, Any]) -> int:
-    _, read = state["bookmarks"]["jobs"]["sync"]["log"]
+def position(pipeline: Pipeline) -> int:
+    """How far the change log has been read."""
+    _, read = pipeline.state["bookmarks"]["jobs"]["sync"]["log"]
     return int(read)
 
 
-def test_the_first_run_is_a_backfill(sandbox: Sandbox, notified: Config) -> None:
-    output = sync(notified)
-
-    names = [posting.job["publicId"] for posting in sandbox.organisation.published()]
-    assert sorted(titles(output)) == sorted(names)
-    assert len(asked(sandbox)) == 3 + 25
-
-
 def test_no_news_costs_no_request_and_writes_no_record(
-    sandbox: Sandbox, notified: Config, caplog: pytest.LogCaptureFixture
+    notified: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = sync(notified)
-    asked(sandbox)
+    before = notified.state["bookmarks"]["jobs"]
 
-    with caplog.at_level("INFO"):
-        second = sync(notified, state=first.state)
-        third = sync(notified, state=second.state)
-
-    assert asked(sandbox) == []
-    for output in (second, third):
-        assert output.state["bookmarks"]["jobs"] == first.state["bookmarks"]["jobs"]
-        assert {m["type"] for m in output.messages} == {"STATE"}
+    for _ in range(2):
+        with caplog.at_level("INFO"):
+            assert notified.run() == []
+        assert {message["type"] for message in notified.output.messages} == {"STATE"}
+        assert notified.state["bookmarks"]["jobs"] == before
     assert "no news since the last run: nothing to fetch" in caplog.text
 
 
-def test_news_that_names_no_job_costs_the_list_and_what_changed(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
-) -> None:
-    first = sync(notified)
-    edited = job(sandbox, 4)["publicId"]
-    sandbox.edit(edited, jobTitle="Chief of Everything")
-    log.append([None])
-    asked(sandbox)
-
-    second = sync(notified, state=first.state)
-    sync(notified, state=second.state)
-
-    assert asked(sandbox) == [*LIST, f"/jobs/{edited}"]
-    assert titles(second) == {edited: "Chief of Everything"}
-
-
 def test_news_costs_the_list_and_what_was_named_or_changed(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
+    api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
-    """A change of the detail alone is found only because a webhook named it."""
-    first = sync(notified)
-    named, edited, gone = (job(sandbox, number) for number in (3, 4, 5))
-    new = make_jobs(1, seed=99)[0]
-    sandbox.edit(named["publicId"], roleOverview="Everything.")
-    sandbox.edit(edited["publicId"], jobTitle="Chief of Everything")
-    sandbox.unpublish(gone["publicId"])
-    sandbox.publish(new)
-    log.append([named["publicId"], gone["publicId"]])
-    asked(sandbox)
+    """A change of the detail alone is found only because a webhook named it. None expires."""
+    api.edit("3", roleOverview="Everything.")
+    api.edit("4", jobTitle="Chief of Everything")
+    api.unpublish("5")
+    api.publish("new")
+    log.append(["pub-3", "pub-5"])
+    notified.now += 4_000_000_000
 
-    second = sync(notified, state=first.state)
-    third = sync(notified, state=second.state)
+    requests = notified.run()
 
-    details = {named["publicId"], edited["publicId"], new["publicId"]}
-    assert asked(sandbox)[:3] == LIST
-    assert set(titles(second)) == details
-    assert titles(second)[edited["publicId"]] == "Chief of Everything"
-    (row,) = [it for it in second.records("job_details") if it["publicId"] == named["publicId"]]
-    assert row["roleOverview"] == "Everything."
-    closed = [it for it in second.records("job_publications") if it["unpublishedAt"]]
-    assert [it["id"] for it in closed] == [gone["id"]]
-    assert third.of("RECORD") == []
-
-
-def test_details_do_not_expire(
-    sandbox: Sandbox, notified: Config, log: ChangeLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = sync(notified)
-    named = job(sandbox, 3)["publicId"]
-    log.append([named])
-    asked(sandbox)
-    monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: 4_000_000_000.0))
-
-    second = sync(notified, state=first.state)
-
-    assert asked(sandbox) == [*LIST, f"/jobs/{named}"]
-    assert list(titles(second)) == [named]
+    assert sorted(requests) == sorted(
+        [*LIST, *(f"detail pub-{it}" for it in ("3", "4", "5", "new"))]
+    )
+    details = notified.output.rows("job_details")
+    assert details.keys() == {"3", "4", "new"}
+    assert details["3"]["roleOverview"] == "Everything."
+    assert details["4"]["jobTitle"] == "Chief of Everything"
+    closed = [it["id"] for it in notified.output.records("job_publications") if it["unpublishedAt"]]
+    assert closed == ["5"]
+    assert notified.run() == []
 
 
 def test_a_flood_of_unknown_public_ids_costs_the_list_once(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
+    notified: Pipeline, log: ChangeLog
 ) -> None:
     """Each of them could be anything; not one is requested, remembered, or named again."""
-    first = sync(notified)
+    size = len(json.dumps(notified.state))
     log.append([f"unknown-{number}" for number in range(5_000)])
-    asked(sandbox)
 
-    second = sync(notified, state=first.state)
-    third = sync(notified, state=second.state)
-
-    assert asked(sandbox) == LIST
-    assert second.records("job_details") == third.of("RECORD") == []
-    assert position(second.state) == 5_000
-    size = [len(json.dumps(output.state)) for output in (first, second)]
-    assert size[1] < size[0] + 100
+    assert sorted(notified.run()) == LIST
+    assert notified.output.records("job_details") == []
+    assert notified.run() == []
+    assert position(notified) == 5_001
+    assert len(json.dumps(notified.state)) < size + 100
 
 
 def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
+    api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
     """The answer may be from before the change."""
-    first = sync(notified)
-    public_id = job(sandbox, 3)["publicId"]
-    log.append([public_id])
-    sandbox.at_request(len(sandbox.requests) + 4, lambda: log.append([public_id]))
+    log.append(["pub-3"])
 
-    second = sync(notified, state=first.state)
-    asked(sandbox)
-    third = sync(notified, state=second.state)
-    fourth = sync(notified, state=third.state)
+    def answer(job: dict[str, object]) -> dict[str, object]:
+        log.append(["pub-3"])
+        return job
 
-    assert list(titles(second)) == list(titles(third)) == [public_id]
-    assert asked(sandbox) == [*LIST, f"/jobs/{public_id}"]
-    assert fourth.of("RECORD") == []
+    api.answers["pub-3"] = answer
+    notified.run()
+    del api.answers["pub-3"]
 
-
-def test_a_detail_that_fails_is_owed_until_it_arrives(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
-) -> None:
-    first = sync(notified)
-    good, bad = job(sandbox, 3)["publicId"], job(sandbox, 4)["publicId"]
-    sandbox.fail_next("redirect", None, bad)
-    log.append([bad, good])
-
-    with captured() as failed, pytest.raises(PublicJobsError, match=bad):
-        TapPublicJobs(config=notified, state=first.state).sync_all()
-    sandbox.recover()
-    asked(sandbox)
-    third = sync(notified, state=failed.state)
-    fourth = sync(notified, state=third.state)
-
-    assert list(titles(failed)) == [good]
-    assert asked(sandbox) == [*LIST, f"/jobs/{bad}"]
-    assert list(titles(third)) == [bad]
-    assert fourth.of("RECORD") == []
-
-
-def test_a_state_that_no_target_acknowledged_is_news_again(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
-) -> None:
-    first = sync(notified)
-    log.append([job(sandbox, 3)["publicId"]])
-
-    lost = sync(notified, state=first.state)
-    again = sync(notified, state=first.state)
-
-    assert titles(lost) == titles(again) != {}
+    assert sorted(notified.run()) == ["detail pub-3", *LIST]
+    assert notified.run() == []
 
 
 def test_a_run_that_stops_before_the_list_has_read_no_news(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
+    api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
-    first = sync(notified)
-    log.append([job(sandbox, 3)["publicId"]])
-    key = notified["api_key"]
-    sandbox.revoke(key)
+    log.append(["pub-3"])
+    api.answers[1] = AccessError("The API refused the key (401)", 401)
+    assert notified.run() == ["page 1"]
+    api.answers.clear()
 
-    with captured() as stopped, pytest.raises(PublicJobsError, match="refused the key"):
-        TapPublicJobs(config=notified, state=first.state).sync_all()
-    third = sync(notified | {"api_key": sandbox.add_key()}, state=stopped.state)
-
-    assert list(titles(third)) == [job(sandbox, 3)["publicId"]]
+    assert "detail pub-3" in notified.run()
 
 
 @pytest.mark.parametrize("reason", ["another log", "rows removed", "an older copy"])
 def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothing_changed(
-    sandbox: Sandbox,
-    notified: Config,
+    api: FakeApi,
+    notified: Pipeline,
     log: ChangeLog,
     tmp_path: Path,
     reason: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    log.append(["a", "b", "c"])
-    first = sync(notified)
-    edited = job(sandbox, 3)["publicId"]
-    sandbox.edit(edited, jobTitle="Chief of Everything")
+    """A change of the detail alone is found if a notification that is left names it."""
+    api.edit("3", jobTitle="Chief of Everything")
+    api.edit("4", roleOverview="Everything.")
     if reason == "another log":
-        notified["changes_url"] = f"sqlite:///{tmp_path / 'new.db'}"
-        ChangeLog(notified["changes_url"]).append([])
-    elif reason == "rows removed":
+        url = f"sqlite:///{tmp_path / 'new.db'}"
+        log, notified.config = ChangeLog(url), notified.config | {"changes_url": url}
+    log.append(["pub-4"])
+    if reason == "rows removed":
         monkeypatch.setattr(changelog, "KEPT", 1)
-        log.append(["anything", "else"])
-    else:
-        first.state["bookmarks"]["jobs"]["sync"]["log"][1] = 100
-    asked(sandbox)
+        log.append(["anything"])
+    elif reason == "an older copy":
+        notified.state["bookmarks"]["jobs"]["sync"]["log"][1] = 100
 
     with caplog.at_level("INFO"):
-        second = sync(notified, state=first.state)
-        third = sync(notified, state=second.state)
+        requests = notified.run()
 
-    assert asked(sandbox) == [*LIST, f"/jobs/{edited}"]
-    assert titles(second) == {edited: "Chief of Everything"}
-    assert third.of("RECORD") == []
+    named = {"3"} if reason == "rows removed" else {"3", "4"}
+    assert {*requests} >= {*LIST}
+    details = notified.output.rows("job_details")
+    assert details.keys() >= named
+    assert details.keys() - named <= {"1"}  # the first notification, if it is left
+    assert details["3"]["jobTitle"] == "Chief of Everything"
+    assert notified.run() == []
     assert caplog.text.count("The change log does not cover everything since the last run") == 1
 
 
 @pytest.mark.parametrize("refresh", ["changed", "all"])
 def test_other_modes_take_in_what_was_notified(
-    sandbox: Sandbox, notified: Config, log: ChangeLog, refresh: str
+    api: FakeApi, notified: Pipeline, log: ChangeLog, refresh: str
 ) -> None:
     """They find a change that shows in the detail alone, and a run of `notified` has no news."""
-    config = notified | {"detail_refresh": refresh}
-    first = sync(config)
-    public_id = job(sandbox, 3)["publicId"]
-    sandbox.edit(public_id, roleOverview="Everything.")
-    log.append([public_id, "unknown"])
-    asked(sandbox)
+    api.edit("3", roleOverview="Everything.")
+    log.append(["pub-3", "unknown"])
 
-    second = sync(config, state=first.state)
-    third = sync(notified, state=second.state)
+    notified.run(detail_refresh=refresh)
 
-    rows = {row["publicId"]: row["roleOverview"] for row in second.records("job_details")}
-    assert rows[public_id] == "Everything."
-    assert len(rows) == (1 if refresh == "changed" else 25)
-    assert third.of("RECORD") == []
-    assert position(second.state) == 2
+    rows = notified.output.rows("job_details")
+    assert rows["3"]["roleOverview"] == "Everything."
+    assert len(rows) == (1 if refresh == "changed" else 10)
+    assert notified.run() == []
+    assert position(notified) == 3
 
 
 def test_an_unreadable_log_stops_notified_before_any_request(
-    sandbox: Sandbox, notified: Config, tmp_path: Path
+    notified: Pipeline, tmp_path: Path
 ) -> None:
-    config = notified | {"changes_url": f"sqlite:///{tmp_path / 'typo.db'}"}
+    assert notified.run(changes_url=f"sqlite:///{tmp_path / 'typo.db'}") == []
 
-    with captured() as output, pytest.raises(PublicJobsError, match="changes_url"):
-        TapPublicJobs(config=config).sync_all()
-
-    assert asked(sandbox) == []
-    assert output.of("RECORD") == []
+    assert "changes_url" in notified.error
+    assert notified.output.of("RECORD") == []
     assert not (tmp_path / "typo.db").exists()
 
 
 @pytest.mark.parametrize("refresh", ["changed", "all"])
 def test_an_unreadable_log_costs_other_modes_a_warning_and_no_news(
-    sandbox: Sandbox,
-    notified: Config,
+    notified: Pipeline,
     log: ChangeLog,
     tmp_path: Path,
     refresh: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The position stays, so that the next run that can read the log misses nothing."""
-    first = sync(notified)
-    public_id = job(sandbox, 3)["publicId"]
-    sandbox.edit(public_id, roleOverview="Everything.")
-    log.append([public_id])
-    broken = notified | {"changes_url": f"sqlite:///{tmp_path / 'typo.db'}"}
+    log.append(["pub-3"])
 
-    second = sync(broken | {"detail_refresh": refresh}, state=first.state)
-    third = sync(notified, state=second.state)
+    notified.run(changes_url=f"sqlite:///{tmp_path / 'typo.db'}", detail_refresh=refresh)
 
-    assert len(second.records("jobs")) == 25
-    assert position(second.state) == 0
+    assert len(notified.output.records("jobs")) == 10
+    assert position(notified) == 1
     assert "There is no change log in" in caplog.text
-    assert list(titles(third)) == [public_id]
+    assert sorted(notified.run()) == ["detail pub-3", *LIST]
 
 
-@pytest.mark.parametrize("damage", [[], {"log": 1}, ["x", "1"], "text"])
-def test_a_damaged_state_is_no_state(sandbox: Sandbox, notified: Config, damage: Any) -> None:
-    state = json.loads(json.dumps(sync(notified).state))
-    state["bookmarks"]["jobs"]["sync"]["log"] = damage
-    asked(sandbox)
-
-    sync(notified, state=state)
-
-    assert asked(sandbox)[:3] == LIST
-
-
-def test_notified_needs_a_log(config: Config) -> None:
-    with pytest.raises(Exception, match="changes_url is required under detail_refresh: notified"):
-        TapPublicJobs(config=config | {"detail_refresh": "notified"})
-
-
-def test_a_job_under_a_new_public_id_is_not_closed(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
+def test_jobs_that_change_or_swap_their_public_ids_are_not_closed(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
-    first = sync(notified)
-    old = job(sandbox, 3)
-    sandbox.unpublish(old["publicId"])
-    sandbox.publish(old | {"publicId": "renamed", "jobTitle": "Renamed"})
-    log.append([old["publicId"]])
+    """Only the one whose publicId another job took over, and which is not listed any more."""
+    api.edit("3", publicId="renamed")
+    api.unpublish("4")
+    api.publish("another", "pub-4")
+    log.append(["pub-3", "pub-4"])
 
-    second = sync(notified, state=first.state)
+    notified.run()
 
-    assert titles(second) == {"renamed": "Renamed"}
-    (period,) = [it for it in second.records("job_publications") if it["id"] == old["id"]]
-    assert (period["publicId"], period["unpublishedAt"]) == ("renamed", None)
-
-
-def test_another_job_under_a_public_id_closes_the_first(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
-) -> None:
-    first = sync(notified)
-    old = job(sandbox, 3)
-    sandbox.organisation.postings.pop(old["publicId"])
-    sandbox.publish(old | {"id": "another"})
-    log.append([old["publicId"]])
-
-    second = sync(notified, state=first.state)
-
-    assert [row["id"] for row in second.records("job_details")] == ["another"]
-    closed = [it["id"] for it in second.records("job_publications") if it["unpublishedAt"]]
-    assert closed == [old["id"]]
-
-
-def test_an_organisation_that_replaces_all_its_jobs_goes_on(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
-) -> None:
-    first = sync(notified)
-    before = [posting.job for posting in sandbox.organisation.published()]
-    for it in before:
-        sandbox.unpublish(it["publicId"])
-    new = make_jobs(3, seed=77)
-    for it in new:
-        sandbox.publish(it)
-    log.append([new[0]["publicId"]])
-
-    second = sync(notified, state=first.state)
-
-    assert titles(second) == {it["publicId"]: it["jobTitle"] for it in new}
-    closed = {it["id"] for it in second.records("job_publications") if it["unpublishedAt"]}
-    assert closed == {it["id"] for it in before}
+    assert notified.output.rows("job_details").keys() == {"3", "another"}
+    periods = notified.output.rows("job_publications")
+    assert {key for key, row in periods.items() if row["unpublishedAt"]} == {"4"}
+    assert periods["3"]["publicId"] == "renamed"
 
 
 def test_what_is_selected_anew_is_written_without_news(
-    sandbox: Sandbox, notified: Config, log: ChangeLog
+    api: FakeApi, log: ChangeLog, changes_url: str
 ) -> None:
-    only_jobs = select_only(notified, "jobs")
-    first = sync(notified, catalog=only_jobs)
-    log.append([job(sandbox, 3)["publicId"]])
-    second = sync(notified, catalog=only_jobs, state=first.state)
-    asked(sandbox)
+    pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
+    only_jobs = select_only(CONFIG, "jobs")
+    pipeline.run(catalog=only_jobs)
+    log.append(["pub-3"])
+    pipeline.run(catalog=only_jobs)
+    assert pipeline.run(catalog=only_jobs) == []
 
-    third = sync(notified, state=second.state)
+    assert len(pipeline.run()) == 4 + 10
 
-    assert [len(third.records(name)) for name in STREAMS] == [25, 25, 25]
-    assert len(asked(sandbox)) == 3 + 25
-
-
-@pytest.mark.parametrize(
-    "change", [{"column_naming": "snake_case"}, {"stream_maps": {"job_details": {"x": "1"}}}]
-)
-@pytest.mark.parametrize("refresh", ["changed", "notified"])
-def test_other_columns_are_in_every_row_after_one_run(
-    notified: Config, change: Config, refresh: str
-) -> None:
-    config = notified | {"detail_refresh": refresh}
-    first = sync(config)
-
-    second = sync(config | change, state=first.state)
-    third = sync(config | change, state=second.state)
-
-    assert len(second.records("job_details")) == 25
-    assert third.records("job_details") == []
+    for stream in ("jobs", "job_publications", "job_details"):
+        assert pipeline.output.rows(stream).keys() == api.published.keys()

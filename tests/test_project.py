@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -122,21 +121,6 @@ class TestRelease:
         assert says in finished.stdout
 
 
-def test_the_package_names_the_pythons_that_are_tested() -> None:
-    named = {
-        name.rpartition(" ")[2]
-        for name in PROJECT["classifiers"]
-        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", name)
-    }
-    tested = {"3.11"}  # the jobs without a matrix
-    for workflow in ("test", "release"):
-        path = REPOSITORY / ".github" / "workflows" / f"{workflow}.yml"
-        for job in yaml.safe_load(path.read_text("utf-8"))["jobs"].values():
-            tested |= set(job.get("strategy", {}).get("matrix", {}).get("python", []))
-
-    assert named == tested
-
-
 class TestImage:
     def test_it_holds_no_key_and_runs_without_rights(self) -> None:
         """The build sees only the files that it copies."""
@@ -156,20 +140,6 @@ class TestImage:
         assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["1000:1000"]
         assert "TAP_" not in dockerfile
         assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
-
-    def test_it_installs_plugins_of_this_project(self) -> None:
-        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-        project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-        plugins = {
-            it["name"]
-            for kind in ("extractors", "loaders", "utilities")
-            for it in project["plugins"][kind]
-        }
-        (installed,) = re.findall(r"meltano install ([\w -]+)", dockerfile)
-        command = json.loads(re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[0])
-
-        assert set(installed.split()) <= plugins
-        assert {it.removesuffix(":build") for it in command[1:]} <= set(installed.split())
 
 
 MELTANO = """#!/bin/sh
@@ -226,21 +196,3 @@ class TestEntrypoint:
 
         assert "meltano stopped" in output.splitlines()
         assert process.returncode == 3
-
-    def test_a_secret_may_be_in_a_file(self, tmp_path: Path) -> None:
-        meltano = tmp_path / "meltano"
-        meltano.write_text("#!/bin/sh\nenv | grep API_KEY\n")
-        meltano.chmod(0o755)
-        (tmp_path / "key").write_text("secret\n")
-
-        output = subprocess.check_output(
-            [REPOSITORY / "docker-entrypoint.sh", "run"],
-            env={
-                "PATH": f"{tmp_path}:{os.environ['PATH']}",
-                "TAP_PUBLIC_JOBS_API_KEY_FILE": str(tmp_path / "key"),
-            },
-            cwd=tmp_path,
-            text=True,
-        )
-
-        assert output == "TAP_PUBLIC_JOBS_API_KEY=secret\n"

@@ -4,363 +4,233 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from harness import Output, captured, catalog_of, paths, select_only, sync
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.postings import make_jobs
+from fake_api import FakeApi
+from fake_tap import CONFIG, Pipeline
+from harness import catalog_of
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import AccessError, RequestError
 from tap_public_jobs.sync import plan
-from tap_public_jobs.tap import TapPublicJobs
 
-if TYPE_CHECKING:
-    from public_jobs_sandbox.state import Sandbox
-
-Config = dict[str, Any]
 DAY = 86_400
-
-
-class Clock:
-    """The tap's clock, moved by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+LIST = ["page 1", "page 2", "page 3", "page 4"]
+REFUSED = AccessError("The API refused the key (401)", 401)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(clock))
-    return clock
+def changed(pipeline: Pipeline) -> Pipeline:
+    """A pipeline under `detail_refresh: changed`, after its first run."""
+    pipeline.config["detail_refresh"] = "changed"
+    return pipeline
 
 
-@pytest.fixture
-def changed(config: Config) -> Config:
-    return config | {"detail_refresh": "changed"}
-
-
-def names(sandbox: Sandbox) -> list[str]:
-    return [posting.job["publicId"] for posting in sandbox.organisation.published()]
-
-
-def fetched(sandbox: Sandbox) -> list[str]:
-    """The publicIds whose details were asked for since the last look, and forget them."""
-    asked = [path.removeprefix("/jobs/") for path in paths(sandbox.requests) if "?" not in path]
-    sandbox.requests.clear()
-    return sorted(asked)
-
-
-def stopped_by(config: Config, reason: str, state: dict[str, Any] | None = None) -> Output:
-    """Run until a problem ends it; the state that a target would have acknowledged is the last."""
-    with captured() as output, pytest.raises(PublicJobsError, match=reason):
-        TapPublicJobs(config=config, state=state).sync_all()
-    return output
-
-
-def activated(output: Output) -> list[str]:
-    return [message["stream"] for message in output.of("ACTIVATE_VERSION")]
-
-
-def test_all_fetches_all_again(sandbox: Sandbox, config: Config) -> None:
+def test_all_fetches_all_again(api: FakeApi, pipeline: Pipeline) -> None:
     """Also within the same second."""
-    first = sync(config)
-    fetched(sandbox)
+    pipeline.now -= 60
 
-    second = sync(config, state=first.state)
+    requests = pipeline.run()
 
-    assert fetched(sandbox) == sorted(names(sandbox))
-    assert activated(second) == ["jobs", "job_details"]
-    for stream in activated(second):
-        versions = [run.of("ACTIVATE_VERSION", stream)[0]["version"] for run in (first, second)]
-        assert versions[1] > versions[0]
+    assert sorted(requests) == sorted([*(f"detail pub-{key}" for key in api.published), *LIST])
+    assert pipeline.activated == ["jobs", "job_details"]
+    for stream in pipeline.activated:
+        versions = [version for name, version in pipeline.hard.activations if name == stream]
+        assert len(set(versions)) == 2
+        assert versions == sorted(versions)
 
 
 def test_changed_fetches_new_and_changed_jobs_alone(
-    sandbox: Sandbox, changed: Config, caplog: pytest.LogCaptureFixture
+    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = sync(changed)
-    fetched(sandbox)
-    gone = names(sandbox)[:3]
-    for public_id in gone:
-        sandbox.unpublish(public_id)
-    edited = names(sandbox)[10:14]
-    for public_id in edited:
-        sandbox.edit(public_id, maxSalary=1_000_000)
-    new = make_jobs(2, seed=99)
-    for job in new:
-        sandbox.publish(job)
+    for key in "012":
+        api.unpublish(key)
+    for key in "56":
+        api.edit(key, maxSalary=1_000_000)
+    api.publish("new")
 
     with caplog.at_level(logging.INFO):
-        second = sync(changed, state=first.state)
+        requests = changed.run()
 
-    expected = sorted([*edited, *(job["publicId"] for job in new)])
-    assert paths(sandbox.requests)[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
-    # The list, the details of the three jobs that are gone, and six more.
-    assert len(sandbox.requests) == 3 + 3 + 6
-    assert fetched(sandbox) == sorted([*expected, *gone])
-    assert sorted(r["publicId"] for r in second.records("job_details")) == expected
-    assert "Fetching 6 of 24 details (2 new, 4 changed)" in caplog.text
-    assert "details: 6 fetched, 18 unchanged, 0 failed, 0 unpublished during" in caplog.text
-    assert "2 jobs opened and 3 jobs closed since the last complete listing" in caplog.text
-    assert [r["publicId"] for r in second.records("jobs")] == names(sandbox)
+    details = [f"detail pub-{key}" for key in ("0", "1", "2", "5", "6", "new")]
+    assert sorted(requests) == sorted([*LIST[:3], *details])
+    assert changed.output.rows("job_details").keys() == {"5", "6", "new"}
+    assert "Fetching 3 of 8 details (1 new, 2 changed)" in caplog.text
+    assert "details: 3 fetched, 5 unchanged, 0 failed, 0 unpublished during" in caplog.text
+    assert "1 job opened and 3 jobs closed since the last complete listing" in caplog.text
+    assert sorted(changed.run()) == LIST[:3]
+    assert changed.activated == ["jobs"]
 
 
-def test_a_partial_refresh_is_not_activated(sandbox: Sandbox, changed: Config) -> None:
-    """The table keeps the last known detail of every job; `jobs` says which are published."""
-    first = sync(changed)
-    sandbox.edit(names(sandbox)[0], jobTitle="Chief of Everything")
+def test_details_expire(api: FakeApi, changed: Pipeline) -> None:
+    changed.now += 7 * DAY
 
-    second = sync(changed, state=first.state)
-    third = sync(changed, state=second.state)
+    changed.run()
 
-    assert activated(first) == activated(second) == ["jobs"]
-    assert third.records("job_details") == []
-    assert activated(third) == ["jobs"]
-
-
-def test_nothing_changed_costs_the_listing_alone(sandbox: Sandbox, changed: Config) -> None:
-    state = sync(changed).state
-    fetched(sandbox)
-
-    sync(changed, state=state)
-
-    assert paths(sandbox.requests) == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
-
-
-def test_details_expire(sandbox: Sandbox, changed: Config, clock: Clock) -> None:
-    state = sync(changed).state
-    fetched(sandbox)
-    clock.now += 7 * DAY
-
-    second = sync(changed, state=state)
-
-    assert fetched(sandbox) == sorted(names(sandbox))
-    assert activated(second) == ["jobs"]
-
-
-def test_an_organisation_that_unpublishes_all_keeps_its_details_under_changed(
-    changed: Config, sandbox: Sandbox
-) -> None:
-    state = sync(changed).state
-    for public_id in names(sandbox):
-        sandbox.unpublish(public_id)
-
-    assert set(activated(sync(changed, state=state))) == {"jobs"}
-    assert set(activated(sync(changed | {"detail_refresh": "all"}, state=state))) == {
-        "jobs",
-        "job_details",
-    }
-
-
-def test_unpublished_jobs_leave_the_state(sandbox: Sandbox, changed: Config) -> None:
-    state = sync(changed).state
-    for public_id in names(sandbox)[5:]:
-        sandbox.unpublish(public_id)
-
-    state = sync(changed, state=state).state
-
-    left = [posting.job["id"] for posting in sandbox.organisation.published()]
-    assert [row[0] for row in state["bookmarks"]["jobs"]["sync"]["jobs"]] == left
+    assert {*api.details} == {f"pub-{key}" for key in api.published}
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed"])
-def test_an_interrupted_run_resumes_where_it_stopped(
-    sandbox: Sandbox, config: Config, refresh: str
-) -> None:
+def test_an_interrupted_run_resumes_where_it_stopped(api: FakeApi, refresh: str) -> None:
     """Under the same version, with the details that are missing; under `all`, it activates."""
-    settings = config | {"detail_refresh": refresh, "max_concurrent_requests": 1}
-    sandbox.at_request(3 + 15, lambda: sandbox.revoke(sandbox.key))
-    first = stopped_by(settings, "refused the key")
-    done = [r["publicId"] for r in first.records("job_details")]
-    settings["api_key"] = sandbox.add_key()
-    fetched(sandbox)
+    pipeline = Pipeline(api, detail_refresh=refresh, max_concurrent_requests=1)
+    api.answers["pub-7"] = REFUSED
+    pipeline.run()
+    assert pipeline.error == str(REFUSED)
+    assert pipeline.output.rows("job_details").keys() == {*"0123456"}
+    (version,) = {message["version"] for message in pipeline.output.of("RECORD", "job_details")}
+    api.answers.clear()
 
-    second = sync(settings, state=first.state)
+    requests = pipeline.run()
 
-    assert len(done) == 14
-    assert fetched(sandbox) == sorted(set(names(sandbox)) - set(done))
-    (version,) = {message["version"] for message in first.of("RECORD", "job_details")}
-    assert {message["version"] for message in second.of("RECORD", "job_details")} == {version}
-    activations = second.of("ACTIVATE_VERSION", "job_details")
+    assert requests == [*LIST, "detail pub-7", "detail pub-8", "detail pub-9"]
+    assert {it["version"] for it in pipeline.output.of("RECORD", "job_details")} == {version}
+    activations = pipeline.output.of("ACTIVATE_VERSION", "job_details")
     assert [message["version"] for message in activations] == [version] * (refresh == "all")
-    rows = {r["id"] for run in (first, second) for r in run.records("job_details")}
-    assert len(rows) == 25
-    assert second.state["bookmarks"]["jobs"]["sync"]["unfinished"] is None
+    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
+    assert pipeline.state["bookmarks"]["jobs"]["sync"]["unfinished"] is None
 
 
-def test_a_resumed_run_repeats_at_most_one_interval_also_after_churn(
-    sandbox: Sandbox, config: Config, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("after_the_state", [0, 1])
+def test_a_resumed_run_repeats_only_what_follows_the_last_state_also_after_churn(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, after_the_state: int
 ) -> None:
-    """The target dies with the last state that it was sent; one job written is gone since."""
-    monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 5)
-    first = sync(config)
-    records = [n for n, m in enumerate(first.messages) if m.get("stream") == "job_details"]
-    read = first.messages[: records[1 + 17]]  # the SCHEMA and 17 records
-    written = [m["record"]["publicId"] for m in read if m["type"] == "RECORD"][-17:]
-    state = [m["value"] for m in read if m["type"] == "STATE"][-1]
-    sandbox.unpublish(written[0])
-    fetched(sandbox)
+    """The target dies after it has read some more records; one job written is gone since."""
+    monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 2)
+    pipeline = Pipeline(api, max_concurrent_requests=1)
+    pipeline.run(upto=35 + after_the_state)
+    first, *written = pipeline.hard.rows["job_details"]
+    assert len(written) == 5 + after_the_state
+    api.unpublish(first)
 
-    second = sync(config, state=state)
+    requests = pipeline.run()
 
-    asked = fetched(sandbox)
-    assert len(set(asked) & set(written[1:])) <= 5
-    assert set(asked) == {written[0]} | (set(names(sandbox)) - set(written[:15]))
-    assert activated(second) == ["jobs", "job_details"]
+    # A 404 confirms that the first is gone.
+    left = api.published.keys() - {*written[:5]}
+    details = [f"detail pub-{key}" for key in (first, *left)]
+    assert sorted(requests) == sorted([*LIST, *details])
+    assert pipeline.activated == ["jobs", "job_details"]
 
 
-@pytest.mark.usefixtures("no_waiting")
-def test_a_detail_that_failed_is_all_that_the_next_run_fetches(
-    sandbox: Sandbox, config: Config
+def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None:
+    """The target dies before it reads the very last message, which is another state."""
+    pipeline = Pipeline(api, detail_refresh="changed")
+    pipeline.run(upto=-1)
+
+    assert sorted(pipeline.run()) == LIST
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_the_run_after_a_failure_fetches_what_failed_and_those_after_it_everything(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, *, recovers: bool
 ) -> None:
-    broken = names(sandbox)[7]
-    sandbox.fail_next("http_500", times=None, path=broken)
-    first = stopped_by(config, broken)
-    sandbox.recover()
-    fetched(sandbox)
+    """A detail that fails for good does not keep the others from being refreshed."""
+    pipeline = Pipeline(api)
+    api.answers["pub-7"] = RequestError("the response is 400", 400)
+    pipeline.run()
+    assert pipeline.activated == ["jobs"]
+    if recovers:
+        api.answers.clear()
 
-    second = sync(config, state=first.state)
+    with caplog.at_level(logging.INFO):
+        assert sorted(pipeline.run()) == ["detail pub-7", *LIST]
 
-    assert fetched(sandbox) == [broken]
-    assert activated(first) == ["jobs"]
-    assert activated(second) == ["jobs", "job_details"]
+    assert pipeline.activated == (["jobs", "job_details"] if recovers else ["jobs"])
+    assert f"details: {recovers:d} fetched, 0 unchanged, {not recovers:d} failed" in caplog.text
+    for _ in range(2):
+        pipeline.run()
+        assert {*api.details} == {f"pub-{key}" for key in api.published}
 
 
-@pytest.mark.parametrize("which", ["the first page", "the third page"])
+@pytest.mark.parametrize("page", [1, 3])
 def test_a_run_that_fails_before_the_details_forgets_nothing(
-    sandbox: Sandbox, changed: Config, which: str
+    api: FakeApi, changed: Pipeline, page: int
 ) -> None:
-    state = sync(changed).state
-    remembered = json.dumps(state["bookmarks"]["jobs"]["sync"])
-    requests = len(sandbox.requests)
-    sandbox.at_request(
-        requests + (1 if "first" in which else 3), lambda: sandbox.revoke(sandbox.key)
-    )
+    before = changed.state["bookmarks"]["jobs"]
+    api.answers[page] = REFUSED
 
-    failed = stopped_by(changed, "refused the key", state)
+    changed.run()
 
-    assert json.dumps(failed.state["bookmarks"]["jobs"]["sync"]) == remembered
+    assert changed.error == str(REFUSED)
+    assert changed.state["bookmarks"]["jobs"] == before
 
 
-@pytest.mark.usefixtures("no_waiting")
-def test_a_run_interrupted_a_day_ago_starts_over(
-    sandbox: Sandbox, config: Config, clock: Clock
-) -> None:
-    sandbox.fail_next("http_500", times=None, path=names(sandbox)[7])
-    first = stopped_by(config, "is missing")
-    sandbox.recover()
-    fetched(sandbox)
-    clock.now += DAY
+def test_state_is_written_in_proportion_to_the_jobs() -> None:
+    """Every N/20 details, so some 20 times a run, and ever less often in a list."""
+    api = FakeApi()
+    for number in range(2_000):
+        api.publish(f"{number:08}-a-uuid-has-36-characters-1234567")
+    pipeline = Pipeline(api, page_size=100)
 
-    second = sync(config, state=first.state)
-
-    assert fetched(sandbox) == sorted(names(sandbox))
-    assert activated(second) == ["jobs", "job_details"]
-
-
-def test_state_is_written_in_proportion_to_the_jobs(
-    config: Config, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every N/20 details of many, so some 20 times a run, and ever less often in a list."""
-    monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 10)
-    for job in make_jobs(275, seed=5):
-        sandbox.publish(job)
-
-    output = sync(config | {"page_size": 100})
+    pipeline.run()
 
     others = ("jobs", "job_publications")
-    kinds = [m["type"] for m in output.messages if m.get("stream") not in others]
-    runs = "".join("S" if kind == "STATE" else "r" for kind in kinds).split("S")
-    assert max(len(run) for run in runs) <= 15 + 1
-    assert len(output.of("STATE")) <= 25
-    size = len(json.dumps(output.state, separators=(",", ":")))
-    assert size / 300 < 150
+    kinds = [it["type"] for it in pipeline.output.messages if it.get("stream") not in others]
+    assert kinds[2:] == [
+        "SCHEMA",
+        *(["RECORD"] * 100 + ["STATE"]) * 19,
+        *["RECORD"] * 100,
+        *["ACTIVATE_VERSION", "STATE", "STATE"],
+    ]
+    assert len(json.dumps(pipeline.state, separators=(",", ":"))) / 2_000 < 150
 
 
 def test_a_state_that_cannot_be_read_is_set_aside(
-    sandbox: Sandbox, changed: Config, caplog: pytest.LogCaptureFixture
+    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    state = {"bookmarks": {"jobs": {"sync": {"format": 99}}}}
+    changed.state = {"bookmarks": {"jobs": {"sync": {"format": 99}}}}
 
-    output = sync(changed, state=state)
+    changed.run()
 
-    assert "cannot be read" in caplog.text
-    assert fetched(sandbox) == sorted(names(sandbox))
-    assert activated(output) == ["jobs"]
-
-
-@pytest.mark.parametrize("order", ["shuffled", "newest_first"])
-def test_a_list_in_any_order_loses_no_job(sandbox: Sandbox, config: Config, order: Any) -> None:
-    """Shuffled between any two pages, it takes some sweeps to see all jobs."""
-    sandbox.options = Options(limited=False, order=order)
-
-    output = sync(config)
-
-    assert sorted(r["publicId"] for r in output.records("jobs")) == sorted(names(sandbox))
-    assert activated(output) == ["jobs", "job_details"]
+    assert "which cannot be read (ValueError: format 99 is not known)" in caplog.text
+    assert {*api.details} == {f"pub-{key}" for key in api.published}
+    assert changed.activated == ["jobs"]
 
 
-def test_a_run_without_details_is_not_resumed_with_them(sandbox: Sandbox, config: Config) -> None:
-    """It would write them under the version of an earlier run, whose rows would then stay."""
-    first = sync(config)
-    sandbox.unpublish(names(sandbox)[0])
-    catalog = select_only(config, "jobs", "job_publications")
-    read = sync(config, state=first.state, catalog=catalog).messages
-    state = [m["value"] for m in read if m["type"] == "STATE"][1]
-
-    third = sync(config, state=state)
-
-    versions = [run.of("ACTIVATE_VERSION", "job_details")[0]["version"] for run in (first, third)]
-    assert versions[0] < versions[1]
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_a_detail_that_fails_for_good_does_not_keep_the_others_from_being_refreshed(
-    sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"column_naming": "snake_case"}),
+        ({}, {"stream_maps": {"job_details": {"x": "1"}}}),
+        (
+            {"stream_maps": {"job_details": {"x": "jobTitle"}}},
+            {"stream_maps": {"job_details": {"x": "config['a']"}}, "stream_map_config": {"a": "b"}},
+        ),
+        (
+            {"flattening_enabled": True, "flattening_max_depth": 1},
+            {"flattening_enabled": True, "flattening_max_depth": 1, "flattening_separator": "-"},
+        ),
+    ],
+    ids=["column_naming", "stream_maps", "stream_map_config", "flattening_separator"],
+)
+@pytest.mark.parametrize("refresh", ["changed", "notified"])
+def test_other_columns_are_in_every_row_after_one_run(
+    notified: Pipeline, before: dict[str, Any], after: dict[str, Any], refresh: str
 ) -> None:
-    """The run after a failure fetches what failed; those after that fetch everything."""
-    broken = names(sandbox)[7]
-    sandbox.fail_next("http_400", times=None, path=broken)
-    state = stopped_by(config, broken).state
-    asked = []
-    with caplog.at_level(logging.INFO):
-        for _ in range(3):
-            fetched(sandbox)
-            state = sync(config, state=state).state
-            asked.append(fetched(sandbox))
+    notified.run(detail_refresh=refresh, **before)
 
-    assert asked == [[broken], sorted(names(sandbox)), sorted(names(sandbox))]
-    assert "details: 0 fetched, 0 unchanged, 1 failed" in caplog.text
+    for records in (10, 0):
+        notified.run(detail_refresh=refresh, **after)
+        assert len(notified.output.records("job_details")) == records
 
 
-class TestWithoutState:
-    """Meltano passes no state if the plugin does not declare the capability."""
-
-    HINT = "No state came in. If this is not the first run, add `state` to the plugin's "
-
-    def test_a_run_of_meltano_says_so(
-        self, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
+@pytest.mark.parametrize("is_meltano", [True, False])
+def test_a_run_without_state_says_how_meltano_passes_it(
+    pipeline: Pipeline,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_meltano: bool,
+) -> None:
+    """Meltano passes none if the plugin does not declare the capability."""
+    hint = "No state came in. If this is not the first run, add `state` to the plugin's "
+    catalog = None if is_meltano else catalog_of(CONFIG)
+    if is_meltano:
         monkeypatch.setenv("MELTANO_EXTRACTOR_NAME", "tap-public-jobs")
+    pipeline.state = {}
 
-        with caplog.at_level(logging.INFO):
-            state = sync(config).state
-        assert caplog.text.count(self.HINT) == 1
+    with caplog.at_level(logging.INFO):
+        pipeline.run(catalog=catalog)
+        pipeline.run(catalog=catalog)
 
-        caplog.clear()
-        with caplog.at_level(logging.INFO):
-            sync(config, state=state)
-        assert self.HINT not in caplog.text
-
-    def test_a_run_with_a_catalog_says_so(
-        self, config: Config, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        with caplog.at_level(logging.INFO):
-            sync(config, catalog=catalog_of(config))
-
-        assert caplog.text.count(self.HINT) == 1
+    assert caplog.text.count(hint) == 1

@@ -3,13 +3,13 @@
 import json
 import math
 import re
+from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from public_jobs_sandbox.faults import client_left
-from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.state import Organisation, Sandbox, SeenRequest
 
 JOBS_PATH = "/api/public/v1/jobs"
@@ -65,18 +65,16 @@ def _answer(sandbox: Sandbox, request: SeenRequest, jobs_path: re.Pattern[str]) 
     request.organisation = organisation.name
     wait = sandbox.count(key)
     if wait is not None:
-        return _rejection(wait, sandbox.options)
-    return sandbox.take_fault(request) or _operation(sandbox, organisation, request, path[1])
+        return _rejection(wait)
+    return sandbox.take_fault(request) or _operation(organisation, request, path[1])
 
 
-def _operation(
-    sandbox: Sandbox, organisation: Organisation, request: SeenRequest, detail: str | None
-) -> Response:
+def _operation(organisation: Organisation, request: SeenRequest, detail: str | None) -> Response:
     if not organisation.plan_includes_api:
         return _error(403, "The plan does not include the public API")
     if detail:
         return _detail(organisation, unquote(detail.removeprefix("/")))
-    return _list(sandbox, organisation, request.query)
+    return _list(organisation, request.query)
 
 
 def _key(headers: dict[str, str]) -> str:
@@ -85,27 +83,19 @@ def _key(headers: dict[str, str]) -> str:
     return bearer if scheme == "Bearer" else headers.get("x-api-key", "")
 
 
-def _rejection(wait: float, options: Options) -> Response:
+def _rejection(wait: float) -> Response:
     """Return the response to a request over the rate limit (*Errors*)."""
-    headers: dict[str, str] = {}
-    if options.retry_after is not None:
-        is_true = options.retry_after == "seconds"
-        headers["retry-after"] = str(math.ceil(wait)) if is_true else options.retry_after
-    return _error(options.rejection_status, "Rate limit exceeded", **headers)
+    headers = {"retry-after": str(math.ceil(wait))}
+    return _error(HTTPStatus.TOO_MANY_REQUESTS, "Rate limit exceeded", **headers)
 
 
-def _list(sandbox: Sandbox, organisation: Organisation, query: dict[str, str]) -> Response:
+def _list(organisation: Organisation, query: dict[str, str]) -> Response:
     """Return one page of summaries (*List published jobs*)."""
     number = _parameter(query, "page", default=1)
     size = _parameter(query, "pageSize", default=DEFAULT_PAGE_SIZE, most=MAXIMUM_PAGE_SIZE)
     if number is None or size is None:
         return _error(400, "page or pageSize is not a whole number within its bounds")
-    size = min(size, sandbox.options.max_page_size)
     postings = organisation.published()
-    if sandbox.options.order == "newest_first":
-        postings.reverse()
-    elif sandbox.options.order == "shuffled":
-        sandbox.random.shuffle(postings)
     summaries = [it.summary_json() for it in postings[(number - 1) * size : number * size]]
     return _json(
         b'{"data":[%b],"page":%d,"pageSize":%d,"total":%d}'

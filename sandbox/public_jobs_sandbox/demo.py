@@ -1,6 +1,7 @@
 """The command `public-jobs-sandbox demo`: syncs made-up jobs and answers questions in SQL."""
 
 import tempfile
+from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,7 +133,7 @@ def _show_syncs(database: Path) -> None:
         )
         meltano.run(variables)
         rejected = sum(
-            request.status == sandbox.options.rejection_status for request in sandbox.requests
+            request.status == HTTPStatus.TOO_MANY_REQUESTS for request in sandbox.requests
         )
         click.echo(
             f"\nThe sandbox counted {len(sandbox.requests)} requests and rejected {rejected}. "

@@ -1,7 +1,6 @@
 """Options for what the API page does not document and a client could notice."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,17 +12,10 @@ class Options:
         limit_algorithm: How the rate limit counts requests: a key of `ALGORITHMS` (*Limits*).
         limit_requests: Requests that a key may make per `limit_period` (*Limits*: 60).
         limit_period: Length of a period in seconds (*Limits*: one minute).
-        rejection_status: Status of the response to a request over the limit (*Errors*).
-        retry_after: Retry-After header of that response (*Errors*): `seconds` for the true wait,
-            None for no header, any other text is sent as it is.
         latency: Seconds that each response takes, half of them before the request is counted and
             half after, as on a network that is equally slow in both directions.
         jitter: Longest random delay in seconds, added to `latency`; a random part of the delay
             comes before the request is counted.
-        max_page_size: Largest page that the server returns, without an error for larger ones; the
-            pageSize of the response is the true one (*List published jobs*, rule 3).
-        order: Order of the list (*List published jobs*, rule 4): `stable` is the order of first
-            publication, `newest_first` is its reverse, `shuffled` differs on each request.
         path_prefix: Path of the API below its host, a part of the base address
             (*Authentication*, 10), for example `/eu`.
         webhook_url: Where to send a webhook about each change (*Events*); None for no webhooks.
@@ -33,11 +25,7 @@ class Options:
     limit_algorithm: str = "sliding_log"
     limit_requests: int = 60
     limit_period: float = 60.0
-    rejection_status: int = 429
-    retry_after: str | None = "seconds"
     latency: float = 0.0
     jitter: float = 0.0
-    max_page_size: int = 100
-    order: Literal["stable", "newest_first", "shuffled"] = "stable"
     path_prefix: str = ""
     webhook_url: str | None = field(default=None, repr=False)

@@ -129,7 +129,7 @@ class Sandbox:
     Args:
         options: How to behave where the API page says "not shown".
         clock: Returns seconds, for the rate limit and the request log.
-        seed: Determines keys, delays and shuffled lists.
+        seed: Determines keys and delays.
 
     Attributes:
         organisations: Every organisation by its name.

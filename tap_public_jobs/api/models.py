@@ -41,6 +41,11 @@ def hash_of(value: Json) -> str:
     return urlsafe_b64encode(digest).decode()
 
 
+def hash_key(api_key: str) -> str:
+    """Hash an API key, so that a state can recognise it and not reveal it."""
+    return hash_of(["api_key", api_key])
+
+
 def job_ref(summary: Json) -> JobRef | None:
     """Read the key of a summary; None if the job cannot be keyed.
 

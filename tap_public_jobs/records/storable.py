@@ -19,34 +19,28 @@ MOST_DIGITS = 4300
 LARGEST_EXPONENT = 308
 """Of a number in scientific notation; a column of type double holds no larger one."""
 
-DEEPEST = 100
-"""Levels of arrays and objects. Every target reads JSON by recursion."""
-
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def storable(value: Json, depth: int = 0) -> Json:
+def storable(value: Json) -> Json:
     """Replace what a warehouse cannot store, at any depth.
 
     PostgreSQL refuses NUL, and every UTF-8 encoder refuses half a surrogate pair: they become
     U+FFFD, in keys too.
-    Numbers that no column can hold become text, and so does what is nested too deeply.
+    Numbers that no column can hold become text.
 
     Args:
-        value: A JSON value.
-        depth: How deeply it is nested.
+        value: A JSON value, nested no more deeply than a response is read.
 
     Returns:
         The value itself if there is nothing to replace.
     """
     if isinstance(value, str):
         return _UNSTORABLE.sub(REPLACEMENT, value)
-    if isinstance(value, dict | list) and depth == DEEPEST:
-        return _UNSTORABLE.sub(REPLACEMENT, json_text(value))
     if isinstance(value, dict):
-        return {storable(key): storable(item, depth + 1) for key, item in value.items()}
+        return {storable(key): storable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [storable(item, depth + 1) for item in value]
+        return [storable(item) for item in value]
     if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
         return str(value)
     return value

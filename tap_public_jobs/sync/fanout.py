@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
+from queue import Empty, SimpleQueue
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,27 +49,32 @@ def fan_out(
     call_function = _until_failure(function)
     rest = iter(items)
     calls: set[Future[R]] = set()
+    arrived: SimpleQueue[Future[R]] = SimpleQueue()
     failure: BaseException | None = None
     pool = ThreadPoolExecutor(workers)
     try:
         while True:
-            if stop_by() is None:
-                calls |= {pool.submit(call_function, it) for it in islice(rest, AHEAD - len(calls))}
-            else:
+            if stop_by() is not None:
                 calls = {call for call in calls if not call.cancel()}
+            elif failure is None:
+                for item in islice(rest, AHEAD - len(calls)):
+                    call = pool.submit(call_function, item)
+                    calls.add(call)
+                    call.add_done_callback(arrived.put)
+            elif arrived.empty():
+                raise failure
             if not calls or time.monotonic() > (stop_by() or math.inf):
                 return
-            done, calls = wait(calls, POLL, FIRST_COMPLETED)
-            for call in done:
-                error = call.exception()
-                if error is None:
-                    yield call.result()
-                elif not isinstance(error, CancelledError):
-                    failure = error
-                if time.monotonic() > (stop_by() or math.inf):
-                    return
-            if failure and stop_by() is None:
-                raise failure
+            try:
+                call = arrived.get(timeout=POLL)
+            except Empty:
+                continue
+            calls.discard(call)
+            error = CancelledError() if call.cancelled() else call.exception()
+            if error is None:
+                yield call.result()
+            elif not isinstance(error, CancelledError):
+                failure = failure or error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

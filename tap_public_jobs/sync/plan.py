@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tap_public_jobs.api.models import hash_of
 from tap_public_jobs.sync.state import Unfinished
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.state import Entry, LogPosition, SyncState
+    from tap_public_jobs.changelog import Changes, LogPosition
+    from tap_public_jobs.sync.state import Entry, LastRead, SyncState
 
 Refresh = Literal["all", "changed", "none"]
 """Which details a run fetches again; `none` if the stream is not selected."""
@@ -31,28 +32,12 @@ FEWEST_BETWEEN_CHECKPOINTS = 50
 """Records."""
 
 
-class LogEnd(Protocol):
-    """How far a change log has got."""
-
-    @property
-    def log(self) -> str:
-        """Identity of the log."""
-
-    @property
-    def position(self) -> int:
-        """Of the last notification."""
-
-    @property
-    def forgotten(self) -> int:
-        """The position to which notifications were removed."""
-
-
-def continues(end: LogEnd, last: LogPosition) -> bool:
+def continues(end: Changes | LogPosition, last: LastRead) -> bool:
     """Whether a change log is the one that was read last; False for an earlier copy of it."""
     return end.log == last.log and end.position >= last.position
 
 
-def is_covered(state: SyncState, end: LogEnd | None) -> bool:
+def is_covered(state: SyncState, end: Changes | LogPosition | None) -> bool:
     """Whether a change log names every job that has changed since the last run."""
     return (
         end is not None
@@ -63,7 +48,9 @@ def is_covered(state: SyncState, end: LogEnd | None) -> bool:
     )
 
 
-def has_work(state: SyncState, end: LogEnd | None, forms: Mapping[str, str] | None = None) -> bool:
+def has_work(
+    state: SyncState, end: Changes | LogPosition | None, forms: Mapping[str, str] | None = None
+) -> bool:
     """Whether a run under `detail_refresh: notified` has anything to do.
 
     What was missing twice is no work: it is tried again when there is other work.

@@ -6,7 +6,6 @@ import logging
 import math
 import sys
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.errors import NotFoundError, RequestError
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.report import Report
-    from tap_public_jobs.sync.listing import Api, Listing
+    from tap_public_jobs.sync.listing import Listing
+    from tap_public_jobs.sync.pages import Api
     from tap_public_jobs.sync.plan import Plan, Refresh
     from tap_public_jobs.sync.state import Period, SyncState
 
@@ -92,7 +92,6 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
         {*state.missing},
         state.shortfall,
         is_new_key=state.key_hash not in {"", key_hash},
-        has_listing=state.listed_at is not None,
     )
     began_at = state.next_listing_time(clock())
     listing = ListReader(api, known, workers=workers, sleep=sleep).read()
@@ -109,9 +108,9 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
     is_resumed = begin_run(state, kind if "job_details" in forms else "none", clock())
     if is_resumed:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    else:
-        state.next_version("job_details", clock())
-    state.next_version("jobs", clock())
+    # After a lost state nothing confirms an empty list: without a version it empties no table.
+    if listing.jobs or state.versions:
+        state.begin_versions(clock(), is_resumed=is_resumed)
     plan = plan_details(state, listing.jobs.values(), clock(), max_age)
     return Run(environment, state, listing, known, plan, is_resumed=is_resumed)
 
@@ -138,6 +137,7 @@ class Run:
         *,
         is_resumed: bool,
     ) -> None:
+        self.report = environment.report
         self.state = state
         self.plan = plan
         self.outcomes = Outcomes()
@@ -172,7 +172,7 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: `stop` was called.
         """
-        with self._environment.report.fetching(self.plan, self.outcomes):
+        with self.report.fetching(self.plan, self.outcomes):
             yield from self._fetch(self.plan.reasons)
             if self.outcomes.not_found:
                 listing = self._read_list_again()
@@ -234,14 +234,6 @@ class Run:
             self._stop_by = time.monotonic() + GRACE
         return self._is_fetching
 
-    def count_record(self, stream: str) -> None:
-        """Note that a record was written."""
-        self._environment.report.records[stream] += 1
-
-    def note_fields(self, stream: str, names: Collection[str]) -> None:
-        """Note the fields of a stream that have no column."""
-        self._environment.report.new_fields[stream] = self.state.note_fields(stream, names)
-
     @property
     def is_checkpoint_due(self) -> bool:
         """Whether enough details were written since the last checkpoint."""
@@ -249,20 +241,17 @@ class Run:
         return written > 0 and written % self.plan.checkpoint_every == 0
 
     def version(self, stream: str) -> int | None:
-        """Return the version of a stream's records; None if the stream is never activated."""
-        return None if stream == "job_publications" else self.state.versions[stream]
+        """Return the version of a stream's records; None if the stream is not activated."""
+        return self.state.versions.get(stream)
 
     def has_everything(self, stream: str) -> bool:
         """Whether a stream has written every record, so that a target may remove all others."""
-        listing = self._listing
-        # An empty list after a lost state would empty the tables.
-        is_believed = listing.jobs or self._known.has_listing
-        if not (listing.is_complete and is_believed) or listing.missing:
+        listing, run = self._listing, self.state.unfinished
+        if not listing.is_complete or listing.missing:
             return False
         if stream == "jobs":
             return True
         unpublished = {job.id for job in self.outcomes.unpublished}
-        run = self.state.unfinished
         return (
             stream == "job_details"
             and run is not None
@@ -276,21 +265,17 @@ class Run:
         Returns:
             What is missing for the first time, one sentence each.
         """
-        new, again = self._gaps
+        new, again = self._gaps()
         # The next run fetches only what failed, but only once: otherwise one broken detail would
         # keep all others from being refreshed.
         if self._is_resumed or not new:
             self.state.unfinished = None
         if again:
-            logger.warning(
-                "Still missing, as in the last run: %s. Everything else was synced.",
-                in_short(again),
-            )
+            logger.warning("Still missing: %s. Everything else was synced.", in_short(again))
         return new
 
-    @cached_property
     def _gaps(self) -> tuple[list[str], list[str]]:
-        """What is missing for the first time, and what was missing before, one sentence each."""
+        """Return what is missing for the first time, and what was missing before, in sentences."""
         new: list[str] = []
         again: list[str] = []
         listing = self._listing

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.errors import DamagedStateError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -19,33 +19,16 @@ Json = Any
 
 FORMAT = 3
 
-STREAMS = ("jobs", "job_publications", "job_details")
-
 MOST_CLOSED = 1_000
 """Closed jobs to remember while nobody writes `job_publications`."""
 
-LONGEST_FIELD = 100
-"""Characters of a field's name that is worth remembering."""
-
-MOST_FIELDS = 200
-"""Names of undeclared fields to remember per stream, should a server invent new ones each time."""
-
-LATEST = 100_000_000_000_000
-"""Milliseconds since the epoch. No time and no number in a state is larger but for positions."""
-
-
-class DamagedStateError(ValueError):
-    """A state that this version of the tap cannot read."""
-
 
 class Entry(NamedTuple):
-    """What is known of a published job."""
+    """What is known of a published job. The first two times are milliseconds since the epoch."""
 
     public_id: str
     first_seen: int
-    """Milliseconds since the epoch."""
     opened_after: int | None
-    """Milliseconds since the epoch."""
     detail_hash: str = ""
     """Hash of the summary when the detail was fetched; empty if the detail is pending."""
     fetched_at: int = 0
@@ -70,13 +53,12 @@ class Unfinished(NamedTuple):
     refresh: str
 
 
-class LogPosition(NamedTuple):
-    """How far the change log has been read."""
+class LastRead(NamedTuple):
+    """How far a change log has been read."""
 
     log: str
     """Identity of the log."""
     position: int
-    """Of the last notification that was read."""
 
 
 @dataclass
@@ -112,7 +94,7 @@ class SyncState:
     fields: dict[str, list[str]] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     unfinished: Unfinished | None = None
-    log: LogPosition | None = None
+    log: LastRead | None = None
 
     @classmethod
     def read(cls, singer_state: Json) -> Self:
@@ -125,8 +107,9 @@ class SyncState:
             DamagedStateError: It is damaged, or of another format.
         """
         try:
-            bookmark = (singer_state.get("bookmarks") or {}).get("jobs") or {}
-            return cls._read(bookmark["sync"]) if "sync" in bookmark else cls()
+            bookmarks = singer_state.get("bookmarks") or {}
+            state = (bookmarks.get("jobs") or {}).get("sync")
+            return cls() if state is None else cls._read(state)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             msg = f"{type(error).__name__}: {error}"
             raise DamagedStateError(msg) from error
@@ -146,12 +129,12 @@ class SyncState:
             closed={key: Period(*_checked(values, period)) for key, *values in state["closed"]},
             listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
             key_hash=str(state["key"]),
-            forms={name: str(value) for name, value in state["forms"].items() if value},
+            forms={name: str(form) for name, form in state["forms"]},
             details_form=str(state["detailsForm"]),
             fields={name: [*map(str, names)] for name, names in state["fields"].items()},
             versions={name: int(value) for name, value in state["versions"].items()},
             unfinished=Unfinished(*_checked(unfinished, (int, str))) if unfinished else None,
-            log=LogPosition(str(log[0]), int(log[1])) if log else None,
+            log=LastRead(str(log[0]), int(log[1])) if log else None,
         )
 
     def write(self, singer_state: Json) -> None:
@@ -169,7 +152,7 @@ class SyncState:
             "closed": [[key, *period] for key, period in self.closed.items()],
             "listedAt": self.listed_at,
             "key": self.key_hash,
-            "forms": dict.fromkeys(STREAMS) | self.forms,
+            "forms": [[name, form] for name, form in self.forms.items()],
             "detailsForm": self.details_form,
             "fields": self.fields,
             "versions": self.versions,
@@ -184,11 +167,7 @@ class SyncState:
         return {key: entry.public_id for key, entry in self.jobs.items()}
 
     def next_listing_time(self, now: float) -> int:
-        """Return the time of a listing that begins now, later than that of any before.
-
-        Args:
-            now: Seconds since the epoch, by a clock that may have been set back.
-        """
+        """Return the time of a listing that begins now, later than any before, in milliseconds."""
         times = [self.listed_at or 0, *(entry.first_seen for entry in self.jobs.values())]
         return max(int(now * 1000), max(times) + 1)
 
@@ -196,11 +175,7 @@ class SyncState:
         """Note which jobs are published.
 
         A job that a listing shows for the first time, complete or not, begins a period.
-        Only a complete listing ends one.
-
-        Args:
-            listing: The published jobs.
-            began_at: Milliseconds since the epoch.
+        Only a complete listing ends one. `began_at` is in milliseconds since the epoch.
         """
         for key in listing.gone:
             period = self._period(key, self.jobs.pop(key))
@@ -220,10 +195,7 @@ class SyncState:
         self.shortfall = listing.shortfall
 
     def periods(self) -> dict[str, Period]:
-        """Return the periods of the published jobs, and those that ended, by id.
-
-        Only after a complete listing.
-        """
+        """Return the periods of the published jobs, and those that ended, by id."""
         return {key: self._period(key, entry) for key, entry in self.jobs.items()} | self.closed
 
     def _period(self, key: str, entry: Entry) -> Period:
@@ -266,7 +238,7 @@ class SyncState:
         notified = {*changes.public_ids}
         self.mark_pending([key for key, it in self.jobs.items() if it.public_id in notified])
         if is_read:
-            self.log = LogPosition(changes.log, changes.position)
+            self.log = LastRead(changes.log, changes.position)
 
     def note_detail(self, job: JobRef, now: float) -> None:
         """Note that the record of a job's detail has been written.
@@ -294,15 +266,20 @@ class SyncState:
             if key not in without
         )
 
-    def next_version(self, stream: str, now: float) -> None:
-        """Set a version that is later than any before, in seconds since the epoch."""
-        self.versions[stream] = max(int(now), self.versions.get(stream, 0) + 1)
+    def begin_versions(self, now: float, *, is_resumed: bool) -> None:
+        """Begin versions later than any before, in seconds since the epoch.
+
+        A resumed run keeps the version of its details.
+        """
+        for stream in ("jobs", "job_details"):
+            before = self.versions.get(stream, 0)
+            if not (before and is_resumed and stream == "job_details"):
+                self.versions[stream] = max(int(now), before + 1)
 
     def note_fields(self, stream: str, names: Collection[str]) -> list[str]:
         """Note which undeclared fields a stream has; returns those that no earlier run saw."""
         seen = self.fields.get(stream, [])
-        short = {name for name in names if len(name) <= LONGEST_FIELD}
-        new = sorted(short - {*seen})[: max(0, MOST_FIELDS - len(seen))]
+        new = sorted({*names} - {*seen})
         if new:
             self.fields[stream] = [*seen, *new]
         return new
@@ -312,15 +289,10 @@ _OPTIONAL = (int, NoneType)
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    """Return values that have these types, and no number that is out of range."""
+    """Return values that have these types."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
-        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value <= LATEST):
+        if not isinstance(value, kind):
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked
-
-
-def hash_key(api_key: str) -> str:
-    """Hash an API key, so that a state can recognise it and not reveal it."""
-    return hash_of(["api_key", api_key])

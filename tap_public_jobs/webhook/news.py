@@ -10,7 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from tap_public_jobs.sync.state import DamagedStateError, SyncState
+from tap_public_jobs.errors import DamagedStateError
+from tap_public_jobs.sync.state import SyncState
 
 
 def read_state(path: str) -> SyncState:
@@ -20,7 +21,7 @@ def read_state(path: str) -> SyncState:
         path: Of a file, or `-` for stdin.
 
     Returns:
-        An empty state if there is none that can be read; then a run has work to do.
+        An empty state if none can be read: then a run has work to do.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")

@@ -41,6 +41,7 @@ def connect() -> Iterator[Connect]:
         auth_header: str = "Authorization",
         page_size: int = 10,
         timeout: float = 10.0,
+        has_answered: bool = False,
         throttle: Throttle | None = None,
         on_pacing: Callable[[float, float], None] = lambda *_: None,
         on_retry: Callable[[], None] = lambda: None,
@@ -51,7 +52,12 @@ def connect() -> Iterator[Connect]:
         session = Session(adapter, KeyAuth(key, auth_header), "tests/1", base_url)
         sessions.append(session)
         return PublicJobsClient(
-            session, base_url, page_size=page_size, timeout=timeout, on_retry=on_retry
+            session,
+            base_url,
+            page_size=page_size,
+            timeout=timeout,
+            has_answered=has_answered,
+            on_retry=on_retry,
         )
 
     yield connect

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import socket
 import time
@@ -19,6 +20,8 @@ from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page, hash_of
+from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.api.transport import MAX_REJECTIONS
 from tap_public_jobs.errors import (
     AccessError,
     NotFoundError,
@@ -90,68 +93,12 @@ def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox)
     assert "x-api-key" not in request.headers
 
 
-def test_a_detail_is_what_the_api_answers(
-    api: PublicJobsClient, sandbox: Sandbox, job: JobRef
-) -> None:
-    detail = api.detail(job)
-
-    body = sandbox.organisation.published()[0].detail_json()
-    assert detail == json.loads(body, parse_float=Decimal)
-    (request,) = sandbox.requests
-    assert (request.path, request.query) == (f"{API}/jobs/{job.public_id}", {})
-
-
-def test_the_key_travels_in_the_chosen_header_alone(
-    connect: Connect, base_url: str, sandbox: Sandbox
-) -> None:
-    connect(base_url, sandbox.key, auth_header="x-api-key").page(1)
-
-    (request,) = sandbox.requests
-    assert request.headers["x-api-key"] == sandbox.key
-    assert "authorization" not in request.headers
-
-
 def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Connect) -> None:
     sandbox = Sandbox.demo(jobs=1, options=Options(path_prefix="/eu"))
     with serving(sandbox) as url:
         assert connect(url + "//", sandbox.key).page(1).total == 1
 
     assert [request.path for request in sandbox.requests] == [f"/eu{API}/jobs"]
-
-
-@pytest.mark.parametrize(
-    ("envelope", "size", "total"),
-    [
-        ({"pageSize": 5, "total": 7}, 5, 7),
-        ({}, 10, None),
-        ({"pageSize": None, "total": None}, 10, None),
-        ({"pageSize": 0, "total": 0}, 10, 0),
-        ({"pageSize": "5", "total": "7"}, 10, None),
-        ({"pageSize": -5, "total": -7}, 10, None),
-        ({"pageSize": True, "total": True}, 10, None),
-        ({"pageSize": 5.5, "total": 7.5}, 10, None),
-        ({"pageSize": [5], "total": {"value": 7}}, 10, None),
-        ({"pageSize": 5.0, "total": 10**9}, 5, 10**9),
-        ({"pageSize": 10**9 + 1, "total": 10**4000}, 10, None),
-    ],
-)
-def test_numbers_that_make_no_sense_are_no_numbers(
-    connect: Connect, envelope: dict[str, Any], size: int, total: int | None
-) -> None:
-    with raw_server(answering(response({"data": []} | envelope))) as server:
-        page = connect(server.url).page(1)
-
-    assert (page.items, page.size, page.total) == ([], size, total)
-
-
-@pytest.mark.parametrize(
-    "total", [b"1e999999", b"1e-999999", b"9" * 5000, b"1e9999999999999999999"]
-)
-def test_a_total_that_no_program_can_count_to_is_no_number(connect: Connect, total: bytes) -> None:
-    """To convert it would take hours, or fail."""
-    body = b'{"data": [], "pageSize": %s, "total": %s}' % (total, total)
-    with raw_server(answering(response(body))) as server:
-        assert connect(server.url).page(1) == Page([], 10, None)
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -173,6 +120,32 @@ def test_nesting_costs_one_value_or_one_detail_and_never_the_list(connect: Conne
     assert other == {"id": "id-2"}
     assert deep["id"] == detail["id"] == "id-1"
     assert hash_of(deep) != hash_of(deep | {"x": []})
+
+
+@pytest.mark.parametrize(
+    ("size", "total", "expected"),
+    [
+        ("5", "7", (5, 7)),
+        ("5.0", "1000000000", (5, 10**9)),
+        ("0", "0", (10, 0)),
+        ("null", "null", (10, None)),
+        ('"5"', '"7"', (10, None)),
+        ("-5", "-7", (10, None)),
+        ("true", "true", (10, None)),
+        ("5.5", "7.5", (10, None)),
+        ("[5]", '{"value": 7}', (10, None)),
+        ("1000000001", "1000000001", (10, None)),
+        # To convert one of these would take hours, or fail.
+        ("1e999999", "1e9999999999999999999", (10, None)),
+        ("1e-999999", "9" * 5000, (10, None)),
+    ],
+)
+def test_numbers_that_make_no_sense_are_no_numbers(
+    connect: Connect, size: str, total: str, expected: tuple[int, int | None]
+) -> None:
+    body = f'{{"data": [], "pageSize": {size}, "total": {total}}}'.encode()
+    with raw_server(answering(response(body), PAGE)) as server:
+        assert connect(server.url).page(1) == Page([], *expected)
 
 
 HOSTILE = [
@@ -233,9 +206,16 @@ def test_a_fault_is_tried_eight_times_and_described(
 
 
 @pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("status", ["204 No Content", "206 Partial", "408 Timeout", "599 Odd"])
-def test_other_statuses_that_may_pass_are_retried(connect: Connect, status: str) -> None:
-    with raw_server(answering(response(b"", status), response(DETAIL))) as server:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(response(b"", it) for it in ("204 No Content", "206 Part", "408 Timeout", "599 Odd")),
+        # Objects that show neither key of the job.
+        *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": DETAIL})),
+    ],
+)
+def test_other_answers_that_may_pass_are_retried(connect: Connect, answer: bytes) -> None:
+    with raw_server(answering(answer, response(DETAIL))) as server:
         assert connect(server.url).detail(JOB) == DETAIL
 
     assert len(server.heads) == 2
@@ -264,15 +244,16 @@ def test_a_response_that_does_not_come_in_time_is_retried(
 def test_waits_between_tries_double_and_vary(
     sandbox: Sandbox, api: PublicJobsClient, job: JobRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each is drawn from everything up to twice the longest one before."""
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)
+    monkeypatch.setattr(random, "uniform", lambda low, high: low + 0.75 * (high - low))
     sandbox.fail_next("http_500", times=None)
 
     with pytest.raises(RequestError):
         api.detail(job)
 
-    longest = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
-    assert all(0 < wait < most for wait, most in zip(waits, longest, strict=True))
+    assert waits == [0.75 * longest for longest in (1, 2, 4, 8, 16, 32, 64)]
 
 
 # What is refused.
@@ -282,7 +263,11 @@ def test_waits_between_tries_double_and_vary(
     ("answer", "said", "remedy"),
     [
         ("401 No", "The API refused the key (401)", "set api_key, or the variable TAP_PUBLIC_JOBS"),
-        ("403 No", "does not include the public API (403)", "Ask the organisation to add it"),
+        (
+            "403 No",
+            "plan of its organisation does not include the public API (403)",
+            "Ask the organisation to add it",
+        ),
     ],
 )
 def test_a_refused_key_or_plan_is_an_error_with_its_remedy(
@@ -298,19 +283,26 @@ def test_a_refused_key_or_plan_is_an_error_with_its_remedy(
     assert len(server.heads) == 1
 
 
-@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+@pytest.mark.parametrize(
+    ("status", "requests"),
+    [("401 Unauthorized", 1), ("403 Forbidden", 1), ("503 Busy", MAX_REJECTIONS)],
+)
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
-    connect: Connect, status: str
+    connect: Connect, status: str, requests: int
 ) -> None:
+    """Also if it is rejected as too many requests."""
+
     def answer(connection: socket.socket, head: str) -> None:
-        connection.sendall(PAGE if "?page=1&" in head else response(b"{}", status))
+        refusal = response(b"{}", status, *["Retry-After: 0"] * ("503" in status))
+        connection.sendall(PAGE if "?page=1&" in head else refusal)
 
-    with raw_server(answer) as server:
-        api = connect(server.url)
-        with pytest.raises(RequestError, match=f"{API}/jobs/job-1: the response is 40[13]"):
-            api.detail(JOB)
+    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
+        connect(server.url, throttle=Throttle(1000, 0.001)).detail(JOB)
 
-    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"]
+    said = f"{API}/jobs/job-1: the response is {status[:3]}, although the key can read the list"
+    assert str(caught.value).endswith(said)
+    assert caught.value.status == int(status[:3])
+    assert server.targets == ["/jobs/job-1"] * requests + ["/jobs?page=1&pageSize=10"]
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
@@ -334,12 +326,6 @@ def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more
     )
 
 
-def test_a_list_that_cannot_be_read_after_a_refused_detail_ends_the_run(connect: Connect) -> None:
-    answers = [response(b"", "403 Forbidden"), response(b"", "400 Bad Request")]
-    with raw_server(answering(*answers)) as server, pytest.raises(PageError):
-        connect(server.url).detail(JOB)
-
-
 @pytest.mark.parametrize(
     ("status", "code"),
     [
@@ -348,18 +334,23 @@ def test_a_list_that_cannot_be_read_after_a_refused_detail_ends_the_run(connect:
         ("307 Temporary Redirect", 307),
         ("400 Bad Request", 400),
         ("422 Unprocessable", 422),
-        ("451 Unavailable", 451),
+        ("404 Not Found", 404),
+        ("410 Gone", 410),
+        (f"451 Not\x0b  here {'x' * 1000}", 451),
     ],
 )
 def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
     connect: Connect, status: str, code: int
 ) -> None:
+    """404 and 410 say that the job is not published. What a server says is quoted in short."""
     answer = response(b"", status, "Location: /elsewhere")
     with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
         connect(server.url).detail(JOB)
 
-    assert f"{server.url}{API}/jobs/job-1: the response is {status}" == f"http://{caught.value}"
+    said = f"{status[:3]} {' '.join(status[4:].split())[:200]}"
+    assert f"{server.url}{API}/jobs/job-1: the response is {said}" == f"http://{caught.value}"
     assert caught.value.status == code
+    assert isinstance(caught.value, NotFoundError) is (code in {404, 410})
     assert server.targets == ["/jobs/job-1"]
 
 
@@ -376,16 +367,6 @@ def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
 
     assert thief.connections == 0
     assert len(server.heads) == 2
-
-
-@pytest.mark.parametrize("status", ["404 Not Found", "410 Gone"])
-def test_a_404_or_410_is_a_job_that_is_not_published(connect: Connect, status: str) -> None:
-    with raw_server(answering(response(b"", status))) as server:
-        api = connect(server.url)
-        with pytest.raises(NotFoundError, match=f"the response is {status}"):
-            api.detail(JOB)
-
-    assert server.targets == ["/jobs/job-1"]
 
 
 def test_the_detail_of_another_job_is_no_detail_of_this_one(
@@ -414,22 +395,6 @@ def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str,
         assert connect(server.url).detail(JOB) == document
 
 
-@pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize(
-    "document", [{}, {"id": 1}, {"publicId": "job-2"}, {"error": "down"}, {"data": DETAIL}]
-)
-def test_an_object_that_shows_neither_key_is_no_detail(
-    connect: Connect, document: dict[str, Any]
-) -> None:
-    with (
-        raw_server(answering(response(document))) as server,
-        pytest.raises(RequestError, match="not the expected JSON"),
-    ):
-        connect(server.url).detail(JOB)
-
-    assert len(server.heads) == MAX_TRIES
-
-
 # What is not the API.
 
 
@@ -449,6 +414,7 @@ def test_a_first_page_that_is_not_the_apis_names_the_url_that_was_asked(
     with pytest.raises(PublicJobsError, match=reason) as caught:
         api.page(1)
 
+    assert "base_url does not look like the Public Jobs API" in str(caught.value)
     assert f"requested {base_url}{API}/jobs, " in str(caught.value)
     assert "Set base_url to the part of the address before /api/public/v1." in str(caught.value)
     assert len(sandbox.requests) == 1
@@ -469,63 +435,70 @@ def test_a_page_that_is_refused_is_a_page_error(
 
 
 @pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("has_answered", [False, True])
-def test_a_server_that_is_down_is_asked_again_and_not_blamed_on_base_url(
-    connect: Connect, *, has_answered: bool
-) -> None:
+@pytest.mark.parametrize("when", ["in this run", "in an earlier run"])
+def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect, when: str) -> None:
     retries: list[int] = []
     with unused_port() as port:
         host = f"127.0.0.1:{port}"
-        api = connect(f"http://{host}", on_retry=lambda: retries.append(1))
-        if has_answered:
+        earlier = when == "in an earlier run"
+        api = connect(f"http://{host}", has_answered=earlier, on_retry=lambda: retries.append(1))
+        if not earlier:
             with raw_server(answering(PAGE), port=port):
                 api.page(1)
         with pytest.raises(PageError, match=f"{host} refuses connections, after 8 tries") as caught:
             api.page(1)
 
     assert "Check that the API is up, base_url and the network" in str(caught.value)
-    assert "Set base_url" not in str(caught.value)
     assert len(retries) == MAX_TRIES - 1
 
 
+def test_a_refused_connection_in_a_first_run_is_blamed_on_base_url(connect: Connect) -> None:
+    with (
+        unused_port() as port,
+        pytest.raises(PublicJobsError, match=r"base_url does not look .* refuses connections"),
+    ):
+        connect(f"http://127.0.0.1:{port}").page(1)
+
+
+NOBODY = "http://proxy.example.com:3128"
+
+
+@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    ("base_url", "host"),
+    ("variables", "code", "error", "said", "asked"),
     [
-        ("https://jobs.example.com", "jobs.example.com"),
-        ("https://jobs.example.com:8443/eu", "jobs.example.com:8443"),
+        ({}, socket.EAI_NONAME, PublicJobsError, "there is no host jobs.example.com:8443", 1),
+        ({}, socket.EAI_AGAIN, PageError, "Name or service not known", 8),
+        ({"HTTPS_PROXY": NOBODY}, socket.EAI_NONAME, PageError, "ProxyError: ", 8),
+        ({"REQUESTS_CA_BUNDLE": "/no/ca.pem"}, socket.EAI_NONAME, PageError, "/no/ca.pem", 0),
+        ({"CURL_CA_BUNDLE": "/no/ca.pem"}, socket.EAI_NONAME, PageError, "/no/ca.pem", 0),
     ],
+    ids=["no such host", "name server", "no such proxy", "no certificates", "of curl"],
 )
-def test_a_host_that_does_not_exist_is_named_at_once(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, base_url: str, host: str
+def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    code: int,
+    error: type[PublicJobsError],
+    said: str,
+    asked: int,
 ) -> None:
-    asked = _unknown_hosts(monkeypatch, socket.EAI_NONAME)
+    hosts: list[str] = []
 
-    with pytest.raises(PublicJobsError, match=f"there is no host {host}"):
-        connect(base_url).page(1)
-    assert asked == ["jobs.example.com"]
+    def fail(host: str, *_: object, **__: object) -> None:
+        hosts.append(host)
+        raise socket.gaierror(code, "Name or service not known")
 
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
-@pytest.mark.usefixtures("no_waiting")
-def test_a_name_server_that_does_not_answer_is_retried(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = _unknown_hosts(monkeypatch, socket.EAI_AGAIN)
-
-    with pytest.raises(PageError, match=r"jobs\.example\.com/.*Name or service.*8 tries"):
-        connect("https://jobs.example.com").page(1)
-    assert asked == ["jobs.example.com"] * MAX_TRIES
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_a_proxy_that_does_not_exist_is_not_blamed_on_base_url(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
-    asked = _unknown_hosts(monkeypatch, socket.EAI_NONAME)
-
-    with pytest.raises(PageError, match=r"ProxyError: .*Name or service not known, after 8 tries"):
-        connect("https://jobs.example.com").page(1)
-    assert asked == ["proxy.example.com"] * MAX_TRIES
+    with pytest.raises(error, match=re.escape(said)):
+        connect("https://jobs.example.com:8443/eu").page(1)
+    assert (
+        hosts == ["proxy.example.com" if "HTTPS_PROXY" in variables else "jobs.example.com"] * asked
+    )
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -540,31 +513,6 @@ def test_a_proxy_that_refuses_is_named_and_gets_no_key(
 
     assert all(head.startswith("CONNECT jobs.example.com:443 ") for head in proxy.heads)
     assert KEY not in "".join(proxy.heads)
-
-
-@pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
-def test_certificates_that_are_missing_are_named(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    monkeypatch.setenv(variable, "/nowhere/ca.pem")
-    asked = _unknown_hosts(monkeypatch, socket.EAI_NONAME)
-
-    with pytest.raises(PageError, match=r"/nowhere/ca\.pem, after 8 tries"):
-        connect("https://jobs.example.com").page(1)
-    assert asked == []
-
-
-def _unknown_hosts(monkeypatch: pytest.MonkeyPatch, code: int) -> list[str]:
-    """Let no name be resolved; returns those that were asked for."""
-    asked: list[str] = []
-
-    def fail(host: str, *_: object, **__: object) -> None:
-        asked.append(host)
-        raise socket.gaierror(code, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    return asked
 
 
 # What a server says.
@@ -601,13 +549,3 @@ def test_no_error_and_no_log_line_repeats_the_key(
     said = f"{page.value}{detail.value}{caplog.text}"
     assert KEY[:8] not in said
     assert f"{API}/jobs" in said
-
-
-def test_what_a_server_says_is_quoted_on_one_line_and_not_at_length(connect: Connect) -> None:
-    answer = response(b"", f"400 Bad\x0b  request {'x' * 1000}")
-    with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
-        connect(server.url).detail(JOB)
-
-    said = str(caught.value).partition(f"{API}/jobs/job-1: the response is 400 ")[2]
-    assert said.startswith("Bad request xxx")
-    assert len(said) == 200

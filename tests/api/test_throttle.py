@@ -309,17 +309,6 @@ def test_a_burst_of_rejections_is_one_lesson(throttle: Throttle, time: FakeTime)
     assert (throttle.requests, throttle.rejections) == (15, 8)
 
 
-def test_the_first_request_goes_alone_and_then_a_few(throttle: Throttle) -> None:
-    """A server that allows no burst shows itself at the second request."""
-    sent = throttle.acquire()
-    assert throttle.try_acquire() == math.inf
-
-    throttle.answered(sent)
-
-    few = [throttle.try_acquire() for _ in range(FEW + 1)]
-    assert few == [0.0] * FEW + [math.inf]
-
-
 def test_after_a_second_lesson_requests_go_one_at_a_time(
     throttle: Throttle, time: FakeTime
 ) -> None:
@@ -332,16 +321,6 @@ def test_after_a_second_lesson_requests_go_one_at_a_time(
     throttle.answered(sent)
 
     assert throttle.try_acquire() == pytest.approx(PACE)
-
-
-def test_a_request_without_a_response_holds_its_slot_too(time: FakeTime) -> None:
-    """It may have reached the server."""
-    throttle = Throttle(1, 60.0, clock=lambda: time.now, wait=time.wait)
-    throttle.answered(throttle.acquire())
-
-    throttle.acquire()
-
-    assert time.waits == [pytest.approx(60.0)]
 
 
 def test_a_closed_throttle_lets_nothing_through(throttle: Throttle) -> None:

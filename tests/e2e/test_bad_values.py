@@ -13,7 +13,7 @@ from e2e.targets import DUCKDB, Tables, Target, meltanolabs
 from e2e.truth import COLUMNS, listed_at, published
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Posting, Sandbox
+from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,35 +21,20 @@ if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
 
 DEEP = json.loads("[" * 90 + "[1.50, 1e-7, 12345678901234567890]" + "]" * 90)
-INTEGER, DECIMAL = "9" * 5000, "0." + "1" * 5000
-
-
-class RawPosting(Posting):
-    """A job in whose JSON the longest numbers are numbers, which Python refuses to write."""
-
-    def summary_json(self) -> bytes:
-        return as_numbers(super().summary_json())
-
-    def detail_json(self) -> bytes:
-        return as_numbers(super().detail_json())
-
-
-def as_numbers(json_text: bytes) -> bytes:
-    return re.sub(rb'"(%b|-?%b)"' % (INTEGER.encode(), DECIMAL.encode()), rb"\1", json_text)
 
 
 BAD: list[Job] = [
     {"jobTitle": "NUL \0 here", "roleOverview": "\0", "department": "good 😀 pair"},
     {"jobTitle": "high half \ud83d", "location": "\ude00 low half", "roleOverview": "\ude00\ud83d"},
-    {"minSalary": INTEGER, "maxSalary": f"-{DECIMAL}", "yearsExperience": INTEGER},
-    {"keyResponsibilities": {"a\0b": ["x\0", "\ud800", INTEGER, {"k\udfff": DECIMAL}]}},
+    {"minSalary": 10**400, "maxSalary": -(10**400), "yearsExperience": 10**309},
+    {"keyResponsibilities": {"a\0b": ["x\0", "\ud800", 10**400, {"k\udfff": "v\0"}]}},
     {
         "nested": DEEP,
         "knockoutQuestions": [
-            {"id": "q\0", "question": "\ud83d?", "required": False, "n": INTEGER}
+            {"id": "q\0", "question": "\ud83d?", "required": False, "n": 10**400}
         ],
     },
-    {"new\0field": "v\0", "half \udc00": INTEGER, "benefitsDescription": None, "😀": "\udc00"},
+    {"new\0field": "v\0", "half \udc00": 10**400, "benefitsDescription": None, "😀": "\udc00"},
 ]
 
 
@@ -59,6 +44,8 @@ def storable(value: Any) -> Any:
         return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
         return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, int) and abs(value) >= 10**309:  # beyond any column of numbers
+        return str(value)
     return list(map(storable, value)) if isinstance(value, list) else value
 
 
@@ -74,7 +61,7 @@ def test_bad_values_are_replaced_and_all_others_arrive(
     sandbox = Sandbox.demo(jobs=len(BAD) + 2, options=Options(limited=False))
     jobs = published(sandbox)
     for job, bad in zip(jobs, BAD, strict=False):
-        sandbox.organisation.postings[job["publicId"]] = RawPosting(job | bad)
+        sandbox.edit(job["publicId"], **bad)
     expected = [storable(job) for job in published(sandbox)]
     pipe, store, tables = (
         Pipe(Tap(tmp_path), target.program),

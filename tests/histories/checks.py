@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from histories.warehouses import document, without_nulls
+from model_target import published_now
 
 if TYPE_CHECKING:
     from histories.api import Request
@@ -48,12 +49,8 @@ def same(what: str, found: object, expected: object) -> None:
 def published(warehouse: Warehouse, naming: str) -> dict[str, dict[str, Any]]:
     """The rows of `job_publications` whose jobs are published now, by the rule of the pages."""
     rows = [document(row, "job_publications", naming) for row in warehouse.rows("job_publications")]
-    latest = max((row["lastSeenAt"] for row in rows if "lastSeenAt" in row), default=None)
-    return {
-        row["id"]: row
-        for row in rows
-        if row.get("lastSeenAt") == latest and "unpublishedAt" not in row
-    }
+    ids = published_now(row for row in rows if "lastSeenAt" in row)
+    return {row["id"]: row for row in rows if row["id"] in ids}
 
 
 def check_tables(warehouse: Warehouse, organisation: Organisation, naming: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 STREAMS = ("jobs", "job_publications", "job_details")
 SELECTIONS = [("jobs", "job_publications"), ("job_details",), ("jobs",), STREAMS[1:]]
 HOUR = 3600.0
+MOST_SECONDS = 3.0
+"""From a signal to the end of the process: two by contract, and one for a busy computer."""
 
 QUICK_TAP = Path(__file__).with_name("quick_tap.py")
 IMPORTS = ("tap_public_jobs.tap", "pendulum", "dateutil.parser")
@@ -220,6 +223,7 @@ class History:
         return incidents
 
     def _kill(self, number: int) -> None:
+        self._killed_at = time.monotonic()
         with suppress(ProcessLookupError):
             os.kill(self._pids.get(), number)
 
@@ -255,8 +259,11 @@ class History:
                 stderr=stderr,
             ) as run,
         ):
+            self._killed_at = math.inf
             self._pids.put(run.pid)
             status = run.wait()
+            seconds = time.monotonic() - self._killed_at
+            assert seconds < MOST_SECONDS, f"ended {seconds:.1f} seconds after a signal"
         errors = self._read("stderr")
         allowed = {0, 1, *([-signal.SIGKILL] if sync.signal == signal.SIGKILL else [])}
         allowed |= {143, -signal.SIGTERM} if sync.signal == signal.SIGTERM else set()

@@ -8,6 +8,8 @@ from harness import Output
 from histories.checks import same
 from histories.warehouses import document
 
+from tap_public_jobs.sync.state import SyncState
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -74,10 +76,10 @@ class Paid:
         """
         since = clock - HALF_AGE
         if refresh == "all":
-            run = state["bookmarks"]["jobs"]["sync"]["run"] if state else None
+            run = SyncState.read(state or {}).unfinished
             since = clock
-            if run and run[1] == "all" and clock - run[0] < DAY:
-                since = run[0] - 1  # an interrupted run resumes
+            if run and run.refresh == "all" and clock - run.started_at < DAY:
+                since = run.started_at - 1  # an interrupted run resumes
         if naming == self._naming:
             paid = [job.id for job in asked if self._clocks.get(job.id, 0.0) > since]
             same("details that were requested again", paid, [])

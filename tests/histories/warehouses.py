@@ -10,6 +10,7 @@ import duckdb
 import psycopg
 from e2e.stores import DuckDB, Postgres, SQLite, utc
 from e2e.targets import DUCKDB, meltanolabs, sqlite
+from model_target import ModelTarget
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
@@ -49,23 +50,18 @@ class Warehouse(Protocol):
 
 
 class Plain:
-    """Updates the columns of each record, inserts new rows, and removes nothing."""
+    """Replaces rows, and removes none."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, dict[str, Row]] = {table: {} for table in FIELDS}
+        self._model = ModelTarget(removal="none")
 
     def load(self, messages: list[Message]) -> Message | None:
-        state = None
-        for message in messages:
-            if message["type"] == "RECORD":
-                table, record = self._tables[message["stream"]], message["record"]
-                table.setdefault(record["id"], {}).update(record)
-            elif message["type"] == "STATE":
-                state = message["value"]
-        return state
+        self._model.read(messages)
+        states = [message["value"] for message in messages if message["type"] == "STATE"]
+        return states[-1] if states else None
 
     def rows(self, table: str) -> list[Row]:
-        return [_lowered(row) for row in self._tables[table].values()]
+        return [_lowered(row) for row in self._model.all(table)]
 
 
 class Real:

@@ -8,145 +8,54 @@ from typing import Any
 
 Job = dict[str, Any]
 
-
-def job(public_id: str, title: str | None, **fields: object) -> Job:
-    """One row of both tables; what is nested is JSON text, and what is not given is null."""
-    return {
-        "id": f"id-{public_id}",
-        "public_id": public_id,
-        "job_title": title,
-        "job_url": f"https://jobs.example.com/{public_id}",
-    } | {
-        name: json.dumps(value) if isinstance(value, list | dict) else value
-        for name, value in fields.items()
-    }
-
+COLUMNS = (
+    *("public_id", "job_title", "department", "location", "seniority_level"),
+    *("min_salary", "max_salary", "currency"),
+)
+TABLE: list[tuple[str | float | None, ...]] = [
+    ("backend", "Backend Engineer", "Engineering", "Berlin", "senior", 60000, 80000, "EUR"),
+    ("frontend", "Frontend Engineer", "Engineering", "Berlin", "senior", 50000.5, 70000, "EUR"),
+    ("zurich", "Datenschützerin", "Recht & Übersetzung", "Zürich", "senior", 1e5, 120000, "CHF"),
+    ("nowhere", "Köchin", "", None, "junior", None, None, ""),
+    ("unpaid", None, "People", "Berlin", "intern", 0, 0, "EUR"),
+    ("sales", "Account Executive", "Sales", "London", "", None, 61000, "GBP"),
+    ("head", "Head of Sales", "Sales", "London", "lead", None, None, "GBP"),
+    ("zero", "Sales Trainee", "Sales", "London, UK", "junior", 0, 30000, "GBP"),
+    # Not published any more.
+    ("unpublished", "Frontend Engineer", "Engineering", "Berlin", "senior", 1, 999999, "EUR"),
+    ("lost", "Frontend Engineer", "Engineering", "Berlin", "senior", 2, 888888, "EUR"),
+]
 
 MAY_WORK = {"id": "q1", "question": "May you work here?", "type": "boolean", "required": True}
 DANISH = {"id": "q2", "question": "Sprichst du Dänisch?", "type": "text", "required": False}
+QUESTIONS: dict[str, list[Any]] = {
+    "backend": [MAY_WORK, DANISH, MAY_WORK | {"id": "q3", "required": False}],
+    "frontend": [MAY_WORK | {"required": False, "weight": 2}],
+    "zurich": [None, {}, "?", {"question": "Führerschein?"}],
+    "unpaid": [],
+    "sales": [{"id": "q4", "required": True, "type": "boolean"}],
+    "unpublished": [MAY_WORK],
+    "lost": [MAY_WORK],
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "backend": {"requiredSkills": ["SQL", "Größe"], "remote": True},
+    "frontend": {"requiredSkills": [], "remote": None},
+    "head": {"minSalary": "competitive", "yearsExperience": "5+"},
+    "unpublished": {"secret": 1},
+    "lost": {"secret": 2},
+}
 
-JOBS = [
-    job(
-        "backend",
-        "Backend Engineer",
-        department="Engineering",
-        location="Berlin",
-        seniority_level="senior",
-        min_salary=60000,
-        max_salary=80000,
-        currency="EUR",
-        years_experience=8,
-        role_overview="You will TEST what you design.",
-        knockout_questions=[MAY_WORK, DANISH, MAY_WORK | {"id": "q3", "required": False}],
-        additional_fields={"requiredSkills": ["SQL", "Größe"], "remote": True},
-    ),
-    job(
-        "frontend",
-        "Frontend Engineer",
-        department="Engineering",
-        location="Berlin",
-        seniority_level="senior",
-        min_salary=50000.5,
-        max_salary=70000,
-        currency="EUR",
-        years_experience=5,
-        knockout_questions=[MAY_WORK | {"required": False, "weight": 2}],
-        additional_fields={"requiredSkills": [], "remote": None},
-    ),
-    job(
-        "zurich",
-        "Datenschützerin",
-        department="Recht & Übersetzung",
-        location="Zürich",
-        seniority_level="senior",
-        min_salary=100000,
-        max_salary=120000,
-        currency="CHF",
-        years_experience=5.5,
-        role_overview="Für Köchinnen und Köche in Zürich, Genève und Łódź: our latest role.",
-        knockout_questions=[None, {}, "?", {"question": "Führerschein?"}],
-    ),
-    job(
-        "nowhere",
-        "Köchin",
-        department="",
-        location=None,
-        seniority_level="junior",
-        currency="",
-        role_overview="",
-        knockout_questions=None,
-    ),
-    job(
-        "unpaid",
-        None,
-        department="People",
-        location="Berlin",
-        seniority_level="intern",
-        min_salary=0,
-        max_salary=0,
-        currency="EUR",
-        years_experience=0,
-        knockout_questions=[],
-    ),
-    job(
-        "sales",
-        "Account Executive",
-        department="Sales",
-        location="London",
-        seniority_level="",
-        max_salary=61000,
-        currency="GBP",
-        years_experience=6,
-        knockout_questions=[{"id": "q4", "required": True, "type": "boolean"}],
-    ),
-    job(
-        "head",
-        "Head of Sales",
-        department="Sales",
-        location="London",
-        seniority_level="lead",
-        currency="GBP",
-        additional_fields={"minSalary": "competitive", "yearsExperience": "5+"},
-    ),
-    job(
-        "zero",
-        "Sales Trainee",
-        department="Sales",
-        location="London, UK",
-        seniority_level="junior",
-        min_salary=0,
-        max_salary=30000,
-        currency="GBP",
-    ),
-    job(
-        "unpublished",
-        "Frontend Engineer",
-        department="Engineering",
-        location="Berlin",
-        seniority_level="senior",
-        min_salary=1,
-        max_salary=999999,
-        currency="EUR",
-        years_experience=20,
-        role_overview="test",
-        knockout_questions=[MAY_WORK],
-        additional_fields={"secret": 1},
-    ),
-    job(
-        "lost",
-        "Frontend Engineer",
-        department="Engineering",
-        location="Berlin",
-        seniority_level="senior",
-        min_salary=2,
-        max_salary=888888,
-        currency="EUR",
-        years_experience=30,
-        role_overview="design",
-        knockout_questions=[MAY_WORK],
-        additional_fields={"secret": 2},
-    ),
-]
+
+def job(values: tuple[str | float | None, ...]) -> Job:
+    """One row of both tables; what is nested is JSON text, and what is not given is null."""
+    row: Job = dict(zip(COLUMNS, values, strict=True))
+    key = row["public_id"]
+    for column, nested in (("knockout_questions", QUESTIONS), ("additional_fields", OTHERS)):
+        row[column] = json.dumps(nested[key]) if key in nested else None
+    return row | {"id": f"id-{key}", "job_url": f"https://jobs.example.com/{key}"}
+
+
+JOBS = [job(values) for values in TABLE]
 
 
 def listing(month: int, day: int, hour: int = 4) -> dt.datetime:

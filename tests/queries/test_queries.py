@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from queries.jobs import FIRST, LATEST, YESTERDAY, listing
+from queries.jobs import FIRST, JOBS, LATEST, PUBLICATIONS, YESTERDAY, listing
 from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
@@ -15,6 +16,27 @@ if TYPE_CHECKING:
 
 QUERIES = Path(__file__).parents[2] / "queries"
 
+
+def days_open() -> list[Row]:
+    """Bounds of how long each role was open, and of when it opened and closed."""
+    answer: list[Row] = []
+    for row in PUBLICATIONS:
+        job = next((job for job in JOBS if job["id"] == row["id"]), {})
+        opened, seen, last = row["opened_after"], row["first_seen_at"], row["last_seen_at"]
+        is_open = row["unpublished_at"] is None and last == LATEST
+        closed = None if is_open else row["unpublished_at"] or LATEST
+        answer.append((
+            *(job.get("job_title"), job.get("department") or None),
+            "open" if is_open else "closed",
+            *(opened, seen, None if is_open else last, closed),
+            (last - seen) / DAY,
+            ((closed or last) - opened) / DAY if opened else None,
+            row["public_id"],
+        ))  # fmt: skip
+    return sorted(answer, key=lambda it: (it[2] == "closed", -it[7], it[-1]))
+
+
+DAY = dt.timedelta(days=1)
 ANSWERS: dict[str, list[Row]] = {
     "open_roles": [
         ("Engineering", "Berlin", 2),
@@ -43,49 +65,7 @@ ANSWERS: dict[str, list[Row]] = {
         ("minSalary", 1, "competitive"),
         ("yearsExperience", 1, "5+"),
     ],
-    "days_open": [
-        # title, department, status, opened after, by, closed after, by, days at least, at most
-        (
-            *("Backend Engineer", "Engineering", "open"),
-            None,
-            FIRST,
-            None,
-            None,
-            75,
-            None,
-            "backend",
-        ),
-        (
-            *("Frontend Engineer", "Engineering", "open"),
-            *(None, FIRST, None, None, 75, None, "frontend"),
-        ),
-        ("Head of Sales", "Sales", "open", None, FIRST, None, None, 75, None, "head"),
-        ("Account Executive", "Sales", "open", None, FIRST, None, None, 75, None, "sales"),
-        ("Sales Trainee", "Sales", "open", None, FIRST, None, None, 75, None, "zero"),
-        ("Köchin", None, "open", listing(10, 30), listing(11, 2), None, None, 19, 22, "nowhere"),
-        (
-            *("Datenschützerin", "Recht & Übersetzung", "open"),
-            *(listing(11, 18), listing(11, 19), None, None, 2, 3, "zurich"),
-        ),
-        (None, "People", "open", YESTERDAY, LATEST, None, None, 0, 1, "unpaid"),
-        (
-            *("Frontend Engineer", "Engineering", "closed"),
-            *(None, FIRST, listing(11, 16), LATEST, 70, None, "lost"),
-        ),
-        (
-            *("Frontend Engineer", "Engineering", "closed"),
-            *(listing(10, 1), listing(10, 2), YESTERDAY, LATEST, 49, 51, "unpublished"),
-        ),
-        (None, None, "closed", None, FIRST, listing(10, 21), LATEST, 44, None, "forgotten"),
-        (
-            *(None, None, "closed", listing(10, 8), listing(10, 11, 16)),
-            *(listing(10, 21), listing(10, 22), 9.5, 14, "removed"),
-        ),
-        (
-            *(None, None, "closed", FIRST, listing(9, 8)),
-            *(listing(9, 9), listing(9, 10), 1, 3, "long-ago"),
-        ),
-    ],
+    "days_open": days_open(),
     "changes": [
         ("gone", "Frontend Engineer", YESTERDAY, LATEST, "unpublished"),
         ("new", None, YESTERDAY, LATEST, "unpaid"),

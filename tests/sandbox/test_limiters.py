@@ -94,21 +94,3 @@ def test_the_served_sandbox_rejects_a_client_without_a_throttle(api: Api) -> Non
     assert api.statuses(8) == [200] * allowed + [429] * (8 - allowed)
     api.sandbox.add_key()  # which has a limit of its own
     assert api.statuses(1) == [200]
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "header"),
-    [
-        (Options(limit_requests=1), 429, "60"),
-        (Options(limit_requests=1, limit_period=0.5), 429, "1"),
-        (Options(limit_requests=1, rejection_status=503, retry_after=None), 503, None),
-        (Options(limit_requests=1, retry_after="soon"), 429, "soon"),
-    ],
-    ids=["seconds", "seconds are rounded up", "another status, no header", "nonsense"],
-)
-def test_a_rejection_looks_as_the_options_say(api: Api, status: int, header: str | None) -> None:
-    api.get()
-
-    response = api.get()
-
-    assert (response.status_code, response.headers.get("retry-after")) == (status, header)

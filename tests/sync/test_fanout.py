@@ -1,4 +1,4 @@
-"""A map that runs in threads, keeps the consumer's pace, and ends when it is told to."""
+"""A map that runs in threads, keeps the pace of its consumer, and stops in time."""
 
 from __future__ import annotations
 
@@ -42,6 +42,21 @@ def test_results_come_as_they_arrive() -> None:
         second_is_consumed.set()
 
     assert results == [2, 1]
+
+
+def test_results_that_wait_for_the_consumer_keep_the_order_in_which_they_arrived() -> None:
+    are_done = threading.Event()
+
+    def function(item: int) -> int:
+        if item == AHEAD:
+            are_done.set()
+        return item
+
+    results = fan_out(function, range(1, AHEAD + 1), workers=1)
+
+    assert next(results) == 1
+    assert are_done.wait(LONG)
+    assert list(results) == [*range(2, AHEAD + 1)]
 
 
 def test_as_many_calls_run_at_once_as_there_are_workers() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
+from tap_public_jobs.changelog import LogPosition
 from tap_public_jobs.sync.plan import Plan, begin_run, has_work, is_covered, plan_details
-from tap_public_jobs.sync.state import LogPosition, Unfinished
+from tap_public_jobs.sync.state import LastRead, Unfinished
 
 if TYPE_CHECKING:
     from tap_public_jobs.sync.plan import Refresh
@@ -165,12 +166,9 @@ def test_what_failed_before_is_fetched_after_the_others() -> None:
     assert list(planned(state)) == ["b", "c", "a"]
 
 
-class End(NamedTuple):
+def end_at(log: str = "a-log", position: int = 7, forgotten: int = 0) -> LogPosition:
     """How far a change log has got."""
-
-    log: str = "a-log"
-    position: int = 7
-    forgotten: int = 0
+    return LogPosition(log, position, forgotten)
 
 
 class TestWork:
@@ -179,20 +177,22 @@ class TestWork:
     @pytest.mark.parametrize(
         ("end", "covered"),
         [
-            pytest.param(End(), True, id="no notification since"),
-            pytest.param(End(position=8), True, id="one since"),
-            pytest.param(End(position=900, forgotten=7), True, id="all since are there"),
-            pytest.param(End(position=900, forgotten=8), False, id="one was forgotten"),
-            pytest.param(End(position=6), False, id="an earlier copy was restored"),
-            pytest.param(End(log="another"), False, id="another log"),
+            pytest.param(end_at(), True, id="no notification since"),
+            pytest.param(end_at(position=8), True, id="one since"),
+            pytest.param(end_at(position=900, forgotten=7), True, id="all since are there"),
+            pytest.param(end_at(position=900, forgotten=8), False, id="one was forgotten"),
+            pytest.param(end_at(position=6), False, id="an earlier copy was restored"),
+            pytest.param(end_at(log="another"), False, id="another log"),
             pytest.param(None, False, id="no log"),
         ],
     )
-    def test_a_log_may_not_cover_what_happened(self, end: End | None, *, covered: bool) -> None:
+    def test_a_log_may_not_cover_what_happened(
+        self, end: LogPosition | None, *, covered: bool
+    ) -> None:
         state = quiet()
 
         assert is_covered(state, end) is covered
-        assert has_work(state, end) is (end != End())
+        assert has_work(state, end) is (end != end_at())
 
     @pytest.mark.parametrize(
         ("change", "work"),
@@ -209,7 +209,7 @@ class TestWork:
         ],
     )
     def test_work_may_be_left_from_before(self, change: dict[str, Any], *, work: bool) -> None:
-        assert has_work(replace(quiet(), **change), End()) is work
+        assert has_work(replace(quiet(), **change), end_at()) is work
 
     @pytest.mark.parametrize(
         ("forms", "work"),
@@ -221,14 +221,14 @@ class TestWork:
         ],
     )
     def test_another_selection_is_work(self, forms: dict[str, str], *, work: bool) -> None:
-        assert has_work(quiet(), End(), forms) is work
+        assert has_work(quiet(), end_at(), forms) is work
 
 
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
     state.forms = {"jobs": "1", "job_details": "1"}
-    state.log = LogPosition("a-log", 7)
+    state.log = LastRead("a-log", 7)
     return state
 
 

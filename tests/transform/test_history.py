@@ -31,6 +31,14 @@ EXAMPLES = re.findall(
     (TRANSFORM / "README.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
+COMMENTS = {
+    "DuckDB": "select column_name as name, comment from duckdb_columns() "
+    "where schema_name = 'analytics' and table_name = '{table}'",
+    "Postgres": "select attname as name, col_description(attrelid, attnum) as comment "
+    "from pg_attribute where attrelid = 'analytics.{table}'::regclass and attnum > 0",
+}
+"""Queries of the comments in the database."""
+
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
@@ -127,6 +135,17 @@ def test_a_final_table_is_what_happened(finished: Finished, table: str) -> None:
     history = History(finished.listings)
     assert history.rows(table)
     assert_holds(finished.warehouse, table, history)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_database_has_the_descriptions_as_comments(finished: Finished, table: str) -> None:
+    (model,) = [
+        it for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"] if it["name"] == table
+    ]
+    query = COMMENTS[type(finished.warehouse).__name__].format(table=table)
+    rows = finished.warehouse.rows(f"({query}) as comments")
+    comments = {row["name"]: row["comment"] for row in rows}
+    assert comments == {column["name"]: column["description"] for column in model["columns"]}
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

@@ -13,14 +13,14 @@ import pytest
 from webhook.command import COMMAND, run
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.sync.state import Entry, LogPosition, SyncState
+from tap_public_jobs.sync.state import Entry, LastRead, SyncState
 from tap_public_jobs.webhook.news import read_state
 
 STATE = SyncState(
     jobs={"1": Entry("a", 1, None, "h1", 2)},
     listed_at=1_700_000_000_000,
     forms={"job_details": "f"},
-    log=LogPosition("log", 5),
+    log=LastRead("log", 5),
 )
 
 
@@ -61,7 +61,7 @@ def states() -> list[str]:
     for name in ("default", "acme"):
         log = ChangeLog(f"sqlite:///changes.db?name={name}")
         log.append(["a"])
-        read = replace(STATE, log=LogPosition(log.read().log, 1))
+        read = replace(STATE, log=LastRead(log.read().log, 1))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
         arguments += ["--state", f"{name}={name}.json"]
     return arguments
@@ -77,6 +77,17 @@ def test_the_names_with_news_are_printed(
     url = "sqlite:///changes.db?name=acme"
     assert run(capsys, "news", "--changes-url", url, "--state", "acme.json") == (0, "", "")
     assert run(capsys, "news", "--changes-url", url, *states[:2]) == (1, "", "")
+
+
+def test_a_log_that_is_not_there_does_not_hide_the_news_of_others(
+    states: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ChangeLog("sqlite:///changes.db?name=acme").append([None])
+
+    status, out, err = run(capsys, "news", "--state", "typo=x", *states)
+
+    assert (status, out) == (0, "acme\n")
+    assert err.startswith("Error: There is no change log with the name typo")
 
 
 @pytest.mark.parametrize(
