@@ -68,7 +68,7 @@ def test_a_column_of_its_own_changes_no_answer(
     portal.sync()
     portal.build(*IGNORED)
 
-    assert "salary_period" in warehouse.types("public_jobs.job_details")
+    assert "salary_period" in warehouse.rows("public_jobs.job_details")[0]
     for listing in portal.listings:
         for job in listing.jobs.values():
             del job["viewCount"]

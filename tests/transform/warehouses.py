@@ -132,11 +132,6 @@ class DuckDB(Builds):
             names = [column[0] for column in result.description or ()]
             return [dict(zip(names, values, strict=True)) for values in result.fetchall()]
 
-    def types(self, table: str) -> dict[str, str]:
-        with duckdb.connect(self.file, read_only=True) as connection:
-            columns = connection.execute(f"describe {table}").fetchall()
-        return {column[0]: column[1].lower() for column in columns}
-
 
 @dataclass
 class Postgres(Builds):
@@ -169,15 +164,6 @@ class Postgres(Builds):
     def rows(self, table: str) -> list[Row]:
         with psycopg.connect(self.address, row_factory=psycopg.rows.dict_row) as connection:
             return connection.execute(f"select * from {table}".encode()).fetchall()  # noqa: S608
-
-    def types(self, table: str) -> dict[str, str]:
-        query = """
-            select attname, format_type(atttypid, atttypmod) from pg_attribute
-            where attrelid = %s::regclass and attnum > 0 and not attisdropped
-        """
-        with psycopg.connect(self.address) as connection:
-            found = connection.execute(query, [table]).fetchall()
-        return {name: kind.removesuffix(" without time zone") for name, kind in found}
 
 
 Warehouse = DuckDB | Postgres
