@@ -20,7 +20,7 @@ from benchmarks.sections import dbt, growth, limit, peers, resync
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-DESTINATION = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DESTINATION = Path(__file__).with_name("README.md")
 """The file whose tables `--write` replaces."""
 
 _log = functools.partial(click.echo, err=True)

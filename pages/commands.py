@@ -39,8 +39,9 @@ MINE = ("TAP_", "TARGET_", "MELTANO_", "UV_", "VIRTUAL_ENV", "PYTHON", "PYENV")
 ORDER = {
     "README.md": "origin/tap-public-jobs",
     "docs/start.md": ".",
-    "docs/sql.md": "tap-public-jobs",
+    "queries/README.md": "tap-public-jobs",
     "transform/README.md": "tap-public-jobs",
+    "docs/columns.md": "tap-public-jobs",
     "docs/sandbox.md": "tap-public-jobs",
     "docs/deploy.md": "my-pipeline",
     "docs/webhooks.md": ".",

@@ -4,6 +4,8 @@
 -- open role until the last listing.
 -- opened_after and at_most_days are null if the first listing already showed the role: its opening
 -- is unknown. A role that was published again counts from then on.
+-- An average over the closed roles alone is too low, because those that take long are still open.
+-- The table time_to_close of the dbt project counts the open ones too.
 -- job_title and department are null if the API gives none, or the target has removed the row.
 with roles as (
     select

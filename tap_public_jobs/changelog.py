@@ -168,7 +168,7 @@ class ChangeLog:
         Raises:
             ChangeLogError: There is no log, or it cannot be read.
         """
-        # One statement sees one moment, whatever is committed meanwhile.
+        # One statement reads one consistent moment.
         news = (_CHANGES.c.name == _LOGS.c.name) & (_CHANGES.c.position > after)
         columns = sa.select(_LOGS.c.log, _LOGS.c.position, _CHANGES.c.public_id)
         query = columns.outerjoin_from(_LOGS, _CHANGES, news).where(_LOGS.c.name == self.name)

@@ -79,6 +79,8 @@ def run(command: click.Command) -> None:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_news)
+    if sys.stdout is None:
+        sys.exit("There is no stdout to write messages to.")
     # Without a buffer, as under PYTHONUNBUFFERED, a signal could cut a line short.
     sys.stdout = open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     stdout = sys.stdout

@@ -247,7 +247,8 @@ def _typed(text: str, schema: Mapping[str, Json]) -> Json:
     if "boolean" in types:
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     try:
-        return text if "string" in types else json.loads(text)
+        # JSON has no NaN, and no limit refuses it.
+        return text if "string" in types else json.loads(text, parse_constant=str)
     except ValueError:
         return text
 

@@ -128,9 +128,11 @@ class TapPublicJobs(Tap):
     @property
     @override
     def streams(self) -> dict[str, PublicJobsStream]:  # type: ignore[override]
-        # The SDK sorts them by name.
+        # The SDK sorts them by name, and selects those that the catalog leaves out.
         streams: dict[str, Any] = {**super().streams}
-        return {stream.name: streams[stream.name] for stream in ORDER}
+        names = [stream.name for stream in ORDER]
+        catalog = names if self.input_catalog is None else self.input_catalog
+        return {name: streams[name] for name in names if name in catalog}
 
     @cached_property
     def run(self) -> Run | None:

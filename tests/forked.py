@@ -66,13 +66,14 @@ class Program:
     """A script, and a process that has imported what takes it time.
 
     Args:
-        script: Its path; the Python beside it runs it, if there is one.
+        script: Its path.
         imports: Modules to import once for all runs; none that starts threads.
+        python: What runs it; by default the Python beside it, if there is one.
     """
 
-    def __init__(self, script: Path, *imports: str) -> None:
-        own = script.with_name("python")
-        python = own if own.exists() else sys.executable
+    def __init__(self, script: Path, *imports: str, python: Path | None = None) -> None:
+        own = python or script.with_name("python")
+        python = own if own.exists() else Path(sys.executable)
         self._name = script.name
         self._door, far_end = socket.socketpair()
         self._server = subprocess.Popen(

@@ -483,3 +483,10 @@ def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) ->
 
     (line,) = complaints(errors)
     assert "The target stopped reading" in line
+
+
+def test_a_closed_stdout_is_one_line() -> None:
+    command = ["/bin/sh", "-c", '"$0" >&-', str(COMMAND)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (1, "There is no stdout to write messages to.\n")

@@ -177,6 +177,8 @@ class TestEnvironment:
         ("name", "text", "error"),
         [
             ("page_size", "1o0", "page_size: '1o0' is not of type 'integer'."),
+            ("detail_max_age_days", "NaN", "detail_max_age_days: 'NaN' is not of type 'number'."),
+            ("rate_limit_period_seconds", "NaN", "rate_limit_period_seconds: 'NaN' is not of type"),
             ("detail_max_age_days", "week", "detail_max_age_days: 'week' is not of type 'number'."),
             ("emit_activate_version_messages", "ture", "emit_activate_version_messages: 'ture' is"),
             ("page_sise", "5", "page_sise is not a setting: did you mean page_size?"),

@@ -140,16 +140,34 @@ def test_activation_can_be_turned_off(api: FakeApi) -> None:
 
 
 def test_an_organisation_without_jobs_costs_one_request_per_run() -> None:
-    """It is a complete snapshot once there is an earlier one to compare with."""
-    pipeline = Pipeline(FakeApi())
+    """Nothing is activated before it has had jobs: the state may have been lost."""
+    api = FakeApi()
+    pipeline = Pipeline(api)
 
-    for activated in ([], ["jobs", "job_details"]):
+    for _ in range(2):
         assert pipeline.run() == ["page 1"]
-        assert pipeline.output.of("RECORD") == []
-        assert pipeline.activated == activated
+        assert (pipeline.output.of("RECORD"), pipeline.activated) == ([], [])
+    api.publish("1")
+    pipeline.run()
+    api.unpublish("1")
+    pipeline.run()
+    assert pipeline.activated == ["jobs", "job_details"]
+    assert pipeline.hard.rows["jobs"] == {}
 
 
 # The records.
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a_stream_that_the_catalog_leaves_out_is_not_selected(api: FakeApi, stream: str) -> None:
+    catalog = catalog_of(CONFIG)
+    catalog["streams"] = [entry for entry in catalog["streams"] if entry["stream"] == stream]
+    pipeline = Pipeline(api)
+
+    pipeline.run(catalog=catalog)
+
+    assert [message["stream"] for message in pipeline.output.of("SCHEMA")] == [stream]
+    assert len(pipeline.output.rows(stream)) == len(api.published)
 
 
 def test_a_declared_column_takes_its_field_out_of_the_others(api: FakeApi) -> None:

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  # a script in a folder that dbt owns
-"""Writes what every column means, from the tap's schemas and the descriptions of the models.
+"""Writes what every column of the tap means, from the tap's schemas.
 
 `uv run python transform/columns.py` writes the sources of the dbt project, the names of its columns
 and docs/columns.md. Models and snapshots take every field of the schemas from there.
@@ -30,14 +30,8 @@ FIELDS = TRANSFORM / "macros" / "fields.sql"
 DICTIONARY = REPOSITORY / "docs" / "columns.md"
 
 RAW_TABLES = ("jobs", "job_details", "job_publications")
-TYPES = {
-    "string": ("varchar", "text"),
-    "date-time": ("timestamp", "timestamp"),
-    "number": ("double", "numeric"),
-    "integer": ("bigint", "bigint"),
-    "boolean": ("boolean", "boolean"),
-}
-"""What target-duckdb and target-postgres make of each type."""
+TYPES = {"string": "text", "date-time": "time", "number": "number"}
+"""What docs/columns.md calls a type of the schemas."""
 
 JSON_TEXT = {column_of(field, "snake_case") for field in (QUESTIONS, OTHERS)}
 """Columns of text that hold JSON."""
@@ -53,9 +47,6 @@ from {{ this.incorporate(path={'schema': schema}) }}
 """
 """Of several organisations, the one whose list was read longest ago."""
 
-IN_DUCKDB = {"text": "varchar", "double precision": "double"}
-"""DuckDB's names of the types of the final tables, where they differ from PostgreSQL's."""
-
 GIVEN = (
     "{%- set given = var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}"
     "{%- set schemas = given.split(',') if given is string else given -%}"
@@ -63,26 +54,37 @@ GIVEN = (
 """The schemas, in Jinja: the schema of a source is rendered before macros are known."""
 
 INTRODUCTION = """\
-# Every column
+# Columns
 
-`uv run python transform/columns.py` writes this page, from the schemas of the tap and \
-the descriptions of the dbt models.
+`uv run python transform/columns.py` writes this page from the tap's schemas.
 
-## Which table to ask
+## The tap's tables
 
-- To ask what is published now, take `analytics.open_jobs`: \
-one row for each published job, with its summary and its detail.
-- To ask what happened, take `analytics.publication_periods`, `job_changes` or \
-`daily_open_jobs`.
-- Without dbt, take `jobs` for the summary and `job_details` for the rest, \
-both joined with `job_publications` by the rule for published jobs.
-- `job_details` repeats the columns of `jobs`. \
-Take them from `jobs`: a run reads the whole list, \
+Each field is listed once, with the tables that have it.
+Column names are those of `column_naming: snake_case`; \
+the default, `source`, keeps the names of the fields.
+[Targets](targets.md) shows what each warehouse makes of the types, \
+and [SQL](sql.md#one-row-of-each-table) one row of each table.
+
+{table}
+A detail repeats the fields of its summary.
+Take those from `jobs`: a run reads the whole list, \
 and under `detail_refresh: changed` a detail may be some days older.
-- `job_details` may lack a job whose detail could not be fetched. \
-`jobs` has every published job after each complete run.
 
-Names are those of `column_naming: snake_case`, which `meltano.yml` sets.
+## The final tables
+
+The [dbt project](../transform/README.md) makes the tables of the schema `analytics`, \
+and writes the description of each table and column into the database as a comment.
+`\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
+`select table_name, column_name, comment from duckdb_columns() where schema_name = 'analytics'`.
+
+As a site, with the lineage of each table:
+
+```bash
+uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
+```
+
+Open `.meltano/dbt/duckdb/static_index.html` in a browser.
 """
 
 
@@ -105,7 +107,7 @@ def written() -> dict[Path, str]:
         FIELDS: _macro(fields),
         SNAPSHOTS: snapshots,
         MARTS: marts,
-        DICTIONARY: dictionary(yaml.safe_load(marts)["models"]),
+        DICTIONARY: dictionary(),
     }
 
 
@@ -170,7 +172,10 @@ def sources() -> str:
             # Says when the list was last read whole, and is there on every target.
             table["config"] = {
                 "loaded_at_query": LATEST_LISTING,
-                "freshness": {"warn_after": {"count": 36, "period": "hour"}},
+                "freshness": {
+                    "warn_after": {"count": 36, "period": "hour"},
+                    "error_after": {"count": 72, "period": "hour"},
+                },
             }
         tables.append(table)
     source = {
@@ -186,13 +191,23 @@ def sources() -> str:
     )
 
 
-def dictionary(final_tables: Sequence[dict[str, Any]]) -> str:
-    """Return the page of all columns, given the models of the final tables."""
-    parts = [INTRODUCTION, "## Final tables: schema `analytics`\n"]
-    parts += [_final_table(model) for model in final_tables]
-    parts.append("## Raw tables: schema `public_jobs`\n")
-    parts += [_raw_table(name) for name in RAW_TABLES]
-    return "\n".join(parts)
+def dictionary() -> str:
+    """Return the page of all columns of the tap's tables."""
+    tables: dict[str, list[str]] = {}
+    rows: dict[str, tuple[str, str, str]] = {}
+    for table in RAW_TABLES:
+        for column, (field, sub) in columns_of(table).items():
+            tables.setdefault(column, []).append(table)
+            # Without the section of the API page. The longest description is that of the detail.
+            meaning = re.sub(r' \("[^"]+"\)', "", sub["description"])
+            if column not in rows or table == "job_details":
+                rows[column] = field, TYPES.get(_kind(sub), _kind(sub)), meaning
+    lines = ["| column | field | type | tables | meaning |", f"|{' --- |' * 5}"]
+    for column, (field, kind, meaning) in rows.items():
+        found = tables[column]
+        where = "all" if len(found) == len(RAW_TABLES) else ", ".join(f"`{it}`" for it in found)
+        lines.append(f"| `{column}` | `{field}` | {kind} | {where} | {meaning} |")
+    return INTRODUCTION.format(table="\n".join([*lines, ""]))
 
 
 def schema_of(table: str) -> dict[str, Any]:
@@ -219,31 +234,6 @@ def _group(column: str, schema: dict[str, Any]) -> str:
     if column in JSON_TEXT:
         return "json"
     return "number" if _kind(schema) in {"number", "integer"} else "text"
-
-
-def _final_table(model: dict[str, Any]) -> str:
-    rows = []
-    for column in model["columns"]:
-        kind = column["data_type"]
-        rows.append((column["name"], IN_DUCKDB.get(kind, kind), kind, column["description"]))
-    return _table(model, ("column", "DuckDB", "PostgreSQL", "meaning"), rows)
-
-
-def _raw_table(name: str) -> str:
-    rows = [
-        (column, *TYPES[_kind(sub)], field, sub["description"])
-        for column, (field, sub) in columns_of(name).items()
-    ]
-    head = ("column", "DuckDB", "PostgreSQL", "field", "meaning and source in the API")
-    return _table({"name": name, **schema_of(name)}, head, rows)
-
-
-def _table(about: dict[str, Any], head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [f"### `{about['name']}`", "", about["description"].strip(), ""]
-    lines += [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    for *names, meaning in rows:
-        lines.append(f"| {' | '.join(f'`{name}`' for name in names)} | {meaning.strip()} |")
-    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

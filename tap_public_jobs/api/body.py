@@ -16,7 +16,7 @@ Json = Any
 LARGEST = 8 * 1024 * 1024
 """Bytes of a body after decompression: a hundred times a large posting."""
 
-MOST_VALUES = 150_000
+MOST_VALUES = 50_000
 """Approximate JSON values in a body: a value can take fifty times the memory of its text."""
 
 DEEPEST = 100

@@ -39,8 +39,6 @@ class Known(NamedTuple):
     """Of the last list."""
     is_new_key: bool = False
     """Whether the API key differs from that of the last run."""
-    has_listing: bool = False
-    """Whether there was a complete list before."""
 
 
 class Listing(NamedTuple):
@@ -60,7 +58,7 @@ class Listing(NamedTuple):
     """In which ways the list falls short, one sentence each."""
     is_complete: bool
     """Whether a job that is neither in `jobs` nor in `missing` is not published: the list does not
-    fall short, or as the last one did."""
+    fall short, or no more than the last one did."""
 
 
 class ListReader:
@@ -107,18 +105,17 @@ class ListReader:
         # Missing jobs may be all that the list falls short by.
         may_explain = shortfall is not None and shortfall <= min(len(unlisted), MOST_MISSING)
         unconfirmed: dict[str, str] = {}
-        if shortfall == known.shortfall or may_explain:
+        if may_explain or self._is_known(shortfall, len(unlisted)):
             unconfirmed = self._unconfirmed(unlisted)
         missing = {key: why for key, why in unconfirmed.items() if key not in self._jobs}
-        if shortfall != known.shortfall:
-            shortfall = self._shortfall(sweep)  # the list may have been read again
+        gone = [key for key in unlisted if key not in unconfirmed and key not in self._jobs]
+        shortfall = self._shortfall(sweep)  # the list may have been read again
         problems = self._problems(sweep, shortfall, len(missing))
-        is_complete = not problems or shortfall == known.shortfall
+        is_complete = not problems or self._is_known(shortfall, len(gone))
         if len(missing.keys() - known.missing) > MOST_MISSING:
             is_complete = False
             lacks = f"{len(unlisted):,} of {len(known.jobs):,} known jobs"
             problems = [f"the list lacks {lacks}, and many of them still have a detail"]
-        gone = [key for key in unlisted if key not in unconfirmed and key not in self._jobs]
         return Listing(
             self._jobs,
             list(self._summaries.values()),
@@ -134,15 +131,26 @@ class ListReader:
         for number in count(1):
             sweep = self._sweep()
             short = self._shortfall(sweep)
-            missing = sum(key not in self._jobs for key in self._known.missing)
-            explained = (0, self._known.shortfall)
-            if number == MAX_SWEEPS or short is None or short in explained:
+            unlisted = [key for key in self._known.jobs if key not in self._jobs]
+            missing = len({*unlisted} & {*self._known.missing})
+            if number == MAX_SWEEPS or short is None or self._is_known(short, len(unlisted)):
                 break
             if short <= max(len(sweep.unusable), missing):
                 break
             logger.info("Reading the list again: %s.", self._problems(sweep, short)[0])
             self._sleep(number)  # a cached total lags for some seconds
         return sweep
+
+    def _is_known(self, shortfall: int | None, gone: int) -> bool:
+        """Whether the list falls short no more than the last one did.
+
+        What the total counts is not documented (API page, rule 5 of the list): it may go on
+        counting the jobs that are gone.
+        """
+        known = self._known.shortfall
+        if shortfall is None or not known:
+            return shortfall in {0, known}
+        return shortfall <= known + gone
 
     def _shortfall(self, sweep: Sweep) -> int | None:
         if sweep.total is None:
@@ -176,8 +184,7 @@ class ListReader:
     def _unconfirmed(self, unlisted: Iterable[str]) -> dict[str, str]:
         """Request the details of known jobs that are not listed.
 
-        If one of them still has a detail, the list may have drifted, or the API may lag: the list
-        is read once more, and what it still lacks is asked for again.
+        If one of them still has a detail, the list may have drifted: it is read once more.
 
         Returns:
             Why, by id, it is unknown whether a job is published.
@@ -199,8 +206,8 @@ class ListReader:
         if found:
             logger.info("Reading the list again: it lacks jobs that still have a detail.")
             self._sweep()
-        rest = [job for job in asked if job.id in found or job.id in self._known.missing]
-        return self._ask(job for job in rest if job.id not in self._jobs)
+        before = [job for job in asked if job.id in self._known.missing]
+        return found | self._ask(job for job in before if job.id not in self._jobs)
 
     def _ask(self, jobs: Iterable[JobRef]) -> dict[str, str]:
         outcomes = fan_out(self._why_not_gone, jobs, workers=self._workers)

@@ -92,7 +92,6 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
         {*state.missing},
         state.shortfall,
         is_new_key=state.key_hash not in {"", key_hash},
-        has_listing=state.listed_at is not None,
     )
     began_at = state.next_listing_time(clock())
     listing = ListReader(api, known, workers=workers, sleep=sleep).read()
@@ -109,9 +108,9 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
     is_resumed = begin_run(state, kind if "job_details" in forms else "none", clock())
     if is_resumed:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    else:
-        state.next_version("job_details", clock())
-    state.next_version("jobs", clock())
+    # After a lost state nothing confirms an empty list: without a version it empties no table.
+    if listing.jobs or state.versions:
+        state.begin_versions(clock(), is_resumed=is_resumed)
     plan = plan_details(state, listing.jobs.values(), clock(), max_age)
     return Run(environment, state, listing, known, plan, is_resumed=is_resumed)
 
@@ -242,15 +241,13 @@ class Run:
         return written > 0 and written % self.plan.checkpoint_every == 0
 
     def version(self, stream: str) -> int | None:
-        """Return the version of a stream's records; None if the stream is never activated."""
+        """Return the version of a stream's records; None if the stream is not activated."""
         return self.state.versions.get(stream)
 
     def has_everything(self, stream: str) -> bool:
         """Whether a stream has written every record, so that a target may remove all others."""
         listing, run = self._listing, self.state.unfinished
-        # An empty list after a lost state would empty the tables.
-        is_believed = listing.jobs or self._known.has_listing
-        if not (listing.is_complete and is_believed) or listing.missing:
+        if not listing.is_complete or listing.missing:
             return False
         if stream == "jobs":
             return True

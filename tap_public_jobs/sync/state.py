@@ -167,11 +167,7 @@ class SyncState:
         return {key: entry.public_id for key, entry in self.jobs.items()}
 
     def next_listing_time(self, now: float) -> int:
-        """Return the time of a listing that begins now, later than that of any before.
-
-        Args:
-            now: Seconds since the epoch, by a clock that may have been set back.
-        """
+        """Return the time of a listing that begins now, later than any before, in milliseconds."""
         times = [self.listed_at or 0, *(entry.first_seen for entry in self.jobs.values())]
         return max(int(now * 1000), max(times) + 1)
 
@@ -179,11 +175,7 @@ class SyncState:
         """Note which jobs are published.
 
         A job that a listing shows for the first time, complete or not, begins a period.
-        Only a complete listing ends one.
-
-        Args:
-            listing: The published jobs.
-            began_at: Milliseconds since the epoch.
+        Only a complete listing ends one. `began_at` is in milliseconds since the epoch.
         """
         for key in listing.gone:
             period = self._period(key, self.jobs.pop(key))
@@ -274,9 +266,15 @@ class SyncState:
             if key not in without
         )
 
-    def next_version(self, stream: str, now: float) -> None:
-        """Set a version that is later than any before, in seconds since the epoch."""
-        self.versions[stream] = max(int(now), self.versions.get(stream, 0) + 1)
+    def begin_versions(self, now: float, *, is_resumed: bool) -> None:
+        """Begin versions later than any before, in seconds since the epoch.
+
+        A resumed run keeps the version of its details.
+        """
+        for stream in ("jobs", "job_details"):
+            before = self.versions.get(stream, 0)
+            if not (before and is_resumed and stream == "job_details"):
+                self.versions[stream] = max(int(now), before + 1)
 
     def note_fields(self, stream: str, names: Collection[str]) -> list[str]:
         """Note which undeclared fields a stream has; returns those that no earlier run saw."""

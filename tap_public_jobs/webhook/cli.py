@@ -181,7 +181,8 @@ def show_log(log: ChangeLog, *, last: int) -> None:
 def news(log: ChangeLog, states: Sequence[str]) -> None:
     """Exit with 0 if a run of the tap has work to do, with 1 if not, with 2 on an error.
 
-    Prints the names of the logs that have news, as given.
+    Prints the names of the logs that have news, as given. A log that is not there is an error, but
+    does not hide the news of others.
     """
     positions = log.positions()
     status = NO_NEWS
@@ -190,9 +191,10 @@ def news(log: ChangeLog, states: Sequence[str]) -> None:
         is_named = bool(separator and NAME.fullmatch(prefix))
         name = prefix if is_named else log.name
         if name not in positions:
-            msg = f"There is no change log with the name {name}: give the receiver its token"
-            raise click.ClickException(msg)
-        if has_work(read_state(path if is_named else state), positions[name]):
+            msg = f"Error: There is no change log with the name {name}: give the receiver its token"
+            click.echo(msg, err=True)
+            status = status and FAILED
+        elif has_work(read_state(path if is_named else state), positions[name]):
             status = 0
             if is_named:
                 click.echo(name)

@@ -21,7 +21,7 @@ def read_state(path: str) -> SyncState:
         path: Of a file, or `-` for stdin.
 
     Returns:
-        An empty state if there is none that can be read; then a run has work to do.
+        An empty state if none can be read: then a run has work to do.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")

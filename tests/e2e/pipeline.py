@@ -86,9 +86,9 @@ def installed(requirements: str) -> Path:
 
 
 @cache
-def program(script: Path, *imports: str) -> Program:
+def program(script: Path, *imports: str, python: Path | None = None) -> Program:
     """A script that imports these modules once for all its runs."""
-    imported = Program(script, *imports)
+    imported = Program(script, *imports, python=python)
     atexit.register(imported.close)
     return imported
 

@@ -14,6 +14,7 @@ from e2e.truth import COLUMNS, FIELDS, job_row, listed_at, published
 from public_jobs_sandbox.server import serving
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from e2e.pipeline import Settings
@@ -31,42 +32,55 @@ class Recording(NamedTuple):
         return [message for message in read(self.file) if message["type"] == kind]
 
 
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
-    """What the tap wrote in each run, for every target to load."""
-    tap = Tap(tmp_path_factory.mktemp("tap"))
+def record(tap: Tap, **others: str) -> dict[str, Recording]:
+    """Run the tap before and after each change of the jobs, with other settings if given."""
     sandbox = make_sandbox()
     found = {}
     with serving(sandbox) as base_url:
         for name in RUNS:
             change(sandbox, name)
             file = tap.folder / f"{name}.jsonl"
-            tap.record(settings(sandbox, base_url), file).succeeded()
+            tap.record(settings(sandbox, base_url) | others, file).succeeded()
             found[name] = Recording(file, published(sandbox))
     return found
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    """What the tap wrote in each run, for every target to load."""
+    return record(Tap(tmp_path_factory.mktemp("tap")))
+
+
+def each(targets: Sequence[Target]) -> pytest.MarkDecorator:
+    """Run a test with each target; several tests of one run in one worker."""
+    parameters = [
         pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
-        for target in TARGETS
-    ],
-)
+        for target in targets
+    ]
+    return pytest.mark.parametrize("target", parameters)
+
+
+@each(TARGETS)
 def test_every_value_and_type_is_right_after_every_run(
     target: Target, recordings: dict[str, Recording], database: str, tmp_path: Path
 ) -> None:
-    """Fields that the API page does not name are in additional_fields.
+    load_and_compare(target, recordings, database, tmp_path)
+
+
+def load_and_compare(
+    target: Target, recordings: dict[str, Recording], database: str, folder: Path
+) -> None:
+    """Load each run. Fields that the API page does not name are in additional_fields.
 
     What is published now is found by one rule, whatever the target keeps of earlier runs.
     No run changes a type; a file of lines has none where all values are null.
     """
-    store, tables = target.store(tmp_path, database), Tables(target)
+    store, tables = target.store(folder, database), Tables(target)
     for run, recording in recordings.items():
-        records = [message["record"] for message in recording.of("RECORD")]
-        periods = [record for record in records if "last_seen_at" in record]
+        records = recording.of("RECORD")
+        periods = [it["record"] for it in records if it["stream"] == "job_publications"]
 
-        output = target.load(recording.file.read_text("utf-8"), tmp_path, database)
+        output = target.load(recording.file.read_text("utf-8"), folder, database)
 
         expected = tables.sync(recording.published, listed_at(periods))
         for table in COLUMNS:

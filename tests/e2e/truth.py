@@ -37,7 +37,8 @@ def published(sandbox: Sandbox) -> list[Job]:
 
 def listed_at(publications: list[Row]) -> dt.datetime:
     """When the list was last read, from rows or records of `job_publications`."""
-    times = [utc(row[name]) for row in publications for name in ("last_seen_at", "unpublished_at")]
+    names = ("last_seen_at", "unpublished_at", "lastSeenAt", "unpublishedAt")
+    times = [utc(row.get(name)) for row in publications for name in names]
     return max(time for time in times if time)
 
 

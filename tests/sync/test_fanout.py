@@ -1,4 +1,4 @@
-"""A map that runs in threads, keeps the consumer's pace, and ends when it is told to."""
+"""A map that runs in threads, keeps the pace of its consumer, and stops in time."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def test_a_public_id_that_changes_between_two_sweeps_counts_as_last_listed() -> 
     ],
 )
 def test_a_job_that_is_not_listed_and_not_confirmed_is_missing(answer: object) -> None:
-    """All others are closed as usual. The list is read once more, and the job asked for again."""
+    """All others are closed as usual. The list is read once more."""
     api = api_with(1)
     api.answers["pub-2"] = answer
 
@@ -329,7 +329,7 @@ def test_a_job_that_is_not_listed_and_not_confirmed_is_missing(answer: object) -
         str(answer) if isinstance(answer, Exception) else "its detail exists"
     )
     assert sorted(api.requests[1:3]) == ["detail pub-2", "detail pub-3"]
-    assert api.requests[3:] == ["page 1", "detail pub-2"]
+    assert api.requests[3:] == ["page 1"]
 
 
 def test_a_job_that_was_missing_before_is_asked_for_once_and_last() -> None:
@@ -340,14 +340,6 @@ def test_a_job_that_was_missing_before_is_asked_for_once_and_last() -> None:
 
     assert_complete(listing, ["1"], gone=["3"], missing=["2"])
     assert api.requests == ["page 1", "detail pub-3", "detail pub-2"]
-
-
-def test_a_detail_that_answers_some_seconds_longer_than_the_list_shows_the_job_is_gone() -> None:
-    api = api_with(1)
-    answers = iter([{"id": "2"}, None])
-    api.answers["pub-2"] = lambda _: next(answers)
-
-    assert_complete(read(api, known(1, 2)), ["1"], gone=["2"])
 
 
 @pytest.mark.parametrize("total", [1, 2, 3])

@@ -242,14 +242,14 @@ class TestForms:
 
 class TestVersions:
     def test_versions_are_whole_seconds_and_increase(self) -> None:
-        """Also within a second, and when the clock is put back."""
+        """Also within a second, and when the clock is put back; details of one run share one."""
         state = SyncState()
         versions = []
-        for now in (NOW + 0.9, NOW, NOW - DAY):
-            state.next_version("jobs", now)
-            versions.append(state.versions["jobs"])
+        for now, is_resumed in ((NOW + 0.9, False), (NOW, True), (NOW - DAY, False)):
+            state.begin_versions(now, is_resumed=is_resumed)
+            versions.append((state.versions["jobs"], state.versions["job_details"]))
 
-        assert versions == [NOW, NOW + 1, NOW + 2]
+        assert versions == [(NOW, NOW), (NOW + 1, NOW), (NOW + 2, NOW + 1)]
 
 
 def state_of(*listings: Listing) -> SyncState:

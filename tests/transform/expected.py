@@ -7,6 +7,7 @@ import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import columns_of
@@ -15,11 +16,17 @@ from e2e.truth import FIELDS
 from transform.columns import JSON_TEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from public_jobs_sandbox.postings import Job
     from transform.portal import Listing
+    from transform.warehouses import Warehouse
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
+UNKNOWN = {"version", "recorded_at"}
+"""Columns that only the builds know."""
+
 NUMBERS = columns_of("number", "integer")
 JSON_TYPES = {
     str: "string",
@@ -58,6 +65,30 @@ def additional(job: Job) -> dict[str, Any]:
     return {field: value for field, value in job.items() if field not in FIELDS["job_details"]}
 
 
+def values(job: Job, fields: Iterable[str]) -> Row:
+    """The columns of these fields."""
+    return {FIELDS["job_details"][field]: stored(job[field]) for field in fields}
+
+
+def derived(job: Job) -> Row:
+    """Pay that compares, and the place, which no file of locations says."""
+    period = job.get("salaryPeriod")
+    ends = [float(job[name]) for name in ("minSalary", "maxSalary") if job[name]]
+    amounts = dict.fromkeys(("low", "middle", "high"))
+    if ends:
+        amounts = {"low": min(ends), "middle": statistics.mean(ends), "high": max(ends)}
+    in_a_year = {"year": 1, "month": 12, "hour": 2080}.get(str(period))
+    return (
+        {"salary_period": period, "has_salary": bool(ends)}
+        | {f"salary_{name}": amount for name, amount in amounts.items()}
+        | {
+            f"annual_{name}": amount and in_a_year and amount * in_a_year
+            for name, amount in amounts.items()
+        }
+        | dict.fromkeys(("city", "country", "is_remote"))
+    )
+
+
 @dataclass
 class Period:
     """One period of publication, and the job as it was last seen in it."""
@@ -90,11 +121,14 @@ class History:
         self._latest = listings[-1]
         self._schema = schema
         self._last_day = last_day or listings[-1].time.date()
-        self.periods = list(self._periods())
+        self.periods = self._periods()
+
+    def rows(self, table: str) -> list[Row]:
+        rows: list[Row] = getattr(self, table)()
+        return [{"organisation": self._schema} | row for row in rows]
 
     def _key(self, job: Job) -> Row:
         return {
-            "organisation": self._schema,
             "job_key": f"{self._schema}/{job['id']}",
             "id": job["id"],
             "public_id": job["publicId"],
@@ -130,6 +164,8 @@ class History:
                 "job_title": stored(it.job["jobTitle"]),
                 "department": stored(it.job["department"]),
                 "location": stored(it.job["location"]),
+                "seniority_level": stored(it.job["seniorityLevel"]),
+                "type": stored(it.job["type"]),
                 "is_open": it.closed_by is None,
                 "opened_after": it.opened_after,
                 "opened_by": it.opened_by,
@@ -148,17 +184,11 @@ class History:
             if period.closed_by:
                 continue
             job, latest = period.job, self._latest.time
-            values = {
-                column: value if column in JSON_TEXT else stored(value)
-                for column, value in (
-                    (column, job[field]) for field, column in FIELDS["job_details"].items()
-                )
-            }
             rows.append(
-                self._key(job)
-                | values
+                values(job, FIELDS["job_details"])
+                | self._key(job)
+                | derived(job)
                 | {
-                    "salary_period": job.get("salaryPeriod"),
                     "additional_fields": additional(job),
                     "opened_after": period.opened_after,
                     "first_seen_at": period.opened_by,
@@ -170,19 +200,16 @@ class History:
         return rows
 
     def jobs_ever(self) -> list[Row]:
-        of_details = ("yearsExperience", "primaryLanguage", "educationLevel")
+        fields = (*FIELDS["jobs"], "yearsExperience", "primaryLanguage", "educationLevel")
         rows = []
         for key in {it.job["id"] for it in self.periods}:
             periods = [it for it in self.periods if it.job["id"] == key]
             first, last = periods[0], periods[-1]
             ends = ((it.closed_after or self._latest.time) - it.opened_by for it in periods)
             rows.append(
-                {
-                    column: stored(last.job[field])
-                    for field, column in FIELDS["job_details"].items()
-                    if field in FIELDS["jobs"] or field in of_details
-                }
+                values(last.job, fields)
                 | self._key(last.job)
+                | derived(last.job)
                 | {
                     "is_open": last.closed_by is None,
                     "periods": len(periods),
@@ -191,9 +218,21 @@ class History:
                     "closed_after": last.closed_after,
                     "closed_by": last.closed_by,
                     "days_open": round(sum(map(days, ends)), 1),
+                    "reposted_from": self._reposted_from(first),
                 }
             )
         return rows
+
+    def _reposted_from(self, first: Period) -> str | None:
+        earlier = [
+            it
+            for it in self.periods
+            if it.closed_by
+            and it.job["id"] != first.job["id"]
+            and all(it.job[name] == first.job[name] for name in ("jobTitle", "location"))
+            and timedelta(0) <= first.opened_by - it.closed_by <= 30 * DAY
+        ]
+        return earlier[-1].job["id"] if earlier and first.opened_after else None
 
     def job_versions(self) -> list[Row]:
         """A job that the build before did not see has a new version when it is back."""
@@ -202,12 +241,7 @@ class History:
         for build in self._builds:
             for key, job in build.jobs.items():
                 of_job = versions[key]
-                values = {
-                    column: stored(job[field])
-                    for field, column in FIELDS["job_details"].items()
-                    if field in FIELDS["jobs"]
-                }
-                row = values | self._key(job) | {"additional_fields": None}
+                row = values(job, FIELDS["jobs"]) | self._key(job) | {"additional_fields": None}
                 is_new = not of_job or not before or key not in before.jobs
                 if is_new or not row.items() <= of_job[-1].items():
                     start = build.time if of_job else datetime.min  # noqa: DTZ901
@@ -217,6 +251,36 @@ class History:
                     of_job.append(row | {"in_force_from": start, "in_force_until": end})
             before = build
         return [row for of_job in versions.values() for row in of_job]
+
+    def time_to_close(self) -> list[Row]:
+        """Job by job, those that closed before those that were open for as long."""
+        groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for period in self.publication_periods():
+            if period["opened_after"]:
+                groups["overall", "all"].append(period)
+                for name in ("department", "seniority_level"):
+                    groups[name, period[name] or "not given"].append(period)
+        rows = []
+        for (dimension, value), periods in groups.items():
+            ends = sorted(
+                ((it["days_open_at_least"] + it["days_open_at_most"]) / 2, it["is_open"])
+                for it in periods
+            )
+            share, median = Fraction(1), None
+            for number, (days_open, is_open) in enumerate(ends):
+                share *= 1 if is_open else 1 - Fraction(1, len(ends) - number)
+                median = days_open if median is None and share <= Fraction(1, 2) else median
+            rows.append(
+                {
+                    "dimension": dimension,
+                    "value": value,
+                    "at_risk": len(ends),
+                    "closed": sum(not is_open for _, is_open in ends),
+                    "median_days": median,
+                    "longest_days": ends[-1][0],
+                }
+            )
+        return rows
 
     def job_changes(self) -> list[Row]:
         rows: list[Row] = []
@@ -270,61 +334,53 @@ class History:
         ]
 
     def daily_open_jobs(self) -> list[Row]:
+        names = ("department", "location", "seniorityLevel", "type")
+
+        def places(listing: Listing) -> dict[str, tuple[str, ...]]:
+            jobs = listing.jobs.items()
+            return {key: tuple(job[name] or "not given" for name in names) for key, job in jobs}
+
         counts: defaultdict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
-
-        def place(time: datetime, job: Job) -> tuple[Any, ...]:
-            names = (job[name] or "not given" for name in ("department", "location"))
-            return time.date(), *names
-
-        day = self._listings[0].time.date()
+        day, before = self._listings[0].time.date(), places(self._listings[0])
         while day <= self._last_day:
-            shown = [it for it in self._listings if it.time.date() <= day][-1]
-            at = datetime.combine(day, shown.time.time())
-            for job in shown.jobs.values():
-                counts[place(at, job)]["open_jobs"] += 1
+            for place in before.values():
+                counts[day, place]["open_at_start"] += 1
+            for listing in [it for it in self._listings if it.time.date() == day]:
+                now = places(listing)
+                for key in before.keys() | now.keys():
+                    old, new = before.get(key), now.get(key)
+                    if new != old:
+                        counts[day, new]["moved_in" if old else "opened"] += bool(new)
+                        counts[day, old]["moved_out" if new else "closed"] += bool(old)
+                before = now
+            for place in before.values():
+                counts[day, place]["open_jobs"] += 1
             day += DAY
-        before: Listing | None = None
-        for listing in self._listings:
-            if before:
-                for key in listing.jobs.keys() - before.jobs.keys():
-                    counts[place(listing.time, listing.jobs[key])]["opened"] += 1
-                for key in before.jobs.keys() - listing.jobs.keys():
-                    counts[place(listing.time, before.jobs[key])]["closed"] += 1
-            before = listing
+        flows = ("open_at_start", "opened", "closed", "moved_in", "moved_out", "open_jobs")
         return [
-            {
-                "organisation": self._schema,
-                "day": day,
-                "department": department,
-                "location": location,
-                "open_jobs": count["open_jobs"],
-                "opened": count["opened"],
-                "closed": count["closed"],
-                "is_carried_forward": day > self._latest.time.date(),
-            }
-            for (day, department, location), count in counts.items()
+            {"day": day}
+            | dict(zip(("department", "location", "seniority_level", "type"), place, strict=True))
+            | {flow: count[flow] for flow in flows}
+            | {"is_carried_forward": day > self._latest.time.date()}
+            for (day, place), count in counts.items()
+            if place
         ]
 
     def salary_ranges(self) -> list[Row]:
         groups = defaultdict(list)
-        for job in self._latest.jobs.values():
-            names = (job["seniorityLevel"], job["currency"], job.get("salaryPeriod"))
-            low, high = job["minSalary"], job["maxSalary"]
-            if low or high:
-                group = tuple(name or "not given" for name in names)
-                groups[group].append((min(low or high, high or low), max(low or high, high or low)))
+        names = ("seniority_level", "currency", "salary_period")
+        for job in self.open_jobs():
+            if job["has_salary"]:
+                groups[tuple(job[name] or "not given" for name in names)].append(job)
         return [
             {
-                "organisation": self._schema,
-                "seniority_level": seniority,
-                "currency": currency,
-                "salary_period": period,
-                "jobs": len(ranges),
-                "lowest": float(min(low for low, _ in ranges)),
-                "median": float(statistics.median((low + high) / 2 for low, high in ranges)),
-                "highest": float(max(high for _, high in ranges)),
+                **dict(zip(names, group, strict=True)),
+                "jobs": len(jobs),
+                "lowest": min(job["salary_low"] for job in jobs),
+                "median": statistics.median(job["salary_middle"] for job in jobs),
+                "highest": max(job["salary_high"] for job in jobs),
             }
-            for (seniority, currency, period), ranges in groups.items()
+            for group, jobs in groups.items()
         ]
 
     def knockout_questions(self) -> list[Row]:
@@ -357,7 +413,6 @@ class History:
         )
         return [
             {
-                "organisation": self._schema,
                 "field": field,
                 "types": ", ".join(sorted(types[field])),
                 "filled_jobs": filled[field],
@@ -367,3 +422,53 @@ class History:
             }
             for field in first
         ]
+
+    def completeness(self) -> list[Row]:
+        jobs = self._latest.jobs.values()
+        unfilled = {"minSalary": (None, 0), "maxSalary": (None, 0)}
+        filled = {
+            column: sum(job[field] not in unfilled.get(field, (None, "", [])) for job in jobs)
+            for field, column in FIELDS["job_details"].items()
+            if field != "id"
+        }
+        return [
+            {
+                "field": column,
+                "filled_jobs": number,
+                "share_filled": round(number / len(jobs), 4),
+            }
+            for column, number in filled.items()
+        ]
+
+    def listings(self) -> list[Row]:
+        times = [build.time for build in self._builds]
+        return [
+            {
+                "listed_at": time,
+                "previous_listed_at": previous,
+                "days_since_previous": previous and days(time - previous),
+                "is_latest": time == times[-1],
+            }
+            for previous, time in zip([None, *times], times, strict=False)
+        ]
+
+
+def assert_holds(warehouse: Warehouse, table: str, *histories: History) -> None:
+    """Hold a final table against what happened in these organisations."""
+    expected = [row for history in histories for row in history.rows(table)]
+    assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
+
+
+def comparable(rows: list[Row]) -> list[Row]:
+    """Rows in one order, with JSON in one form, without what only the builds know."""
+    found = []
+    for row in rows:
+        values = {name: value for name, value in row.items() if name not in UNKNOWN}
+        for name in (*JSON_TEXT, "old_value", "new_value"):
+            if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
+                values[name] = json.loads(values[name])
+        for name in ("old_value", "new_value"):
+            if name in values:
+                values[name] = as_text(values[name])
+        found.append(values)
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))

@@ -10,28 +10,35 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
-from transform.expected import History, as_text
+from transform.expected import History, assert_holds
 from transform.portal import opened
 from transform.warehouses import TRANSFORM, DuckDB
 
-from transform.columns import IN_DUCKDB, JSON_TEXT, MARTS
+from transform.columns import MARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from transform.portal import Listing, Portal
-    from transform.warehouses import Row, Warehouse
+    from transform.warehouses import Warehouse
 
 TABLES = [it["name"] for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"]]
 """Every final table; `History` has the rows of each."""
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
-UNKNOWN = {"version", "recorded_at"}
 EXAMPLES = re.findall(
     r"^```sql\n(.*?);\n```$",
     (TRANSFORM / "README.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
+COMMENTS = {
+    "DuckDB": "select column_name as name, comment from duckdb_columns() "
+    "where schema_name = 'analytics' and table_name = '{table}'",
+    "Postgres": "select attname as name, col_description(attrelid, attnum) as comment "
+    "from pg_attribute where attrelid = 'analytics.{table}'::regclass and attnum > 0",
+}
+"""Queries of the comments in the database."""
+
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
@@ -48,25 +55,32 @@ def nine_days(portal: Portal) -> None:
     portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
     portal.sync()
     portal.build(*HISTORY_ALONE)
+    remembered = portal.state
 
     portal.day(2)
     portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
     portal.edit(4, roleOverview="Only the detail has changed.", yearsExperience=7)
-    (new,) = make_jobs(1, seed=99)
+    new, brief = make_jobs(2, seed=99)
     portal.publish(new)
+    portal.publish(brief)
     portal.sync()
     portal.build(*HISTORY_ALONE)
 
     portal.day(3)
     portal.unpublish(5)
     portal.unpublish(6)
+    portal.sandbox.unpublish(brief["publicId"])
     portal.edit(0, salaryPeriod="month", department="Moved")
     portal.sync()
     portal.build(*HISTORY_ALONE)
+    # As if both runs had been killed after the warehouse had their rows: the tap repeats what it
+    # does not remember, with other times.
+    portal.state = remembered
 
     portal.day(5)
     portal.edit(5, jobTitle="Back again", requiredSkills=["patience"])
     portal.publish(5)
+    portal.publish(brief | {"id": "reposted", "publicId": "reposted"})
     portal.edit(2, **{'odd "name"/~.': "text now"}, note="", maxSalary=2 * 10**15)
     portal.sync()
     portal.build(*HISTORY_ALONE)
@@ -116,37 +130,22 @@ def finished(
         yield Finished(warehouse, portal.listings, portal.build())
 
 
-def comparable(rows: list[Row]) -> list[Row]:
-    """Rows in one order, with JSON in one form, without what only the builds know."""
-    found = []
-    for row in rows:
-        values = {name: value for name, value in row.items() if name not in UNKNOWN}
-        for name in (*JSON_TEXT, "old_value", "new_value"):
-            if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
-                values[name] = json.loads(values[name])
-        for name in ("old_value", "new_value"):
-            if name in values:
-                values[name] = as_text(values[name])
-        found.append(values)
-    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=str))
-
-
 @pytest.mark.parametrize("table", TABLES)
 def test_a_final_table_is_what_happened(finished: Finished, table: str) -> None:
-    expected: list[Row] = getattr(History(finished.listings), table)()
-    assert expected
-    assert comparable(finished.warehouse.rows(f"analytics.{table}")) == comparable(expected)
+    history = History(finished.listings)
+    assert history.rows(table)
+    assert_holds(finished.warehouse, table, history)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_columns_and_types_are_those_that_are_described(finished: Finished, table: str) -> None:
+def test_the_database_has_the_descriptions_as_comments(finished: Finished, table: str) -> None:
     (model,) = [
         it for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"] if it["name"] == table
     ]
-    described = {column["name"]: column["data_type"] for column in model["columns"]}
-    if isinstance(finished.warehouse, DuckDB):
-        described = {name: IN_DUCKDB.get(kind, kind) for name, kind in described.items()}
-    assert finished.warehouse.types(f"analytics.{table}") == described
+    query = COMMENTS[type(finished.warehouse).__name__].format(table=table)
+    rows = finished.warehouse.rows(f"({query}) as comments")
+    comments = {row["name"]: row["comment"] for row in rows}
+    assert comments == {column["name"]: column["description"] for column in model["columns"]}
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from transform.expected import History
+from transform.expected import History, assert_holds
 from transform.portal import FIRST_DAY, opened
-from transform.test_history import TABLES, WITHOUT_TESTS, comparable
+from transform.test_history import TABLES, WITHOUT_TESTS
 
 if TYPE_CHECKING:
     from transform.warehouses import Warehouse
@@ -56,8 +56,7 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         last_day = acme.listings[-1].time.date()
         histories = [History(portal.listings, portal.schema, last_day) for portal in portals]
     for table in TABLES:
-        expected = [row for history in histories for row in getattr(history, table)()]
-        assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
+        assert_holds(warehouse, table, *histories)
 
     # Its jobs are in history, and would all be closed.
     warehouse.run("drop schema globex cascade")

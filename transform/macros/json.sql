@@ -122,13 +122,13 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     {%- for name in ignored -%}
         {%- do patch.update({name: none}) -%}
     {%- endfor -%}
-    nullif(json_merge_patch(
+    nullif(cast(json_merge_patch(
         coalesce({{ json_text(column) }}, '{}')
         {%- for name, other in others.items() %},
         case when {{ other }} is null then '{}' else json_object('{{ name }}', {{ other }}) end
         {%- endfor %},
         '{{ tojson(patch) | replace("'", "''") }}'
-    ), '{}')
+    ) as varchar), '{}')
 {%- endmacro %}
 
 {% macro postgres__json_with(column, others, ignored) -%}

@@ -129,7 +129,8 @@ class Installation:
         ) as receiver:
             try:
                 assert receiver.stderr
-                (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)", receiver.stderr.readline())
+                started = next(line for line in receiver.stderr if "running on" in line)
+                (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)", started)
                 url = f"http://127.0.0.1:{port}/hooks/{tokens[organisation]}"
                 httpx.post(url, json={"publicId": public_id}, trust_env=False).raise_for_status()
             finally:

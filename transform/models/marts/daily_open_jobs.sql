@@ -1,3 +1,8 @@
+{%- set dimensions = ['department', 'location', 'seniority_level', 'type'] %}
+{%- set flows = ['opened', 'closed', 'moved_in', 'moved_out'] %}
+{%- set group = 'organisation, ' ~ dimensions | join(', ') %}
+{%- set end_of_time = "cast('9999-12-31' as timestamp)" -%}
+
 -- All organisations end on the same day, so that their sum falls only when jobs are closed.
 with listings as (
     select
@@ -7,98 +12,122 @@ with listings as (
     from {{ ref('stg_listings') }}
 ),
 
-placed as (
+versions as (
     select
-        periods.organisation,
-        periods.opened_after,
-        periods.opened_by,
-        periods.closed_after,
-        periods.closed_by,
-        listings.last_day,
-        coalesce(versions.department, 'not given') as department,
-        coalesce(versions.location, 'not given') as location,
-        coalesce(versions.in_force_from, periods.opened_by) as in_force_from,
-        coalesce(versions.in_force_until, cast('9999-12-31' as timestamp)) as in_force_until
+        job_key,
+        {{ dimensions | join(', ') }},
+        in_force_from,
+        concat_ws(chr(31), {{ dimensions | join(', ') }}) is distinct from
+        lag(concat_ws(chr(31), {{ dimensions | join(', ') }})) over (
+            partition by job_key order by in_force_from
+        ) as is_other
+    from (
+        select
+            job_key,
+            {%- for column in dimensions %}
+            coalesce({{ column }}, 'not given') as {{ column }},
+            {%- endfor %}
+            in_force_from
+        from {{ ref('job_versions') }}
+    ) as named
+),
+
+-- A version that differs in other columns is no move.
+places as (
+    select
+        *,
+        lead(in_force_from, 1, {{ end_of_time }})
+            over (partition by job_key order by in_force_from) as in_force_until
+    from versions
+    where is_other
+),
+
+-- Each stay of an open job in one place.
+stays as (
+    select
+        periods.*,
+        listings.last_listed_on,
+        {%- for column in dimensions %}
+        coalesce(places.{{ column }}, 'not given') as in_{{ column }},
+        {%- endfor %}
+        coalesce(places.in_force_from, periods.opened_by) as in_force_from,
+        coalesce(places.in_force_until, {{ end_of_time }}) as in_force_until
     from {{ ref('publication_periods') }} as periods
     inner join listings using (organisation)
-    left join {{ ref('job_versions') }} as versions using (job_key)
+    left join places
+        on
+            periods.job_key = places.job_key
+            and periods.opened_by < places.in_force_until
+            and coalesce(periods.closed_by, {{ end_of_time }}) > places.in_force_from
+),
+
+-- The closing of a job whose row was removed has the time of a build, which is after the listing.
+events as (
+    select
+        organisation,
+        {%- for column in dimensions %}
+        in_{{ column }} as {{ column }},
+        {%- endfor %}
+        least(cast(greatest(opened_by, in_force_from) as date), last_listed_on) as day,
+        case
+            when in_force_from > opened_by then 'moved_in'
+            when opened_after is null then 'found'
+            else 'opened'
+        end as event,
+        1 as step
+    from stays
+    union all
+    select
+        organisation,
+        {%- for column in dimensions %}
+        in_{{ column }},
+        {%- endfor %}
+        least(cast(least(closed_by, in_force_until) as date), last_listed_on),
+        case when in_force_until < closed_by or closed_by is null then 'moved_out' else 'closed' end,
+        -1
+    from stays
+    where closed_by is not null or in_force_until < {{ end_of_time }}
 ),
 
 -- Open is what the last listing of a day shows, or the last one before it.
-spans as (
-    select
-        organisation,
-        department,
-        location,
-        cast(greatest(opened_by, in_force_from) as date) as first_day,
-        least(
-            last_day, cast(closed_by as date) - 1, cast(in_force_until as date) - 1
-        ) as last_day
-    from placed
-),
-
-steps as (
-    select organisation, department, location, first_day as day, 1 as step
-    from spans
-    where first_day <= last_day
-    union all
-    select organisation, department, location, last_day + 1, -1
-    from spans
-    where first_day <= last_day
-),
-
 levels as (
     select
-        organisation,
-        department,
-        location,
-        day,
+        {{ group }},
+        day as event_day,
+        {%- for flow in flows %}
+        sum(case when event = '{{ flow }}' then 1 else 0 end) as {{ flow }},
+        {%- endfor %}
         sum(sum(step)) over place as open_jobs,
+        sum(sum(step)) over place - sum(case when event = 'found' then 0 else step end)
+            as open_at_start,
         lead(day) over place as next_day
-    from steps
-    group by organisation, department, location, day
-    window place as (partition by organisation, department, location order by day)
+    from events
+    group by {{ group }}, day
+    window place as (partition by {{ group }} order by day)
 ),
 
-open_on as (
+-- A day without an event repeats the one before it.
+days as (
     select
-        organisation,
-        department,
-        location,
-        open_jobs,
-        {{ each_day('day', 'next_day - 1') }} as day
+        levels.*,
+        listings.last_listed_on,
+        {{ each_day(
+            'event_day',
+            'case when open_jobs = 0 then event_day else coalesce(next_day - 1, last_day) end'
+        ) }} as day
     from levels
-    where open_jobs > 0
-),
-
-events as (
-    select day, organisation, department, location, open_jobs, 0 as opened, 0 as closed
-    from open_on
-    union all
-    select cast(opened_by as date), organisation, department, location, 0, 1, 0
-    from placed
-    where
-        opened_after is not null
-        and opened_by >= in_force_from
-        and opened_by < in_force_until
-    union all
-    select cast(closed_by as date), organisation, department, location, 0, 0, 1
-    from placed
-    where
-        closed_by is not null
-        and closed_after >= in_force_from
-        and closed_after < in_force_until
+    inner join listings using (organisation)
 )
 
 select
-    events.organisation,
-    events.day,
-    events.department,
-    events.location,
-    cast(sum(events.open_jobs) as bigint) as open_jobs,
-    cast(sum(events.opened) as bigint) as opened,
-    cast(sum(events.closed) as bigint) as closed,
-    events.day > listings.last_listed_on as is_carried_forward
-from events
-inner join listings using (organisation)
-group by 1, 2, 3, 4, listings.last_listed_on
+    organisation,
+    day,
+    {{ dimensions | join(', ') }},
+    cast(case when day = event_day then open_at_start else open_jobs end as bigint)
+        as open_at_start,
+    {%- for flow in flows %}
+    cast(case when day = event_day then {{ flow }} else 0 end as bigint) as {{ flow }},
+    {%- endfor %}
+    cast(open_jobs as bigint) as open_jobs,
+    day > last_listed_on as is_carried_forward
+from days

@@ -144,7 +144,7 @@ select
     cast(changes.recorded_at as timestamp) as recorded_at,
     cast(changes.version as bigint) as version
 from changes
-left join {{ ref('int_listings') }} as listings using (organisation, listed_at)
+left join {{ ref('listings') }} as listings using (organisation, listed_at)
 left join periods
     on
         changes.job_key = periods.job_key

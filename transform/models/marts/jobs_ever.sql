@@ -23,36 +23,76 @@ last_periods as (
         on periods.job_key = counted.job_key and periods.period = counted.periods
 ),
 
-details as (
+reposts as (
     select
-        job_key,
-        {%- for column in of_details %}
-        {{ column }},
-        {%- endfor %}
+        periods.job_key,
+        earlier.id as reposted_from,
+        row_number() over (
+            partition by periods.job_key order by earlier.closed_by desc, earlier.id
+        ) as place
+    from {{ ref('publication_periods') }} as periods
+    inner join {{ ref('publication_periods') }} as earlier
+        on
+            periods.organisation = earlier.organisation
+            and periods.job_title = earlier.job_title
+            and periods.location = earlier.location
+            and periods.job_key <> earlier.job_key
+            and earlier.closed_by <= periods.opened_by
+            and earlier.closed_by >= periods.opened_by - interval '{{ var("reposted_within_days") }} days'
+    where periods.period = 1 and periods.opened_after is not null
+),
+
+-- Texts are joined to the last version afterwards, because all of them do not fit in memory.
+last_details as (
+    select
+        dbt_scd_id,
         row_number() over (partition by job_key order by dbt_valid_from desc) as place
     from {{ ref('job_detail_history') }}
+),
+
+details as (
+    select history.*
+    from {{ ref('job_detail_history') }} as history
+    inner join last_details using (dbt_scd_id)
+    where last_details.place = 1
+),
+
+jobs as (
+    select
+        periods.organisation,
+        periods.job_key,
+        periods.id,
+        last_periods.public_id,
+        {%- for column in fields()['jobs'] if column != 'public_id' %}
+        versions.{{ column }},
+        {%- endfor %}
+        {%- for column in of_details %}
+        details.{{ column }},
+        {%- endfor %}
+        {{ salary_period('versions', 'details') }} as salary_period,
+        periods.is_open,
+        periods.periods,
+        periods.first_opened_after,
+        periods.first_opened_by,
+        case when not periods.is_open then periods.last_closed_after end as closed_after,
+        case when not periods.is_open then periods.last_closed_by end as closed_by,
+        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open,
+        reposts.reposted_from
+    from periods
+    inner join last_periods using (job_key)
+    left join {{ ref('job_versions') }} as versions
+        on
+            periods.job_key = versions.job_key
+            and versions.in_force_until = cast('9999-12-31' as timestamp)
+    left join details on periods.job_key = details.job_key
+    left join reposts on periods.job_key = reposts.job_key and reposts.place = 1
 )
 
 select
-    periods.organisation,
-    periods.job_key,
-    periods.id,
-    last_periods.public_id,
-    {%- for column in fields()['jobs'] if column != 'public_id' %}
-    versions.{{ column }},
-    {%- endfor %}
-    {%- for column in of_details %}
-    details.{{ column }},
-    {%- endfor %}
-    periods.is_open,
-    periods.periods,
-    periods.first_opened_after,
-    periods.first_opened_by,
-    case when not periods.is_open then periods.last_closed_after end as closed_after,
-    case when not periods.is_open then periods.last_closed_by end as closed_by,
-    cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open
-from periods
-inner join last_periods using (job_key)
-left join {{ ref('job_versions') }} as versions
-    on periods.job_key = versions.job_key and versions.in_force_until = cast('9999-12-31' as timestamp)
-left join details on periods.job_key = details.job_key and details.place = 1
+    jobs.*,
+    {{ comparable_salary() }},
+    locations.city,
+    locations.country,
+    locations.is_remote
+from jobs
+left join {{ ref('locations') }} as locations using (location)

@@ -1,29 +1,35 @@
-{%- set salary_period_field = "'" ~ var('salary_period_field') ~ "'" %}
+with jobs as (
+    select
+        publications.organisation,
+        publications.job_key,
+        publications.id,
+        publications.public_id,
+        {%- for column in fields()['jobs'] if column != 'public_id' %}
+        jobs.{{ column }},
+        {%- endfor %}
+        {%- for column in fields()['job_details'] %}
+        details.{{ column }},
+        {%- endfor %}
+        {{ salary_period('jobs', 'details') }} as salary_period,
+        coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
+        periods.opened_after,
+        periods.opened_by as first_seen_at,
+        publications.last_seen_at,
+        periods.opened_after is null as was_open_before,
+        periods.days_open_at_least as days_open
+    from {{ ref('stg_publications') }} as publications
+    left join {{ ref('stg_jobs') }} as jobs using (job_key)
+    left join {{ ref('stg_job_details') }} as details using (job_key)
+    left join {{ ref('publication_periods') }} as periods
+        on publications.job_key = periods.job_key and periods.is_open
+    where publications.is_published
+)
 
 select
-    publications.organisation,
-    publications.job_key,
-    publications.id,
-    publications.public_id,
-    {%- for column in fields()['jobs'] if column != 'public_id' %}
-    jobs.{{ column }},
-    {%- endfor %}
-    {%- for column in fields()['job_details'] %}
-    details.{{ column }},
-    {%- endfor %}
-    coalesce(
-        {{ json_as_text(json_value('jobs.additional_fields', salary_period_field)) }},
-        {{ json_as_text(json_value('details.additional_fields', salary_period_field)) }}
-    ) as salary_period,
-    coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
-    periods.opened_after,
-    periods.opened_by as first_seen_at,
-    publications.last_seen_at,
-    periods.opened_after is null as was_open_before,
-    periods.days_open_at_least as days_open
-from {{ ref('stg_publications') }} as publications
-left join {{ ref('stg_jobs') }} as jobs using (job_key)
-left join {{ ref('stg_job_details') }} as details using (job_key)
-left join {{ ref('publication_periods') }} as periods
-    on publications.job_key = periods.job_key and periods.is_open
-where publications.is_published
+    jobs.*,
+    {{ comparable_salary() }},
+    locations.city,
+    locations.country,
+    locations.is_remote
+from jobs
+left join {{ ref('locations') }} as locations using (location)

@@ -37,6 +37,7 @@ placed as (
         row_number() over (partition by job_key, period order by dbt_valid_from) as place,
         row_number() over (partition by job_key, period order by dbt_valid_from desc)
             as place_from_end,
+        max(last_seen_at) over (partition by job_key, period) as last_shown_at,
         min(unpublished_at) over (partition by job_key, period) as first_unpublished_at
     from numbered
 ),
@@ -60,7 +61,7 @@ beginnings as (
         lead(listings.previous_listed_at)
             over (partition by placed.job_key order by placed.period) as listed_before_next
     from placed
-    left join {{ ref('int_listings') }} as listings
+    left join {{ ref('listings') }} as listings
         on
             placed.organisation = listings.organisation
             and placed.listed_at = listings.listed_at
@@ -96,7 +97,7 @@ bounded as (
         listed_before,
         opened_by,
         case closing
-            when 'seen' then last_seen_at
+            when 'seen' then last_shown_at
             when 'between builds' then listed_before_next
             when 'row removed' then listed_at
         end as closed_after,
@@ -130,6 +131,8 @@ select
     versions.job_title,
     versions.department,
     versions.location,
+    versions.seniority_level,
+    versions.type,
     opened.closed_by is null as is_open,
     opened.opened_after,
     opened.opened_by,

@@ -1,0 +1,356 @@
+"""Snowflake, BigQuery and Parquet on S3 without an account: targets, emulators, what they hold."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+from xml.etree import ElementTree as ET
+
+import duckdb
+import requests
+import yaml
+from e2e.pipeline import environment, installed, program
+from e2e.stores import Database
+from e2e.targets import DUCKDB, Target, as_double, metadata
+from queries.warehouse import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from e2e.pipeline import Settings
+    from e2e.stores import Row
+    from forked import Program
+    from model_target import Removal
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+
+BQEMULATOR = (
+    "bqemulator==1.4.0 numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
+    " duckdb-extension-icu==1.5.5 duckdb-extension-spatial==1.5.5"
+)
+
+PROJECT = "project"
+BUCKET = "lake"
+QUERIES = ("open_roles", "changes")
+ADDED = ("_PROCESS_DATE", "filename")
+
+
+def defined(name: str) -> tuple[str, Settings]:
+    """What `meltano add --from-ref` puts into a project: what to install, and the settings."""
+    definition = (REPOSITORY / "plugins" / "loaders" / f"{name}.yml").read_text("utf-8")
+    found = yaml.safe_load(definition)
+    return found["pip_url"], {it["name"]: it["value"] for it in found["settings"] if "value" in it}
+
+
+SNOWFLAKE, SNOWFLAKE_SETTINGS = defined("target-snowflake")
+BIGQUERY, BIGQUERY_SETTINGS = defined("target-bigquery")
+
+
+def wrapped(wrapper: str, requirements: str, *imports: str) -> Program:
+    """A script of this folder that runs a target."""
+    return program(HERE / wrapper, *imports, python=installed(requirements) / "python")
+
+
+def fake_snowflake() -> Program:
+    requirements = f"{SNOWFLAKE} fakesnow==0.12.1"
+    return wrapped("fake_snowflake.py", requirements, "fakesnow", "target_snowflake.target")
+
+
+def fake_bigquery() -> Program:
+    return wrapped("fake_bigquery.py", BIGQUERY, "target_bigquery.target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulated(Target):
+    """A target with an emulator.
+
+    Attributes:
+        wrapper: Runs it; None for its own command.
+        column_naming: The tap's setting.
+        emulator: Starts what the target writes to, given a folder; yields the address.
+        queries: The files of queries/ that the database understands.
+    """
+
+    wrapper: Callable[[], Program] | None = None
+    column_naming: str
+    emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
+    queries: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> Program:
+        return self.wrapper() if self.wrapper else super().program
+
+
+@dataclass
+class Engine(Database):
+    """What a target has written. Columns are named as in snake case, whatever the tap's setting.
+
+    Attributes:
+        address: Where the emulator is.
+        names: The column of each name that the target stores.
+    """
+
+    address: str
+    names: dict[str, str]
+
+    def fetch(self, sql: str) -> list[Row]:
+        for name, column in self.names.items():
+            if column in {"unpublished_at", "last_seen_at"}:
+                sql = sql.replace(column, name)
+        return [self.renamed(row) for row in self.answer(sql)]
+
+    def renamed(self, row: Row) -> Row:
+        return {self.names.get(name, name): value for name, value in row.items()}
+
+    def answer(self, sql: str) -> list[Row]:
+        """Run a query as it is."""
+        raise NotImplementedError
+
+    def source(self, table: str) -> str:
+        return f"public_jobs.{table}"
+
+
+class Snowflake(Engine):
+    """A folder with a database of fakesnow, which stores names in upper case."""
+
+    def answer(self, sql: str) -> list[Row]:
+        result = fake_snowflake().run([], environment(), text=sql)
+        assert result.returncode == 0, result.stderr
+        rows: list[Row] = json.loads(result.stdout)
+        return [{name.lower(): value for name, value in row.items()} for row in rows]
+
+    def types(self, table: str) -> dict[str, str]:
+        found = self.answer(f"describe table {self.source(table)}")
+        return self.renamed({row["name"].lower(): row["type"] for row in found})
+
+
+class BigQuery(Engine):
+    """A dataset of bqemulator."""
+
+    def answer(self, sql: str) -> list[Row]:
+        query = {"query": sql, "useLegacySql": False}
+        found = self._request("POST", "queries", json=query)
+        fields = found["schema"]["fields"]
+        return [
+            {
+                it["name"]: parsed(cell["v"], it["type"])
+                for it, cell in zip(fields, row["f"], strict=True)
+            }
+            for row in found.get("rows", [])
+        ]
+
+    def types(self, table: str) -> dict[str, str]:
+        found = self._request("GET", f"datasets/public_jobs/tables/{table}")
+        # bqemulator keeps the case in which the target has sent a type.
+        return self.renamed({it["name"]: it["type"].upper() for it in found["schema"]["fields"]})
+
+    def _request(self, method: str, path: str, **options: Any) -> Any:
+        url = f"{self.address}/bigquery/v2/projects/{PROJECT}/{path}"
+        response = requests.request(method, url, timeout=60, **options)
+        found = response.json()
+        assert response.ok, found
+        assert "errors" not in found, found  # the status of a query that fails may be 200
+        return found
+
+
+def parsed(value: str | None, kind: str) -> Any:
+    """A value as the API of BigQuery sends it."""
+    if value is None:
+        return None
+    if kind == "TIMESTAMP":
+        return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=int(value))
+    return {"FLOAT": float, "INTEGER": int}.get(kind, str)(value)
+
+
+@dataclass
+class Lake(Engine):
+    """A bucket to which each run adds a file a stream.
+
+    `_PROCESS_DATE` orders the rows, in whole seconds; within one, so does the order of the files.
+
+    Attributes:
+        folder: Where its files are copied to, numbered.
+    """
+
+    folder: Path
+
+    def answer(self, sql: str) -> list[Row]:
+        # As JSON, because values with a time zone need one more package.
+        rows = duckdb.execute(f"select to_json(answer) from ({sql}) as answer")  # noqa: S608
+        return [
+            {name: value for name, value in json.loads(row).items() if name not in ADDED}
+            for (row,) in rows.fetchall()
+        ]
+
+    def types(self, table: str) -> dict[str, str]:
+        found = duckdb.execute(f"describe from {self.source(table)}").fetchall()
+        return self.renamed({name: kind for name, kind, *_ in found if name not in ADDED})
+
+    def source(self, table: str) -> str:
+        files = [str(file) for file in self._files(table)]
+        rows = f"read_parquet({files}, filename = true)"
+        return f"(select * from {rows} order by {', '.join(ADDED)}) as {table}"  # noqa: S608
+
+    def _latest(self, table: str) -> str:
+        return f"""(
+            select * from {self.source(table)} qualify row_number()
+                over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
+        ) as {table}"""  # noqa: S608
+
+    def _files(self, table: str) -> list[Path]:
+        listed = requests.get(f"{self.address}/{BUCKET}?list-type=2", timeout=60).content
+        tree = ET.fromstring(listed)  # noqa: S314 - moto has written it
+        copied = {path.name.partition(" ")[2]: path for path in self.folder.glob("* *.parquet")}
+        for key in tree.findall("{*}Contents/{*}Key"):
+            name = str(key.text).rpartition("/")[2]
+            if name not in copied:
+                copied[name] = self.folder / f"{len(copied):03} {name}"
+                found = requests.get(f"{self.address}/{BUCKET}/{key.text}", timeout=60)
+                copied[name].write_bytes(found.content)
+        return [path for name, path in copied.items() if name.startswith(f"{table}2")]
+
+
+@contextlib.contextmanager
+def fakesnow(folder: Path) -> Iterator[str]:
+    """Give the folder: fakesnow is no server, and writes to the folder."""
+    with mock.patch.dict(os.environ, {"FAKESNOW": str(folder)}):
+        yield str(folder)
+
+
+@contextlib.contextmanager
+def bqemulator(folder: Path) -> Iterator[str]:
+    commands = installed(BQEMULATOR)
+    # DuckDB looks for its extensions in the home folder.
+    home = environment(HOME=str(folder))
+    for extension in ("icu", "spatial"):
+        script = f"import duckdb_extensions as it; it.import_extension('{extension}')"
+        subprocess.run([commands / "python", "-c", script], env=home, check=True)
+    options = ["--grpc-port", "0", "--project", PROJECT, "--rest-port"]
+    with (
+        served([commands / "bqemulator", "start", *options], folder, home) as address,
+        mock.patch.dict(os.environ, {"BIGQUERY_EMULATOR_HOST": address}),
+    ):
+        yield address
+
+
+@contextlib.contextmanager
+def moto(folder: Path) -> Iterator[str]:
+    command = installed("moto[server]==5.2.5") / "moto_server"
+    with served([command, "-H", "127.0.0.1", "-p"], folder, environment()) as address:
+        requests.put(f"{address}/{BUCKET}", timeout=60).raise_for_status()
+        yield address
+
+
+@contextlib.contextmanager
+def served(command: Sequence[str | Path], folder: Path, variables: dict[str, str]) -> Iterator[str]:
+    """Start a server, given all but a port as its last argument; yields its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with (
+        (folder / "emulator.log").open("wb") as log,
+        subprocess.Popen([*command, port], env=variables, stdout=log, stderr=log) as server,
+    ):
+        try:
+            while True:
+                assert server.poll() is None, Path(log.name).read_text("utf-8")
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, str]:
+    """The column of each name that a target stores.
+
+    Args:
+        column_naming: The tap's setting.
+        stored: What the target makes of a name.
+    """
+    fields = {name: it for columns in FIELDS.values() for name, it in columns.items()}
+    return {stored(f if column_naming == "source" else it): it for f, it in fields.items()}
+
+
+def snowflake(column_naming: str, removal: Removal) -> Emulated:
+    return Emulated(
+        name=f"Snowflake, {removal} delete, {column_naming}",
+        wrapper=fake_snowflake,
+        column_naming=column_naming,
+        emulator=fakesnow,
+        queries=QUERIES if column_naming == "snake_case" else (),
+        settings=lambda *_: (
+            SNOWFLAKE_SETTINGS
+            | dict.fromkeys(("account", "user", "password"), "mine")
+            | {"database": "WAREHOUSE", "hard_delete": removal == "hard"}
+        ),
+        store=lambda _, address: Snowflake(address, names(column_naming, str.lower)),
+        types={"string": "VARCHAR(16777216)", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ(9)"},
+        metadata=metadata("TIMESTAMP_NTZ(9)", "NUMBER(38,0)"),
+        stored=as_double,
+        removal=removal,
+    )
+
+
+def bigquery(column_naming: str) -> Emulated:
+    added = metadata("TIMESTAMP", "INTEGER")
+    del added["_sdc_sync_started_at"]
+    return Emulated(
+        name=f"BigQuery, {column_naming}",
+        wrapper=fake_bigquery,
+        column_naming=column_naming,
+        emulator=bqemulator,
+        queries=QUERIES[:1] if column_naming == "snake_case" else (),
+        settings=lambda *_: BIGQUERY_SETTINGS | {"project": PROJECT},
+        store=lambda _, address: BigQuery(address, names(column_naming)),
+        types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
+        metadata=added,
+        stored=as_double,
+    )
+
+
+def s3_settings(_: Path, address: str) -> Settings:
+    aws = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key", "aws_region"), "mine")
+    aws |= {"aws_bucket": BUCKET, "aws_endpoint_override": address}
+    return {
+        "format": {"format_type": "parquet"},
+        "cloud_provider": {"cloud_provider_type": "aws", "aws": aws},
+        "include_process_date": True,
+    }
+
+
+def whole_seconds(value: Any) -> Any:
+    return as_double(value.replace(microsecond=0) if isinstance(value, dt.datetime) else value)
+
+
+def s3(column_naming: str) -> Emulated:
+    return Emulated(
+        name=f"Parquet on S3, {column_naming}",
+        requirements="plinxore-target-s3==0.1.7",
+        executable="target-s3",
+        imports=("target_s3.target",),
+        column_naming=column_naming,
+        emulator=moto,
+        settings=s3_settings,
+        store=lambda folder, address: Lake(address, names(column_naming), folder),
+        types=DUCKDB.types | {"date-time": "TIMESTAMP WITH TIME ZONE"},
+        stored=whole_seconds,
+        load_method="append-only",
+    )
+
+
+ENGINES = [
+    snowflake("snake_case", "hard"),
+    snowflake("source", "soft"),
+    *(make(naming) for make in (bigquery, s3) for naming in ("snake_case", "source")),
+]

@@ -1,0 +1,58 @@
+{%- set dimensions = ['overall', 'department', 'seniority_level'] -%}
+{%- set group = 'organisation, dimension, value' -%}
+
+-- A Kaplan-Meier estimate: of the jobs that were open for so many days, and that anybody still
+-- looked at, the share that closed then. An open job counts for as long as it has been open.
+with periods as (
+    select
+        *,
+        'all' as overall,
+        (days_open_at_least + days_open_at_most) / 2 as days
+    from {{ ref('publication_periods') }}
+    where opened_after is not null
+),
+
+grouped as (
+    {%- for dimension in dimensions %}
+    select
+        organisation,
+        '{{ dimension }}' as dimension,
+        coalesce({{ dimension }}, 'not given') as value,
+        days,
+        is_open
+    from periods
+    {{ 'union all' if not loop.last }}
+    {%- endfor %}
+),
+
+ends as (
+    select
+        {{ group }},
+        days,
+        count(*) as ended,
+        count(*) filter (where not is_open) as closed,
+        cast(sum(count(*)) over (
+            partition by {{ group }} order by days desc
+        ) as float8) as at_risk
+    from grouped
+    group by {{ group }}, days
+),
+
+-- A product is the sum of logarithms, which 0 has none of.
+survival as (
+    select
+        *,
+        exp(sum(ln(case when closed < at_risk then 1 - closed / at_risk else 1 end)) over so_far)
+        * min(case when closed < at_risk then 1 else 0 end) over so_far as still_open
+    from ends
+    window so_far as (partition by {{ group }} order by days)
+)
+
+select
+    {{ group }},
+    cast(sum(ended) as bigint) as at_risk,
+    cast(sum(closed) as bigint) as closed,
+    min(case when still_open < 0.5 + 1e-9 then days end) as median_days,
+    max(days) as longest_days
+from survival
+group by {{ group }}

@@ -1,0 +1,29 @@
+-- What a day begins with and what happens on it make what it ends with, and the last day ends with
+-- what is published now.
+with latest as (
+    select organisation, department, location, seniority_level, type, open_jobs
+    from {{ ref('daily_open_jobs') }}
+    where open_jobs > 0 and day = (select max(day) from {{ ref('daily_open_jobs') }})
+),
+
+published as (
+    select
+        organisation,
+        coalesce(department, 'not given') as department,
+        coalesce(location, 'not given') as location,
+        coalesce(seniority_level, 'not given') as seniority_level,
+        coalesce(type, 'not given') as type,
+        count(*) as open_jobs
+    from {{ ref('open_jobs') }}
+    group by 1, 2, 3, 4, 5
+)
+
+select organisation, department, location
+from {{ ref('daily_open_jobs') }}
+where open_at_start + opened + moved_in - closed - moved_out <> open_jobs
+union all
+select organisation, department, location
+from latest
+full outer join published
+    using (organisation, department, location, seniority_level, type, open_jobs)
+where latest.open_jobs is null or published.open_jobs is null
