@@ -90,6 +90,8 @@ def run(command: click.Command) -> None:
         cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
         message = " ".join(str(error).split())
         logging.getLogger(command.name).critical("%s%s", cause, message)
+        _flush(stdout)
+        exit_soon(1)  # a request that is on its way may take a minute to give up
         sys.exit(1)
     finally:
         _flush(stdout)

@@ -490,3 +490,15 @@ def test_a_closed_stdout_is_one_line() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (1, "There is no stdout to write messages to.\n")
+
+
+def test_an_error_does_not_wait_for_a_request_in_flight(forked: Program) -> None:
+    """A server that stalls would hold the process for as long as its read timeout."""
+    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
+    sandbox.fail_next("stall", None, sandbox.organisation.published()[1].job["publicId"])
+    sandbox.at_request(10, lambda: sandbox.revoke(sandbox.key))
+    with serving(sandbox) as url:
+        done = run(forked, "--config=ENV", config={"api_key": sandbox.key, "base_url": url})
+
+    assert done.returncode == 1
+    assert "The API refused the key (401)" in done.stderr
