@@ -20,12 +20,7 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.errors import (
-    ChangeLogError,
-    DamagedStateError,
-    PublicJobsError,
-    RequestError,
-)
+from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, RequestError
 from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon, unreadable
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
@@ -40,7 +35,7 @@ if TYPE_CHECKING:
     import click
     from singer_sdk import Stream
 
-    from tap_public_jobs.changelog import Changes
+    from tap_public_jobs.changelog import ChangeLog, Changes
     from tap_public_jobs.streams import PublicJobsStream
     from tap_public_jobs.sync.run import Run
 
@@ -198,14 +193,20 @@ class TapPublicJobs(Tap):
             )
             raise PublicJobsError(msg)
 
-    def _read_change_log(self, state: SyncState) -> Changes | None:
-        """Read what was notified since the last run; None if there is no log to read."""
+    @property
+    def _change_log(self) -> ChangeLog | None:
         if "changes_url" not in self.config:
             return None
         from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
 
+        return ChangeLog(self.config["changes_url"])
+
+    def _read_change_log(self, state: SyncState) -> Changes | None:
+        """Read what was notified since the last run; None if there is no log to read."""
+        log = self._change_log
+        if log is None:
+            return None
         try:
-            log = ChangeLog(self.config["changes_url"])
             changes = log.read(state.log.position if state.log else 0)
             # Positions mean nothing in another log, or in an earlier copy of this one.
             if state.log and not continues(changes, state.log):
@@ -281,10 +282,8 @@ class TapPublicJobs(Tap):
         except RequestError as error:
             msg = f"The key works and the list can be read, but: {error}"
             raise PublicJobsError(msg) from error
-        if "changes_url" in self.config:
-            from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
-
-            ChangeLog(self.config["changes_url"]).positions()
+        if log := self._change_log:
+            log.positions()
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", key_works(published, page.size, *self._budget))
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,10 +78,10 @@ class ListReader:
     def __init__(
         self,
         api: Api,
-        known: Known = Known(),  # noqa: B008  # immutable
+        known: Known,
         *,
-        workers: int = 1,
-        sleep: Callable[[float], object] = time.sleep,
+        workers: int,
+        sleep: Callable[[float], object],
     ) -> None:
         self._api = api
         self._known = known

@@ -139,7 +139,8 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
             age, each at its own point, so that not all expire in one run.
     """
     run = state.unfinished or Unfinished(int(now), "all")
-    listed = sorted(jobs, key=lambda job: job.id in state.failed)
+    failed = {*state.failed}
+    listed = sorted(jobs, key=lambda job: job.id in failed)
     reasons = {
         job: reason
         for job in listed

@@ -44,10 +44,14 @@ class Environment(NamedTuple):
     """Hash of the API key."""
     workers: int
     """Requests at once."""
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float]
     """Returns seconds since the epoch."""
-    sleep: Callable[[float], object] = time.sleep
+    sleep: Callable[[float], object]
     """Waits for a number of seconds."""
+
+    def read_list(self, known: Known) -> Listing:
+        """Read the list; see `ListReader`."""
+        return ListReader(self.api, known, workers=self.workers, sleep=self.sleep).read()
 
 
 def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
@@ -75,7 +79,7 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
     Raises:
         PublicJobsError: The list cannot be read.
     """
-    api, report, key_hash, workers, clock, sleep = environment
+    report, key_hash, clock = environment.report, environment.key_hash, environment.clock
     if refresh == "notified":
         if not has_work(state, changes, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
@@ -94,7 +98,7 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
         is_new_key=state.key_hash not in {"", key_hash},
     )
     began_at = state.next_listing_time(clock())
-    listing = ListReader(api, known, workers=workers, sleep=sleep).read()
+    listing = environment.read_list(known)
     if state.listed_at is not None:
         report.opened = len(listing.jobs.keys() - state.jobs.keys())
     report.closed = len(listing.gone)
@@ -185,22 +189,22 @@ class Run:
     def _read_list_again(self) -> Listing:
         if not self._listing.is_complete:
             return self._listing
-        known = Known(shortfall=self._listing.shortfall)
-        api, _, _, workers, _, sleep = self._environment
-        return ListReader(api, known, workers=workers, sleep=sleep).read()
+        return self._environment.read_list(Known(shortfall=self._listing.shortfall))
 
     def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        api, _, _, workers, clock, _ = self._environment
+        environment = self._environment
 
         def ask(job: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             try:
-                return job, api.detail(job)
+                return job, environment.api.detail(job)
             except RequestError as error:
                 return job, error
 
         self._is_fetching = True
         try:
-            for job, answer in fan_out(ask, jobs, workers=workers, stop_by=lambda: self._stop_by):
+            for job, answer in fan_out(
+                ask, jobs, workers=environment.workers, stop_by=lambda: self._stop_by
+            ):
                 if isinstance(answer, NotFoundError):
                     self.outcomes.not_found[job] = str(answer)
                 elif isinstance(answer, RequestError):
@@ -208,7 +212,7 @@ class Run:
                         self._check_list()
                 else:
                     yield job, answer
-                    self.state.note_detail(job, clock())
+                    self.state.note_detail(job, environment.clock())
                     self.outcomes.note_written()
         finally:
             self._is_fetching = False
