@@ -82,7 +82,6 @@ KINDS: dict[str, ASGIApp] = {
     "not_json": _answer("upstream connect error or disconnect/reset before headers"),
     "html": _answer("<html><body>Down for maintenance.</body></html>", media_type="text/html"),
     "wrong_shape": _answer('{"data":5}'),
-    "empty_list": _answer('{"data":[],"page":1,"pageSize":100,"total":0}'),
     "json_list": _answer("[1,2,3]"),
     "json_null": _answer("null"),
 }

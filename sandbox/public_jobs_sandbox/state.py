@@ -259,7 +259,7 @@ class Sandbox:
 
         Args:
             kind: One of `KINDS`.
-            times: How many requests it hits; None for all until `recover`.
+            times: How many requests it hits; None for all.
             path: Which requests it hits; all by default.
         """
         number = math.inf if times is None else times
@@ -269,10 +269,6 @@ class Sandbox:
         """Plan a fault for every n-th request with a valid key and within the rate limit."""
         numbers = itertools.count(1)
         self.fail_next(kind, times=None, path=lambda _: next(numbers) % n == 0)
-
-    def recover(self) -> None:
-        """Drop all planned faults."""
-        self._faults = []
 
     def at_request(self, n: int, change: Callable[[], object]) -> None:
         """Run `change` just before the sandbox handles the n-th request."""
