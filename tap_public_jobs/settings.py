@@ -187,7 +187,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
         else:
             logger.warning("%s It has no effect.", unknown)
     for name, rules in known.items():
-        if rules.get("secret") and name in config:  # it may also stand in the wrong setting
+        if rules.get("secret") and name in config:  # another setting may hold it by mistake
             found = [problem.replace(str(config[name]), "…") for problem in found]
     return found
 

@@ -19,7 +19,7 @@ class Payload(NamedTuple):
 
     public_ids: list[str]
     keys: list[str]
-    """At the top level, for whoever has to find out why there is no publicId."""
+    """At the top level. They help to find out why there is no publicId."""
 
 
 def read_payload(body: bytes) -> Payload:

@@ -22,7 +22,7 @@ class Changing:
 
     Args:
         random: Decides what changes.
-        clock: Tells the time of a change.
+        clock: Returns the time of a change.
         on_change: Called after each change with the publicIds that a webhook would name, and with
             the ids of the jobs that have or had them.
     """

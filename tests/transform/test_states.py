@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehouse) -> None:
-    """Three of them, each with the same row: the tap tells by later rows what they were.
+    """Three such jobs have the same row at first; later rows show what they were.
 
     The first was missing and is listed again, the second was missing and is closed, and the third
     was closed when the state was lost, and is published again after another loss.

@@ -1,8 +1,8 @@
 {%- set dimensions = ['overall', 'department', 'seniority_level'] -%}
 {%- set group = 'organisation, dimension, value' -%}
 
--- A Kaplan-Meier estimate: of the jobs that were open for so many days, and that anybody still
--- looked at, the share that closed then. An open job counts for as long as it has been open.
+-- A Kaplan-Meier estimate: for each number of days, of the jobs that were open for that long and
+-- still observed, the share that closed then. An open job counts for as long as it has been open.
 with periods as (
     select
         *,
