@@ -25,17 +25,18 @@ from tap_public_jobs.errors import ChangeLogError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+# Positions that a log keeps.
 KEPT = 100_000
-"""Positions that a log keeps."""
 
+# Seconds to wait for a connection, or for another writer.
 PATIENCE = 10
-"""Seconds to wait for a connection, or for another writer."""
 
+# The name of a log: one for each organisation.
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""The name of a log: one for each organisation."""
 
 DEFAULT_NAME = "default"
 
+# Options of a connection to PostgreSQL; those in the URL replace them.
 _WAITING = {
     "connect_timeout": str(PATIENCE),
     "tcp_user_timeout": str(PATIENCE * 1000),
@@ -43,7 +44,6 @@ _WAITING = {
     "keepalives_idle": str(PATIENCE),
     "keepalives_interval": "1",
 }
-"""Options of a connection to PostgreSQL; those in the URL replace them."""
 
 # A writer locks out the others before it reads anything: positions are then in the order of
 # commits, and a reader that has seen position n never misses one below it.
@@ -84,28 +84,35 @@ _NOT_A_URL = (
 
 
 class LogPosition(NamedTuple):
-    """How far a log has got."""
+    """How far a log has got.
+
+    Attributes:
+        log: Identity of the log. Positions in another log are unrelated.
+        position: Rises with every notification.
+        forgotten: The log keeps nothing to this position. A reader that had not got this far missed
+            some.
+    """
 
     log: str
-    """Identity of the log. Positions in another log are unrelated."""
     position: int
-    """Rises with every notification."""
     forgotten: int
-    """The log keeps nothing to this position. A reader that had not got this far missed some."""
 
 
 class Changes(NamedTuple):
-    """What was notified since a position."""
+    """What was notified since a position.
+
+    Attributes:
+        log: As in `LogPosition`.
+        position: Smaller than requested if an earlier copy of the log was restored.
+        forgotten: As in `LogPosition`.
+        public_ids: Distinct, in the order of their last notification. A notification that names no
+            job only raises `position`.
+    """
 
     log: str
-    """As in `LogPosition`."""
     position: int
-    """Smaller than requested if an earlier copy of the log was restored."""
     forgotten: int
-    """As in `LogPosition`."""
     public_ids: list[str]
-    """Distinct, in the order of their last notification. A notification that names no job only
-    raises `position`."""
 
 
 class ChangeLog:

@@ -21,8 +21,8 @@ from tap_public_jobs.errors import PublicJobsError
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
 
+# Seconds after a signal before the process exits even if stdout is blocked.
 SECONDS_TO_STOP = 1.8
-"""Seconds after a signal before the process exits even if stdout is blocked."""
 
 
 class WholeMessageWriter(SingerWriter):

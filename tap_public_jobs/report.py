@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Seconds between two lines about the progress of the details.
 PROGRESS_INTERVAL = 30.0
-"""Seconds between two lines about the progress of the details."""
 
 
 class Report:

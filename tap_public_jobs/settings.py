@@ -25,11 +25,12 @@ logger = logging.getLogger(__name__)
 
 Json = Any
 
+# What the names of the environment variables begin with.
 PREFIX = "TAP_PUBLIC_JOBS_"
-"""What the names of the environment variables begin with."""
+# Seconds. More than a day is a mistake of units.
 LONGEST_TIME = 86_400
-"""Seconds. More than a day is a mistake of units."""
 
+# JSON schema of the settings. The tap adds those of every SDK tap.
 CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     th.Property(
         "api_key",
@@ -142,7 +143,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         description="The User-Agent header; by default tap-public-jobs/ and the version.",
     ),
 ).to_dict()
-"""JSON schema of the settings. The tap adds those of every SDK tap."""
 
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 

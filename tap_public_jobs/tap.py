@@ -41,12 +41,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# The order in which streams are synced: the fast ones come before the long fan-out.
 ORDER = (Jobs, JobPublications, JobDetails)
-"""The order in which streams are synced: the fast ones come before the long fan-out."""
 
 
 class TapPublicJobs(Tap):
-    """Singer tap for the Public Jobs API."""
+    """Singer tap for the Public Jobs API.
+
+    Attributes:
+        clock: Returns seconds since the epoch; tests replace it.
+        sleep: Waits for a number of seconds; tests replace it.
+    """
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
@@ -58,9 +63,7 @@ class TapPublicJobs(Tap):
     message_writer: WholeMessageWriter
 
     clock: Callable[[], float] = staticmethod(time.time)
-    """Returns seconds since the epoch; tests replace it."""
     sleep: Callable[[float], object] = staticmethod(time.sleep)
-    """Waits for a number of seconds; tests replace it."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # as in the SDK
         is_from_meltano = "MELTANO_EXTRACTOR_NAME" in os.environ or bool(kwargs.get("catalog"))

@@ -13,20 +13,19 @@ if TYPE_CHECKING:
 
 Json = Any
 
+# Bytes of a body after decompression: a hundred times a large posting.
 LARGEST = 8 * 1024 * 1024
-"""Bytes of a body after decompression: a hundred times a large posting."""
 
+# Approximate JSON values in a body: a value can take fifty times the memory of its text.
 MOST_VALUES = 50_000
-"""Approximate JSON values in a body: a value can take fifty times the memory of its text."""
 
+# Levels of arrays and objects; what is nested more deeply becomes text.
+#
+# The tap, the SDK and every target work through JSON by recursion.
 DEEPEST = 100
-"""Levels of arrays and objects; what is nested more deeply becomes text.
 
-The tap, the SDK and every target work through JSON by recursion.
-"""
-
+# Bytes read at once; they become a megabyte at most when they are decompressed.
 CHUNK = 1024
-"""Bytes read at once; they become a megabyte at most when they are decompressed."""
 
 
 class BodyError(Exception):

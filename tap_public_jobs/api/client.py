@@ -35,18 +35,18 @@ Json = Any
 
 logger = logging.getLogger(__name__)
 
+# The version is part of the path (API page, "Versioning").
 API_PATH = "/api/public/v1"
-"""The version is part of the path (API page, "Versioning")."""
 
 MAX_TRIES = 8
+# Most seconds before the second try; doubled for each further one, about a minute in all.
 FIRST_WAIT = 1.0
-"""Most seconds before the second try; doubled for each further one, about a minute in all."""
 
+# A body may take this many times the read timeout in total, however steadily it arrives.
 DEADLINE = 10
-"""A body may take this many times the read timeout in total, however steadily it arrives."""
 
+# A larger number of jobs makes no sense.
 MOST_JOBS = 10**9
-"""A larger number of jobs makes no sense."""
 
 REMEDY_KEY = (
     "The API refused the key (401): it is mistyped, revoked, or for another environment. Create a "

@@ -13,23 +13,28 @@ HASH_BYTES = 6
 
 
 class JobRef(NamedTuple):
-    """What is needed to request one job's detail, and to see whether the job has changed."""
+    """What is needed to request one job's detail, and to see whether the job has changed.
+
+    Attributes:
+        summary_hash: Hash of the summary in the list.
+    """
 
     id: str
     public_id: str
     summary_hash: str = ""
-    """Hash of the summary in the list."""
 
 
 class Page(NamedTuple):
     """One response of the list operation (API page, "List envelope").
 
     A number is None if the response has no valid one.
+
+    Attributes:
+        size: Items per page, as the server reports it, or else as requested.
     """
 
     items: list[Json]
     size: int
-    """Items per page, as the server reports it, or else as requested."""
     total: int | None
 
 

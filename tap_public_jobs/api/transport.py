@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from tap_public_jobs.api.throttle import Throttle
 
+# How often one request is sent while it is rejected for the rate limit.
 MAX_REJECTIONS = 10
-"""How often one request is sent while it is rejected for the rate limit."""
 
+# Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
-"""Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error."""
 
 
 class KeyAuth(AuthBase):

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 Json = Any
 
+# The column for every field without its own column.
 OTHERS = "additionalFields"
-"""The column for every field without its own column."""
 
+# An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
-"""An array. As text, its column holds nothing else, so that SQL can always parse it."""
 
+# Never nested: JSON text would be the key of no job.
 KEYS = ("id", "publicId")
-"""Never nested: JSON text would be the key of no job."""
 
 
 class Columns:

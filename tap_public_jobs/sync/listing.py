@@ -20,44 +20,51 @@ logger = logging.getLogger(__name__)
 
 MAX_SWEEPS = 8
 
+# Known jobs that may disappear from the list although they are published. Beyond that, the list is
+# not believed.
 MOST_MISSING = 20
-"""Known jobs that may disappear from the list although they are published. Beyond that, the list
-is not believed."""
 
 Json = Any
 
 
 class Known(NamedTuple):
-    """What earlier runs know, which decides what a list is good for."""
+    """What earlier runs know, which decides what a list is good for.
+
+    Attributes:
+        jobs: The publicIds of the published jobs, by id.
+        missing: Ids of those that the last list did not show.
+        shortfall: Of the last list.
+        is_new_key: Whether the API key differs from that of the last run.
+    """
 
     jobs: Mapping[str, str] = {}
-    """The publicIds of the published jobs, by id."""
     missing: Collection[str] = ()
-    """Ids of those that the last list did not show."""
     shortfall: int | None = 0
-    """Of the last list."""
     is_new_key: bool = False
-    """Whether the API key differs from that of the last run."""
 
 
 class Listing(NamedTuple):
-    """The published jobs, as far as the list shows them."""
+    """The published jobs, as far as the list shows them.
+
+    Attributes:
+        jobs: By id, in the order in which they were first seen.
+        summaries: Of the same jobs, as the API sent them.
+        gone: Ids of known jobs that the list does not show, and whose details confirm it.
+        missing: Why, by id, it is unknown whether a known job that the list does not show is
+            published.
+        shortfall: How many jobs fewer than its total the list shows; None if it has no total.
+        problems: In which ways the list falls short, one sentence each.
+        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published: the
+            list does not fall short, or no more than the last one did.
+    """
 
     jobs: dict[str, JobRef]
-    """By id, in the order in which they were first seen."""
     summaries: list[dict[str, Json]]
-    """Of the same jobs, as the API sent them."""
     gone: list[str]
-    """Ids of known jobs that the list does not show, and whose details confirm it."""
     missing: dict[str, str]
-    """Why, by id, it is unknown whether a known job that the list does not show is published."""
     shortfall: int | None
-    """How many jobs fewer than its total the list shows; None if it has no total."""
     problems: list[str]
-    """In which ways the list falls short, one sentence each."""
     is_complete: bool
-    """Whether a job that is neither in `jobs` nor in `missing` is not published: the list does not
-    fall short, or no more than the last one did."""
 
 
 class ListReader:

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.sync.listing import Listing
 
+# Failures in a row after which the API may be down.
 MANY_FAILURES = 5
-"""Failures in a row after which the API may be down."""
 
 
 class Outcomes:

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from tap_public_jobs.changelog import Changes, LogPosition
     from tap_public_jobs.sync.state import Entry, LastRead, SyncState
 
+# Which details a run fetches again; `none` if the stream is not selected.
 Refresh = Literal["all", "changed", "none"]
-"""Which details a run fetches again; `none` if the stream is not selected."""
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
 REASONS: tuple[Reason, ...] = ("new", "changed", "pending", "refreshed")
 
+# Seconds.
 DAY = 86_400
-"""Seconds."""
 
+# Seconds. A run interrupted longer ago starts over: its first details are too old.
 RESUMABLE = DAY
-"""Seconds. A run interrupted longer ago starts over: its first details are too old."""
 
+# Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
-"""Records."""
 
 
 def continues(end: Changes | LogPosition, last: LastRead) -> bool:
@@ -75,14 +75,17 @@ def has_work(
 
 
 class Plan(NamedTuple):
-    """What a run fetches."""
+    """What a run fetches.
+
+    Attributes:
+        reasons: Why, by job, in the order of the list; jobs whose details failed before come last.
+        published: How many jobs are published.
+        fetched_before: How many details the run had fetched before it was interrupted.
+    """
 
     reasons: dict[JobRef, Reason]
-    """Why, by job, in the order of the list; jobs whose details failed before come last."""
     published: int
-    """How many jobs are published."""
     fetched_before: int = 0
-    """How many details the run had fetched before it was interrupted."""
 
     @property
     def unchanged(self) -> int:

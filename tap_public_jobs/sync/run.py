@@ -29,25 +29,28 @@ logger = logging.getLogger(__name__)
 
 Json = Any
 
+# Seconds from a signal to the last record. The rest of two seconds is for the state.
 GRACE = 1.2
-"""Seconds from a signal to the last record. The rest of two seconds is for the state."""
 
 
 class Environment(NamedTuple):
-    """What a run works with."""
+    """What a run works with.
+
+    Attributes:
+        api: Answers requests.
+        report: Counts what happens.
+        key_hash: Hash of the API key.
+        workers: Requests at once.
+        clock: Returns seconds since the epoch.
+        sleep: Waits for a number of seconds.
+    """
 
     api: Api
-    """Answers requests."""
     report: Report
-    """Counts what happens."""
     key_hash: str
-    """Hash of the API key."""
     workers: int
-    """Requests at once."""
     clock: Callable[[], float]
-    """Returns seconds since the epoch."""
     sleep: Callable[[float], object]
-    """Waits for a number of seconds."""
 
     def read_list(self, known: Known) -> Listing:
         """Read the list; see `ListReader`."""

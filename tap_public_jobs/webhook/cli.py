@@ -30,8 +30,8 @@ PREFIX = "PUBLIC_JOBS_WEBHOOK_"
 NO_NEWS = 1
 FAILED = 2
 
+# Each connection takes one, and a process may usually have only 1,024.
 DESCRIPTORS = 65_536
-"""Each connection takes one, and a process may usually have only 1,024."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

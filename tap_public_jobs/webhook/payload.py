@@ -7,19 +7,22 @@ import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+# Text that a URL and a database can carry, and that was not damaged on its way.
 USABLE = re.compile("[^\0\ud800-\udfff\ufffd]{1,500}")
-"""Text that a URL and a database can carry, and that was not damaged on its way."""
 
+# Fields of a form.
 MOST_FIELDS = 1_000
-"""Fields of a form."""
 
 
 class Payload(NamedTuple):
-    """What the receiver needs of a payload."""
+    """What the receiver needs of a payload.
+
+    Attributes:
+        keys: At the top level. They help to find out why there is no publicId.
+    """
 
     public_ids: list[str]
     keys: list[str]
-    """At the top level. They help to find out why there is no publicId."""
 
 
 def read_payload(body: bytes) -> Payload:

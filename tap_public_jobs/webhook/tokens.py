@@ -9,8 +9,8 @@ import click
 
 from tap_public_jobs.changelog import NAME
 
+# What a path can hold unescaped (RFC 3986, section 2.3).
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")
-"""What a path can hold unescaped (RFC 3986, section 2.3)."""
 
 
 class TokensError(click.ClickException):
