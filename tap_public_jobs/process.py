@@ -115,31 +115,16 @@ class JsonFile(click.File):
     """The path of a file that has to hold a JSON object, which the SDK does not check."""
 
     @override
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> io.StringIO:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        is_config = param is not None and param.name == "config"
+        if is_config and value == "ENV":
+            return value
         try:
             text = Path(value).read_text("utf-8")
             {} | json.loads(text)  # a TypeError unless it is an object
         except (OSError, TypeError, ValueError) as error:
-            raise unreadable(param, value, error) from error
-        return io.StringIO(text)
-
-
-def unreadable(param: click.Parameter | None, path: str, error: Exception) -> PublicJobsError:
-    """Describe why a file given on the command line cannot be used.
-
-    Args:
-        param: The option.
-        path: What was given.
-        error: What reading it raised.
-    """
-    if isinstance(error, FileNotFoundError):
-        reason = "file not found"
-    elif isinstance(error, OSError):
-        reason = str(error.strerror)
-    else:
-        place = f", see line {error.lineno}" if hasattr(error, "lineno") else ""
-        reason = f"the file is not a JSON object{place}"
-    shown = "…" if "{" in path else path  # it may be the settings themselves, the key included
-    return PublicJobsError(f"--{param.name if param else 'file'} {shown}: {reason}")
+            reason = error.strerror if isinstance(error, OSError) else "not a JSON object"
+            shown = "…" if "{" in value else value  # it may be the settings themselves
+            msg = f"--{param.name if param else 'file'} {shown}: {reason}"
+            raise PublicJobsError(msg) from error
+        return value if is_config else io.StringIO(text)

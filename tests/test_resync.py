@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import CONFIG, Pipeline
-from harness import catalog_of
+from fake_tap import Pipeline
 
 from tap_public_jobs.errors import AccessError, RequestError
 from tap_public_jobs.sync import plan
@@ -214,23 +213,16 @@ def test_other_columns_are_in_every_row_after_one_run(
         assert len(notified.output.records("job_details")) == records
 
 
-@pytest.mark.parametrize("is_meltano", [True, False])
 def test_a_run_without_state_says_how_meltano_passes_it(
-    pipeline: Pipeline,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    *,
-    is_meltano: bool,
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Meltano passes none if the plugin does not declare the capability."""
     hint = "No state came in. If this is not the first run, add `state` to the plugin's "
-    catalog = None if is_meltano else catalog_of(CONFIG)
-    if is_meltano:
-        monkeypatch.setenv("MELTANO_EXTRACTOR_NAME", "tap-public-jobs")
+    monkeypatch.setenv("MELTANO_EXTRACTOR_NAME", "tap-public-jobs")
     pipeline.state = {}
 
     with caplog.at_level(logging.INFO):
-        pipeline.run(catalog=catalog)
-        pipeline.run(catalog=catalog)
+        pipeline.run()
+        pipeline.run()
 
     assert caplog.text.count(hint) == 1
