@@ -37,7 +37,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.StringType,
         required=True,
         secret=True,
-        title="API key",
         description="Key of one organisation, created in the portal under Settings → "
         "Integrations → API keys. Use one key per integration.",
     ),
@@ -45,7 +44,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "base_url",
         th.StringType,
         required=True,
-        title="Base URL",
         description="Address of the API, without /api/public/v1, such as https://jobs.example.com. "
         "https only; plain http for loopback hosts only. A path prefix is allowed.",
     ),
@@ -53,21 +51,18 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "auth_header",
         th.StringType(allowed_values=["Authorization", "x-api-key"]),
         default="Authorization",
-        title="Authentication header",
         description="The header that carries the key: Authorization or x-api-key.",
     ),
     th.Property(
         "page_size",
         th.IntegerType(minimum=1, maximum=100),
         default=100,
-        title="Page size",
         description="Jobs per list request, 1 to 100.",
     ),
     th.Property(
         "rate_limit_requests",
         th.IntegerType(minimum=1),
         default=60,
-        title="Rate limit: requests",
         description="Requests that the key may make per period, 1 or more. Lower it if the key is "
         "shared.",
     ),
@@ -75,21 +70,18 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "rate_limit_period_seconds",
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=60,
-        title="Rate limit: period",
         description="Length of the rate limit's period, in seconds: above 0, at most 86,400.",
     ),
     th.Property(
         "max_concurrent_requests",
         th.IntegerType(minimum=1, maximum=64),
         default=16,
-        title="Concurrent requests",
         description="Requests in flight at once, 1 to 64.",
     ),
     th.Property(
         "request_timeout_seconds",
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=30,
-        title="Request timeout",
         description="Seconds to wait for a connection, and for each part of a response: above 0, "
         "at most 86,400. A whole response may take ten times as long.",
     ),
@@ -97,7 +89,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "detail_refresh",
         th.StringType(allowed_values=["all", "changed", "notified"]),
         default="all",
-        title="Detail refresh",
         description="Which details a run fetches again. all: every detail. changed: those of jobs "
         "whose summary changed or that webhooks named, and those older than detail_max_age_days. "
         "notified: no request at all unless webhooks named a job; then as changed, whatever the "
@@ -107,7 +98,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "detail_max_age_days",
         th.NumberType(minimum=0, maximum=36_500),
         default=7,
-        title="Maximum age of a detail",
         description="Days after which a detail is fetched again under detail_refresh: changed. "
         "0 fetches all; at most 36,500.",
     ),
@@ -115,7 +105,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "changes_url",
         th.StringType,
         secret=True,
-        title="Change log",
         description="SQLAlchemy URL of the change log that public-jobs-webhook writes, such as "
         "sqlite:////var/lib/public-jobs/changes.db. The run fetches the details of the jobs that "
         "webhooks named.",
@@ -124,7 +113,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "column_naming",
         th.StringType(allowed_values=["source", "snake_case"]),
         default="source",
-        title="Column naming",
         description="How columns are named: source, as in the API (jobTitle), or snake_case, as "
         "SQL prefers (job_title). Fields nested in a column keep the API's names.",
     ),
@@ -132,14 +120,12 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "emit_activate_version_messages",
         th.BooleanType,
         default=True,
-        title="Emit ACTIVATE_VERSION",
         description="After a complete sync of jobs or job_details, ask the target to remove the "
         "rows of jobs that are no longer published.",
     ),
     th.Property(
         "user_agent",
         th.StringType(pattern="^[ -~]*$"),  # what a header can carry
-        title="User agent",
         description="The User-Agent header; by default tap-public-jobs/ and the version.",
     ),
 ).to_dict()

@@ -10,7 +10,7 @@ import zlib
 from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import backoff
 import requests
@@ -225,20 +225,13 @@ class PublicJobsClient:
         # The messages of requests and urllib3 name objects in memory.
         while deeper := cause.__cause__ or cause.__context__:
             cause = deeper
-        host = urlsplit(url).netloc
+        is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
+        is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
+        is_refused = isinstance(cause, ConnectionRefusedError)
         is_proxy = isinstance(error, requests.exceptions.ProxyError)
-        if isinstance(cause, ConnectionRefusedError) and not is_proxy:
-            refused = f"{host} refuses connections"
-            return _FaultError(refused) if self._has_answered else _not_the_api(url, refused)
-        if not self._has_answered and not is_proxy:
-            if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-                return _not_the_api(url, f"there is no host {host}")
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                return _not_the_api(
-                    url,
-                    f"its certificate is not trusted ({cause.verify_message}; if your own "
-                    "authority signed it, set REQUESTS_CA_BUNDLE)",
-                )
+        if (is_untrusted or is_unknown or is_refused) and not (self._has_answered or is_proxy):
+            hint = "; set REQUESTS_CA_BUNDLE if your own authority signed it"
+            return _not_the_api(url, f"{self._quote(cause)}{hint if is_untrusted else ''}")
         return _FaultError(f"{_place(url)}: {type(error).__name__}: {self._quote(cause)}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:

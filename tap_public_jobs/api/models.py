@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 Json = Any
 
 HASH_BYTES = 6
+
+# Text that is not empty, and has neither NUL nor half a surrogate pair.
+_USABLE = re.compile("[^\0\ud800-\udfff]+")
 
 
 class JobRef(NamedTuple):
@@ -54,22 +58,11 @@ def hash_key(api_key: str) -> str:
 def job_ref(summary: Json) -> JobRef | None:
     """Read the key of a summary; None if the job cannot be keyed.
 
-    Both identifiers must be text that is not empty, and that every URL and database can carry:
-    without half a surrogate pair, and without NUL.
+    Both identifiers must be text that every URL and database can carry.
     """
     if not isinstance(summary, dict):
         return None
-    job_id, public_id = summary.get("id"), summary.get("publicId")
-    if not _is_text(job_id) or not _is_text(public_id):
-        return None
-    return JobRef(job_id, public_id, hash_of(summary))
-
-
-def _is_text(value: Json) -> TypeGuard[str]:
-    if not isinstance(value, str) or not value or "\0" in value:
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
+    if all(isinstance(it, str) and _USABLE.fullmatch(it) for it in (job_id, public_id)):
+        return JobRef(job_id, public_id, hash_of(summary))
+    return None
