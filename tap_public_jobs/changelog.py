@@ -10,7 +10,6 @@ SQLAlchemy takes 0.2 seconds to import, so import this module only where a log i
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import uuid
 from pathlib import Path
@@ -83,36 +82,25 @@ _NOT_A_URL = (
 )
 
 
-class LogPosition(NamedTuple):
-    """How far a log has got.
+class Changes(NamedTuple):
+    """How far a log has got, and what was notified since a position.
 
     Attributes:
         log: Identity of the log. Positions in another log are unrelated.
-        position: Rises with every notification.
-        forgotten: The log keeps nothing to this position. A reader that had not got this far missed
-            some.
-    """
-
-    log: str
-    position: int
-    forgotten: int
-
-
-class Changes(NamedTuple):
-    """What was notified since a position.
-
-    Attributes:
-        log: As in `LogPosition`.
-        position: Smaller than requested if an earlier copy of the log was restored.
-        forgotten: As in `LogPosition`.
+        position: Rises with every notification; smaller than requested if an earlier copy of the
+            log was restored.
         public_ids: Distinct, in the order of their last notification. A notification that names no
             job only raises `position`.
     """
 
     log: str
     position: int
-    forgotten: int
-    public_ids: list[str]
+    public_ids: Sequence[str] = ()
+
+    @property
+    def forgotten(self) -> int:
+        """The log keeps nothing to this position; a reader must have got at least this far."""
+        return max(0, self.position - KEPT)
 
 
 class ChangeLog:
@@ -184,18 +172,16 @@ class ChangeLog:
             raise self._missing()
         log, position, _ = rows[0]
         public_ids = [public_id for *_, public_id in rows if public_id is not None]
-        return Changes(log, position, _forgotten(position), public_ids)
+        return Changes(log, position, public_ids)
 
-    def positions(self) -> dict[str, LogPosition]:
-        """Return how far each log of the database has got, by name.
+    def positions(self) -> dict[str, Changes]:
+        """Return how far each log of the database has got, by name, without what was notified.
 
         Raises:
             ChangeLogError: There is no log, or it cannot be read.
         """
-        return {
-            name: LogPosition(log, position, _forgotten(position))
-            for name, log, position in self._rows(sa.select(_LOGS))
-        }
+        rows = self._rows(sa.select(_LOGS))
+        return {name: Changes(log, position) for name, log, position in rows}
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         with self._errors():
@@ -208,13 +194,10 @@ class ChangeLog:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
-        with self._errors():
-            if self._file:
-                _create_for_owner(self._file)
-            with self._engine.begin() as connection:
-                for statement in _BEGIN_WRITING[self._engine.dialect.name]:
-                    connection.exec_driver_sql(statement)
-                yield connection
+        with self._errors(), self._engine.begin() as connection:
+            for statement in _BEGIN_WRITING[self._engine.dialect.name]:
+                connection.exec_driver_sql(statement)
+            yield connection
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -226,7 +209,8 @@ class ChangeLog:
             reason = re.sub(r"([\"']).*?\1", "…", str(cause).strip().partition("\n")[0])
             msg = (
                 f"The change log in {self._place} cannot be used ({reason}). Make sure that the "
-                "database exists and its disk has space, and that this user may read and write it."
+                "database, or the folder of the file, exists and has space, and that this user may "
+                "read and write it."
             )
             raise ChangeLogError(msg) from None  # the cause shows the URL
 
@@ -263,16 +247,6 @@ def _parse(url: str) -> tuple[sa.URL, str]:
     raise ChangeLogError(_NOT_A_URL)
 
 
-def _create_for_owner(path: str) -> None:
-    """Create the file for its owner alone, unless it exists.
-
-    An existing one must not be opened here: closing it would release the locks that another thread
-    holds on it (POSIX).
-    """
-    with contextlib.suppress(FileExistsError):  # SQLite gives the journal the same mode
-        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
 def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) -> None:
     """Give each change a position, and forget what is too old.
 
@@ -295,9 +269,5 @@ def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) 
         moved = _CHANGES.c.public_id == sa.bindparam("public_id")
         connection.execute(sa.delete(_CHANGES).where(mine, moved), rows)
         connection.execute(sa.insert(_CHANGES), rows)
-    too_old = _CHANGES.c.position <= _forgotten(position)
+    too_old = _CHANGES.c.position <= position - KEPT
     connection.execute(sa.delete(_CHANGES).where(mine, too_old))
-
-
-def _forgotten(position: int) -> int:
-    return max(0, position - KEPT)

@@ -68,7 +68,7 @@ class Report:
             logging.INFO if is_first else logging.WARNING,
             "The API rejected a request for the rate limit%s. Pausing for %.1f seconds, then "
             "sending at most one request every %.3g seconds.",
-            f": another run used this key within the last {self._period:g} seconds"
+            f": another run used this key within the last {self._period:g} s"
             if is_first
             else "",
             pause,
@@ -89,7 +89,7 @@ class Report:
             yield
             return
         logger.info(
-            "Fetching %s at up to %s requests per %g seconds: %s.",
+            "Fetching %s at up to %s requests per %g s: %s.",
             plan,
             f"{self._limit:,}",
             self._period,

@@ -120,7 +120,7 @@ class TestReport:
     @pytest.mark.parametrize(
         ("count", "words"),
         [
-            (1200, " (1,200 new) at up to 60 requests per 60 seconds: about 20 minutes."),
+            (1200, " (1,200 new) at up to 60 requests per 60 s: about 20 minutes."),
             (0, ": nothing is new, changed or too old."),
         ],
     )
@@ -156,7 +156,7 @@ class TestReport:
         assert record.levelname == "INFO"
         assert record.getMessage() == (
             "The API rejected a request for the rate limit: another run used this key within the "
-            "last 60 seconds. Pausing for 60.0 seconds, then sending at most one request every 1 "
+            "last 60 s. Pausing for 60.0 seconds, then sending at most one request every 1 "
             "seconds."
         )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.changelog import Changes, LogPosition
+    from tap_public_jobs.changelog import Changes
     from tap_public_jobs.sync.state import Entry, LastRead, SyncState
 
 # Which details a run fetches again; `none` if the stream is not selected.
@@ -32,12 +32,12 @@ RESUMABLE = DAY
 FEWEST_BETWEEN_CHECKPOINTS = 50
 
 
-def continues(end: Changes | LogPosition, last: LastRead) -> bool:
+def continues(end: Changes, last: LastRead) -> bool:
     """Whether a change log is the one that was read last; False for an earlier copy of it."""
     return end.log == last.log and end.position >= last.position
 
 
-def is_covered(state: SyncState, end: Changes | LogPosition | None) -> bool:
+def is_covered(state: SyncState, end: Changes | None) -> bool:
     """Whether a change log names every job that has changed since the last run."""
     return (
         end is not None
@@ -48,9 +48,7 @@ def is_covered(state: SyncState, end: Changes | LogPosition | None) -> bool:
     )
 
 
-def has_work(
-    state: SyncState, end: Changes | LogPosition | None, forms: Mapping[str, str] | None = None
-) -> bool:
+def has_work(state: SyncState, end: Changes | None, forms: Mapping[str, str] | None = None) -> bool:
     """Whether a run under `detail_refresh: notified` has anything to do.
 
     What was missing twice is no work: it is tried again when there is other work.
