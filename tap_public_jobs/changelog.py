@@ -77,8 +77,8 @@ _CHANGES = sa.Table(
 )
 
 _NOT_A_URL = (
-    "changes_url must be sqlite:///path/to/a/file or postgresql+psycopg://user:password@host/name; "
-    "write an @ in the password as %40."
+    "changes_url must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
+    "with an @ in the password as %40."
 )
 
 
@@ -125,7 +125,7 @@ class ChangeLog:
         try:
             self._engine = sa.create_engine(address, poolclass=NullPool, connect_args=timeout)
         except ImportError as error:
-            msg = "The driver of the change log's database is missing: install psycopg[binary]."
+            msg = "changes_url needs a driver that is missing: install psycopg[binary]."
             raise ChangeLogError(msg) from error
 
     def append(self, public_ids: Iterable[str | None]) -> None:

@@ -68,9 +68,7 @@ class Report:
             logging.INFO if is_first else logging.WARNING,
             "The API rejected a request for the rate limit%s. Pausing for %.1f seconds, then "
             "sending at most one request every %.3g seconds.",
-            f": another run used this key within the last {self._period:g} s"
-            if is_first
-            else "",
+            f": another run used this key within the last {self._period:g} s" if is_first else "",
             pause,
             interval,
         )

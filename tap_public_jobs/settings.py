@@ -209,8 +209,7 @@ def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -
         return None
     if error := next(th.DEFAULT_JSONSCHEMA_VALIDATOR(rules).iter_errors(config[name]), None):
         return f"{name}: {error.message}.".replace(", 'null'", "")
-    problem = _CHECKS[name](config[name]) if name in _CHECKS else None
-    return f"{name} {problem}." if problem else None
+    return _CHECKS[name](config[name]) if name in _CHECKS else None
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
@@ -246,8 +245,9 @@ def _plain(value: Json) -> Json:
 
 
 def _check_key(value: str) -> str | None:
-    wrong = "must be the key alone: no space, line break or umlaut, and not the word Bearer"
-    return None if re.fullmatch("[!-~]+", value) else wrong  # what a header can carry
+    if re.fullmatch("[!-~]+", value):  # what a header can carry
+        return None
+    return "api_key must be the key alone, without a space, line break, umlaut or the word Bearer."
 
 
 def _check_base_url(value: str) -> str | None:
@@ -257,12 +257,14 @@ def _check_base_url(value: str) -> str | None:
     except (LocationParseError, UnicodeError):
         host = ""
     if not host or url.scheme not in {"http", "https"}:
-        return "must be a URL such as https://jobs.example.com"
+        return "base_url must be a URL such as https://jobs.example.com."
     if url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
-        return "must begin with https://: over plain http, anyone on the network can read the key"
+        return "base_url must begin with https://: over plain http, the network can read the key."
     path = url.path or ""
     if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
-        return f"must be the address before {API_PATH}, without a user name, password, ? or #"
+        return (
+            f"base_url must be what comes before {API_PATH}, without user name, password, ? or #."
+        )
     return None
 
 
@@ -271,11 +273,8 @@ def _check_changes_url(value: str) -> str | None:
 
     try:
         ChangeLog(value)
-    except ChangeLogError:
-        return (
-            "must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
-            "with an @ in the password as %40 and the package psycopg[binary] installed"
-        )
+    except ChangeLogError as error:
+        return str(error)
     return None
 
 

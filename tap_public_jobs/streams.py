@@ -79,7 +79,9 @@ class PublicJobsStream(Stream):
         run = self._tap.run if self.writes_records else None
         if run is None:
             return
-        version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
+        version = None
+        if self.config["emit_activate_version_messages"]:
+            version = run.state.versions.get(self.name)
         self._stream_version = version
         for row in self.rows(run):
             if run.is_checkpoint_due:  # `rows` has noted the record before this one as written
@@ -134,9 +136,7 @@ class PublicJobsStream(Stream):
         Raises:
             PublicJobsError: The catalog does not fit this stream.
         """
-        selected = [
-            name for name in self.columns.names if self.mask.get(("properties", name), True)
-        ]
+        names = self.columns.names
         mapping = {
             name: value
             for name, value in self.config.items()
@@ -145,7 +145,8 @@ class PublicJobsStream(Stream):
         properties = self.effective_schema["properties"]
         columns = {
             name: {key: it for key, it in properties[name].items() if key != "description"}
-            for name in selected
+            for name in names
+            if self.mask.get(("properties", name), True)
         }
         return hash_of([columns, mapping])
 

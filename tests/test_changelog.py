@@ -203,8 +203,8 @@ class TestErrors:
             ChangeLog(url)
 
         assert str(caught.value) == (
-            "changes_url must be sqlite:///path/to/a/file or "
-            "postgresql+psycopg://user:password@host/name; write an @ in the password as %40."
+            "changes_url must be sqlite:///path/to/a/file, or "
+            "postgresql+psycopg://user:password@host/name with an @ in the password as %40."
         )
         assert "sesame" not in "".join(traceback.format_exception(caught.value))
 

@@ -24,6 +24,9 @@ MOST_VALUES = 50_000
 # The tap, the SDK and every target work through JSON by recursion.
 DEEPEST = 100
 
+# Of an integer; Python refuses to convert more of them to an `int`.
+MOST_DIGITS = 4300
+
 # Bytes read at once; they become a megabyte at most when they are decompressed.
 CHUNK = 1024
 
@@ -88,7 +91,7 @@ def json_object(body: bytes) -> dict[str, Json] | None:
         document = json.loads(
             body.decode(json.detect_encoding(body), errors="replace"),
             parse_float=_decimal,
-            parse_int=_integer,
+            parse_int=lambda text: (int if len(text) <= MOST_DIGITS else Decimal)(text),
             strict=False,  # a raw control character costs one value too
             parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
         )
@@ -120,10 +123,3 @@ def _decimal(text: str) -> Decimal | str:
         return Decimal(text)
     except InvalidOperation:  # an exponent beyond any number; text is not lost
         return text
-
-
-def _integer(text: str) -> int | Decimal:
-    try:
-        return int(text)
-    except ValueError:  # more digits than Python converts to an int
-        return Decimal(text)
