@@ -129,10 +129,8 @@ class Report:
             rejections: Requests that the API rejected for the rate limit.
         """
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
-        rejected, retried = (
-            _count(rejections, "rejection"),
-            _count(self.retries, "retry", "retries"),
-        )
+        rejected = _count(rejections, "rejection")
+        retried = _count(self.retries, "retry", "retries")
         parts = [
             f"Synced {records or 'no records'}",
             f"{_count(requests, 'request')} ({rejected}, {retried})",

@@ -88,11 +88,11 @@ class PublicJobsStream(Stream):
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
             yield row
-            run.report.records[self.name] += 1
+            self._tap.report.records[self.name] += 1
         if version and run.has_everything(self.name):
             self._activate(version)
         new_fields = run.state.note_fields(self.name, self.columns.undeclared)
-        run.report.new_fields[self.name] = new_fields
+        self._tap.report.new_fields[self.name] = new_fields
         run.state.write(self.tap_state)  # the SDK writes a STATE after each stream
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 MANY_FAILURES = 5
 
 
+@dataclass
 class Outcomes:
     """The details that were written, that were not found, and that failed.
 
@@ -22,12 +24,11 @@ class Outcomes:
         failed: Why, by job.
     """
 
-    def __init__(self) -> None:
-        self.written = 0
-        self.not_found: dict[JobRef, str] = {}
-        self.unpublished: list[JobRef] = []
-        self.failed: dict[JobRef, str] = {}
-        self._failures_in_a_row = 0
+    written: int = 0
+    not_found: dict[JobRef, str] = field(default_factory=dict)
+    unpublished: list[JobRef] = field(default_factory=list)
+    failed: dict[JobRef, str] = field(default_factory=dict)
+    _failures_in_a_row: int = 0
 
     @property
     def done(self) -> int:

@@ -50,22 +50,14 @@ class Period(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """A run that has not fetched all its details.
+    """A run that has not fetched all its details."""
 
-    Attributes:
-        started_at: Seconds since the epoch; later than everything that earlier runs fetched.
-    """
-
-    started_at: int
+    started_at: int  # seconds since the epoch; later than everything that earlier runs fetched
     refresh: str
 
 
 class LastRead(NamedTuple):
-    """How far a change log has been read.
-
-    Attributes:
-        log: Identity of the log.
-    """
+    """How far a change log has been read, and the identity of the log."""
 
     log: str
     position: int
