@@ -78,9 +78,8 @@ def run(command: click.Command) -> None:
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_news)
-    if sys.stdout is None:
-        sys.exit("There is no stdout to write messages to.")
+        # The SDK reports every failure again, as unhandled.
+        handler.addFilter(lambda record: not str(record.msg).startswith("An unhandled error"))
     # Without a buffer, as under PYTHONUNBUFFERED, a signal could cut a line short.
     sys.stdout = open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     stdout = sys.stdout
@@ -90,7 +89,6 @@ def run(command: click.Command) -> None:
         cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
         message = " ".join(str(error).split())
         logging.getLogger(command.name).critical("%s%s", cause, message)
-        _flush(stdout)
         exit_soon(1)  # a request that is on its way may take a minute to give up
         sys.exit(1)
     finally:
@@ -104,11 +102,6 @@ def _flush(stdout: io.TextIOWrapper) -> None:
         # Otherwise Python fails again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
         sys.exit(1)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    # The SDK reports every failure again, as unhandled; `run` has its own line.
-    return not str(record.msg).startswith("An unhandled error occurred while syncing")
 
 
 class JsonFile(click.File):

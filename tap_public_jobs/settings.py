@@ -151,8 +151,8 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     In a deployment, an empty variable means that the setting is unset.
     """
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
-    properties: dict[str, dict[str, Json]] = CONFIG_JSONSCHEMA["properties"]
-    defaults = {name: sub["default"] for name, sub in properties.items() if "default" in sub}
+    known = CONFIG_JSONSCHEMA["properties"]
+    defaults = {name: rules["default"] for name, rules in known.items() if "default" in rules}
     return defaults | given
 
 

@@ -54,7 +54,7 @@ def test_changed_fetches_new_and_changed_jobs_alone(
     details = [f"detail pub-{key}" for key in ("0", "1", "2", "5", "6", "new")]
     assert sorted(requests) == sorted([*LIST[:3], *details])
     assert changed.output.rows("job_details").keys() == {"5", "6", "new"}
-    assert "Fetching 3 of 8 details (1 new, 2 changed)" in caplog.text
+    assert "Fetching 3 of 8 details (2 changed, 1 new)" in caplog.text
     assert "details: 3 fetched, 5 unchanged, 0 failed, 0 unpublished during" in caplog.text
     assert "1 job opened and 3 jobs closed since the last complete listing" in caplog.text
     assert sorted(changed.run()) == LIST[:3]

@@ -46,18 +46,13 @@ FIRST_WAIT = 1.0
 # A body may take this many times the read timeout in total, however steadily it arrives.
 DEADLINE = 10
 
-# A larger number of jobs makes no sense.
-MOST_JOBS = 10**9
-
-REMEDY_KEY = (
-    "The API refused the key (401): it is mistyped, revoked, or for another environment. Create a "
-    "new one in the portal under Settings → Integrations → API keys and set api_key, or the "
-    "variable TAP_PUBLIC_JOBS_API_KEY."
-)
-REMEDY_PLAN = (
-    "The key is valid, but the plan of its organisation does not include the public API (403). "
-    "Ask the organisation to add it, or set api_key to the key of another organisation."
-)
+REMEDIES = {
+    401: "The API refused the key (401): it is mistyped, revoked, or for another environment. "
+    "Create a new one in the portal under Settings → Integrations → API keys and set api_key, or "
+    "the variable TAP_PUBLIC_JOBS_API_KEY.",
+    403: "The key is valid, but the plan of its organisation does not include the public API "
+    "(403). Ask the organisation to add it, or set api_key to the key of another organisation.",
+}
 REMEDY_LIMIT = (
     f"The API rejected a request for the rate limit {MAX_REJECTIONS} times in a row: another "
     "client may be using this key. Use one key per integration, or lower rate_limit_requests."
@@ -202,10 +197,8 @@ class PublicJobsClient:
         status = response.status_code
         if is_rejection(response):
             raise RateLimitedError(REMEDY_LIMIT, status)
-        if status == HTTPStatus.UNAUTHORIZED:
-            raise AccessError(REMEDY_KEY, status)
-        if status == HTTPStatus.FORBIDDEN:
-            raise AccessError(REMEDY_PLAN, status)
+        if remedy := REMEDIES.get(status):
+            raise AccessError(remedy, status)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
                 raise _not_the_api(url, "the response is a web page")
@@ -233,13 +226,8 @@ class PublicJobsClient:
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
         self.on_retry()
-        logger.warning(
-            "Try %d of %d failed: %s. Trying again in %.1f seconds.",
-            details["tries"],
-            MAX_TRIES,
-            details["exception"],
-            details["wait"],
-        )
+        line = f"Try %(tries)d of {MAX_TRIES} failed: %(exception)s. Trying again in %(wait).1f s."
+        logger.warning(line, details)
 
     def _quote(self, text: object) -> str:
         """Quote a server's words, which may be long, have many lines, or repeat the key."""
@@ -279,4 +267,4 @@ def _count(envelope: dict[str, Json], name: str) -> int | None:
     value = envelope.get(name)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    return int(value) if 0 <= value <= MOST_JOBS and value == int(value) else None
+    return int(value) if 0 <= value <= 10**9 and value == int(value) else None

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 Json = Any
 
-HASH_BYTES = 6
-
 # Text that is not empty, and has neither NUL nor half a surrogate pair.
 _USABLE = re.compile("[^\0\ud800-\udfff]+")
 
@@ -46,7 +44,7 @@ def hash_of(value: Json) -> str:
     """Hash a JSON value into 8 characters, regardless of the order of its keys."""
     text = json.dumps(value, sort_keys=True, default=str)
     # JSON can escape half a surrogate pair, which strict UTF-8 refuses.
-    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=HASH_BYTES).digest()
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=6).digest()
     return urlsafe_b64encode(digest).decode()
 
 

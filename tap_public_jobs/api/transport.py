@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
@@ -27,17 +28,17 @@ MAX_REJECTIONS = 10
 LONGEST_RETRY_AFTER = 3600.0
 
 
+@dataclass
 class KeyAuth(AuthBase):
     """Sends the API key in one of the two headers (API page, "Authentication", rule 3)."""
 
-    def __init__(self, key: str, header: str) -> None:
-        self.key = key
-        self._header = header
-        self._value = key if header == "x-api-key" else f"Bearer {key}"
+    key: str = field(repr=False)
+    header: str
 
     @override
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        request.headers[self._header] = self._value
+        is_plain = self.header == "x-api-key"
+        request.headers[self.header] = self.key if is_plain else f"Bearer {self.key}"
         return request
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Refresh = Literal["all", "changed", "none"]
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
-REASONS: tuple[Reason, ...] = ("new", "changed", "pending", "refreshed")
 
 # Seconds.
 DAY = 86_400
@@ -98,10 +97,9 @@ class Plan(NamedTuple):
     def __str__(self) -> str:
         """Return the numbers behind the plan."""
         counts = Counter(self.reasons.values())
-        parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
-        return f"{len(self.reasons):,} of {self.published:,} details" + (
-            f" ({parts})" if parts else ""
-        )
+        parts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+        numbers = f"{len(self.reasons):,} of {self.published:,} details"
+        return f"{numbers} ({parts})" if parts else numbers
 
 
 def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:

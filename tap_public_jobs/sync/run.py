@@ -96,7 +96,7 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
                 "detail_refresh: changed."
             )
     known = Known(
-        state.public_ids,
+        {key: entry.public_id for key, entry in state.jobs.items()},
         {*state.missing},
         state.shortfall,
         {*state.failed},
@@ -238,10 +238,6 @@ class Run:
         """Whether enough details were written since the last checkpoint."""
         written = self.outcomes.written
         return written > 0 and written % self.plan.checkpoint_every == 0
-
-    def version(self, stream: str) -> int | None:
-        """Return the version of a stream's records; None if the stream is not activated."""
-        return self.state.versions.get(stream)
 
     def has_everything(self, stream: str) -> bool:
         """Whether a stream has written every record, so that a target may remove all others."""

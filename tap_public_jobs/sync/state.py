@@ -163,11 +163,6 @@ class SyncState:
         }
         singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
 
-    @property
-    def public_ids(self) -> dict[str, str]:
-        """The publicIds of the published jobs, by id."""
-        return {key: entry.public_id for key, entry in self.jobs.items()}
-
     def next_listing_time(self, now: float) -> int:
         """Return the time of a listing that begins now, later than any before, in milliseconds."""
         times = [self.listed_at or 0, *(entry.first_seen for entry in self.jobs.values())]

@@ -198,7 +198,7 @@ def test_a_fault_is_tried_eight_times_and_described(
     assert "\n" not in f"{detail.value}{page.value}"
     assert len(retries) == 3 * (MAX_TRIES - 1)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * len(retries)
-    assert re.match(r"Try 7 of 8 failed: .+\. Trying again in 0\.0 seconds\.", caplog.messages[-1])
+    assert re.match(r"Try 7 of 8 failed: .+\. Trying again in 0\.0 s\.", caplog.messages[-1])
 
 
 @pytest.mark.usefixtures("no_waiting")
