@@ -259,7 +259,7 @@ def _check_base_url(value: str) -> str | None:
     if not host or url.scheme not in {"http", "https"}:
         return "base_url must be a URL such as https://jobs.example.com."
     if url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
-        return "base_url must begin with https://: over plain http, the network can read the key."
+        return "base_url must begin with https://: over plain http, anyone can read the key."
     path = url.path or ""
     if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
         return (
