@@ -1,6 +1,6 @@
 """Thirteen weeks of the sandbox's jobs in a DuckDB file, as weekly syncs leave them.
 
-`python -m tests.dashboard.weeks FILE` makes the warehouse of the picture in README.md.
+`python -m tests.browser.weeks FILE` makes the warehouse of the picture in README.md.
 """
 
 from __future__ import annotations
