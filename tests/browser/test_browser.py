@@ -71,8 +71,6 @@ def browser() -> Iterator[Driver]:
     options = webdriver.ChromeOptions()
     for option in OPTIONS:
         options.add_argument(option)
-    if chromium := shutil.which("chromium"):
-        options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     yield driver
