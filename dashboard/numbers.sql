@@ -268,7 +268,9 @@ oldest as (
             round(cast(extract(epoch from (last_seen_at - first_seen_at)) / 86400 as numeric(18, 6)), 1)
                 as days,
             opened_after is null as is_older,
-            row_number() over (partition by choice order by first_seen_at, job_title, id) as place
+            row_number() over (
+                partition by choice order by last_seen_at - first_seen_at desc, job_title, id
+            ) as place
         from chosen
         where is_open
     ) as ranked

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except WarehouseError as error:
         sys.exit(str(error))
     except OSError as error:
-        sys.exit(f"{error.filename}: {error.strerror}. Name another place with --output.")
+        sys.exit(f"{error.filename}: {error.strerror}. Name another place.")
     for file in files:
         print(file)  # noqa: T201  # what a command says
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import psycopg
 import pytest
-from browser.weeks import history, load
+from browser.weeks import WEEK, history, load
 from queries.jobs import ROWS
 from queries.warehouse import DuckDB, Postgres, Warehouse
 
@@ -153,6 +153,8 @@ def test_organisations_have_their_own_listings_and_namings(file: str) -> None:
     alone = {name: shown(file, [name]) for name in ("acme", "lumen_books")}
 
     assert groups[None]["open_roles"] == sum(it["groups"][0]["open_roles"] for it in alone.values())
+    days = [row["days"] for row in shown(file)["oldest"] if row["choice"] == 0]
+    assert days == sorted(days, reverse=True)
     for name, tables in alone.items():
         measured = ("open_roles", "opened", "closed", "listed_at", "median_days")
         assert all(groups[name][it] == tables["groups"][0][it] for it in measured)
@@ -160,6 +162,24 @@ def test_organisations_have_their_own_listings_and_namings(file: str) -> None:
         assert not any(other in json.dumps(tables) for other in others)
     with pytest.raises(page.WarehouseError, match=r"in nobody\. Schemas that have it: acme, lumen"):
         shown(file, ["nobody"])
+
+
+def test_a_full_refresh_forgets_what_was_before(file: str) -> None:
+    """It dates the published jobs anew, so no number of open roles before it is known."""
+    rows = history()
+    last = max(row["lastSeenAt"] for row in rows["job_publications"])
+    published = [row for row in rows["job_publications"] if not row["unpublishedAt"]]
+    for row in published[1:]:
+        row |= {"openedAfter": None, "firstSeenAt": last + WEEK, "lastSeenAt": last + WEEK}
+    load(file, rows)  # the first one was closed while nobody looked
+
+    tables = shown(file)
+
+    assert [row for row in tables["levels"] if row["choice"] == 0] == [
+        {"choice": 0, "time": milliseconds(last + WEEK), "open_roles": len(published) - 1}
+    ]
+    assert tables["flows"] == tables["latest"] == []
+    assert tables["groups"][0]["longest_days"]  # closed roles still count in the estimate
 
 
 def test_departments_have_a_past_where_the_rows_of_closed_jobs_are(file: str) -> None:
