@@ -125,7 +125,9 @@ def opened(warehouse: str) -> Iterator[Run]:
                 connection.execute("set TimeZone = 'UTC'")
                 yield connection.execute
         else:
-            message = f"{warehouse} is not there. {LOAD}"
+            # An address of another kind has a password too.
+            name = "An address other than postgresql://" if "@" in warehouse else warehouse
+            message = f"{name} is not a file. {LOAD}"
             raise WarehouseError(message)
     except (duckdb.Error, psycopg.Error) as error:
         message = f"Cannot read the warehouse: {_first_line(error)}"

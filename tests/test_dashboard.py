@@ -253,7 +253,8 @@ def test_the_picture_in_readme_is_what_the_command_draws(file: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("warehouse", "says"),
     [
-        ("missing.duckdb", "missing.duckdb is not there. Load the jobs first"),
+        ("missing.duckdb", "missing.duckdb is not a file. Load the jobs first"),
+        ("mysql://me:s3cret@host/db", "An address other than postgresql:// is not a file. Load"),
         ("empty.duckdb", "No table job_publications in any schema. Load the jobs first"),
         ("text.duckdb", "Cannot read the warehouse: .*not a valid DuckDB database"),
         ("postgresql://me:s3cret@127.0.0.1:1/db", r"Cannot connect .*refused.*: check the address"),
