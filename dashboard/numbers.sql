@@ -66,6 +66,7 @@ choices as (
     select
         *,
         row_number() over by_size - 1 as choice,
+        count(*) over () as all_choices,
         coalesce(organisation, '') || coalesce(chr(31) || department, '') as choice_key
     from grouped
     where
@@ -226,6 +227,7 @@ groups as (
         case when choices.is_known then coalesce(recent.closed, 0) end as closed,
         choices.listed_at,
         choices.forgotten_until,
+        choices.all_choices,
         min(case when estimates.still_open < 0.5 + 1e-9 then estimates.days end) as median_days,
         max(estimates.days) as longest_days
     from (
@@ -236,7 +238,7 @@ groups as (
     ) as choices
     left join recent on choices.choice = recent.choice
     left join estimates on choices.choice = estimates.choice
-    group by 1, 2, 3, 4, 5, 6, 7, 8
+    group by 1, 2, 3, 4, 5, 6, 7, 8, 9
     order by choices.choice
 ),
 

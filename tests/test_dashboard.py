@@ -217,6 +217,17 @@ def test_departments_have_a_past_where_the_rows_of_closed_jobs_are(file: str) ->
     assert {row["median_days"] for row in alone["groups"] if row["department"]} == {None}
 
 
+def test_a_filter_has_at_most_200_choices(file: str) -> None:
+    rows = history(40)
+    for place, job in enumerate(rows["jobs"]):
+        job["department"] = f"Department {place}"
+    load(file, rows)
+
+    everything, *departments = shown(file)["groups"]
+    assert len(departments) == 199
+    assert everything["all_choices"] == 1 + len(rows["jobs"])
+
+
 def test_the_page_is_beside_the_warehouse_and_a_title_in_it_is_text(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
