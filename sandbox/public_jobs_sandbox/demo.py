@@ -1,5 +1,6 @@
 """The command `public-jobs-sandbox demo`: syncs made-up jobs and answers questions in SQL."""
 
+import subprocess
 import tempfile
 from http import HTTPStatus
 from pathlib import Path
@@ -18,6 +19,7 @@ from public_jobs_sandbox.webhook_demo import show_webhook
 
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
+DASHBOARD = Path("dashboard", "page.py")
 
 
 class Change(NamedTuple):
@@ -121,8 +123,8 @@ def demo(*, webhook: bool) -> None:
 def _show_syncs(database: Path) -> None:
     """Sync once and ask what is published; then sync more often, and ask what happened."""
     database.parent.mkdir(exist_ok=True)
-    for file in (database, database.with_suffix(".duckdb.wal")):
-        file.unlink(missing_ok=True)
+    for suffix in (".duckdb", ".duckdb.wal", ".html"):
+        database.with_suffix(suffix).unlink(missing_ok=True)
     sandbox = Sandbox.demo(JOBS, options=Options(limit_requests=REQUESTS, limit_period=PERIOD))
     with tempfile.TemporaryDirectory() as folder, serving(sandbox) as base_url:
         variables = meltano.environment(sandbox, base_url, database, Path(folder))
@@ -156,6 +158,11 @@ def _show_syncs(database: Path) -> None:
             click.echo(f"\n{COMMAND}")
             meltano.run(variables, install=False)
     answer(database, OVER_TIME, first=len(QUESTIONS) + 1)
+    # In an environment of its own, as Meltano. If that fails, its error says why.
+    command = [*meltano.uv_command(), "run", "--quiet", "--script", str(REPOSITORY / DASHBOARD)]
+    drawn = subprocess.run([*command, str(database)], stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
+    if drawn.returncode == 0:
+        click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")
     click.echo(
         f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs, job_details and "
         "job_publications. Each demo creates it again. transform/README.md has more answers over "

@@ -17,7 +17,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("project")
     for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
-    for package in ("tap_public_jobs", "sandbox"):
+    for package in ("tap_public_jobs", "sandbox", "dashboard"):
         shutil.copytree(
             REPOSITORY / package,
             folder / package,

@@ -1,1 +1,0 @@
-"""Charts of the final tables that dbt builds; `python -m charts WAREHOUSE`."""

@@ -1,0 +1,1 @@
+"""The page with pictures; `uv run dashboard/page.py WAREHOUSE`."""
