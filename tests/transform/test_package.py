@@ -61,7 +61,7 @@ def test_the_project_of_a_user_takes_the_package(
     with opened(warehouse, monkeypatch, "acme") as portal:
         portal.edit(0, jobTitle="Cook ", location="Somewhere", paidPer="hour", minSalary=10)
         portal.sync()
-        assert " WARN=0 ERROR=0 SKIP=0 " in portal.build()
+        assert " WARN=0 ERROR=0 SKIP=0 " in portal.build("--select", "+package:public_jobs")
 
         text = warehouse.project / "dbt_packages" / "public_jobs" / "macros" / "columns.sql"
         found = "nullif(cast({{ column }} as {{ dbt.type_string() }}), '')"
