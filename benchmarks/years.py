@@ -11,7 +11,7 @@ from transform.columns import new_fields
 
 DAYS, LIFE, EDITED_AFTER = 730, 61, 20
 """How many nights, and the nights of a job from its opening to its closing and to its edit."""
-OPEN = LIFE / (DAYS + LIFE)
+OPEN = LIFE / (DAYS + LIFE - 1)
 """The share of all jobs that are open at the end."""
 
 LAST = DAYS - 1
@@ -132,7 +132,7 @@ update public_jobs.job_details set role_overview = role_overview || '*' where id
 
 def _life(jobs: int) -> str:
     """From which night until which each job is open, and when it is edited."""
-    place = f"cast(floor(i * {DAYS + LIFE}.0 / {jobs}) as integer)"
+    place = f"cast(floor(i * {DAYS + LIFE - 1}.0 / {jobs}) as integer)"
     return f"""
 create temporary table life as
 select *, least(opens + {EDITED_AFTER}, closes - 1, {LAST}) as edits

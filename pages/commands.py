@@ -79,7 +79,7 @@ class Block(NamedTuple):
             return _cron(self.text)
         if "\nExecStart=" in self.text:
             return _service(self.text)
-        if found := re.match(r"# (\.env|meltano\.yml)(.*)", first):
+        if found := re.match(r"# (\.env|meltano\.yml|transform/\w+\.yml)(.*)", first):
             arrow = ">>" if found[2] else ">"
             return f"cat {arrow} {found[1]} <<'END'\n{rest}END\n"
         return ""

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 import yaml
-from transform.warehouses import TRANSFORM, command, plugin
+from transform.warehouses import REPOSITORY, TRANSFORM, command, plugin
 
 from transform.columns import MARTS, written
 
@@ -41,6 +41,21 @@ def test_both_utilities_take_the_same_dbt() -> None:
     assert of_duckdb[0] == of_postgres[0]
     assert of_duckdb[-1] == plugin("loaders", "target-duckdb")["pip_url"].split()[-1]
     assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
+
+
+@pytest.mark.parametrize("name", ["dbt-duckdb", "dbt-postgres"])
+def test_a_utility_is_the_same_in_a_project_of_ones_own(name: str) -> None:
+    """But for the folder of profiles.yml, and the command that installs the package."""
+    ours = plugin("utilities", name)
+    definition = yaml.safe_load(
+        (REPOSITORY / "plugins" / "utilities" / f"{name}.yml").read_text("utf-8")
+    )
+    values = {it["name"]: it.pop("value") for it in definition["settings"]}
+    assert values == ours["config"] | {
+        "profiles_dir": "$MELTANO_PROJECT_ROOT/transform/dbt_packages/public_jobs"
+    }
+    assert definition["commands"].pop("deps")["args"] == "deps"
+    assert definition | ours == definition | {"config": ours["config"]}
 
 
 URL = "TARGET_POSTGRES_SQLALCHEMY_URL"

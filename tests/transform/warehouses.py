@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +60,13 @@ def run_target(name: str, folder: Path, config: dict[str, Any], messages: str) -
 
 
 def run_dbt(
-    name: str, folder: Path, arguments: tuple[str, ...], **variables: str
+    name: str, folder: Path, project: Path, arguments: tuple[str, ...], **variables: str
 ) -> tuple[int, str]:
     target = plugin("utilities", name)["config"]["target"]
     result = imported("utilities", name).run(
         ["--no-use-colors", *arguments, "--target", target],
         environment(
+            DBT_PROFILES_DIR=str(TRANSFORM),
             DBT_TARGET_PATH=str(folder / "dbt"),
             DBT_LOG_PATH=str(folder / "dbt"),
             # Nothing that dbt writes depends on where it runs.
@@ -73,16 +74,22 @@ def run_dbt(
             PGTZ="America/New_York",
             **variables,
         ),
-        folder=TRANSFORM,
+        folder=project,
     )
     return result.returncode, result.stdout + result.stderr
 
 
 @dataclass
 class Builds(ABC):
-    """What both have in common; the folder is for the files of target and dbt."""
+    """What both have in common.
+
+    Attributes:
+        folder: For the files of target and dbt.
+        project: What dbt builds.
+    """
 
     folder: Path
+    project: Path = field(default=TRANSFORM, kw_only=True)
 
     @abstractmethod
     def dbt(self, *arguments: str) -> tuple[int, str]:
@@ -118,7 +125,8 @@ class DuckDB(Builds):
         return run_target("target-duckdb", self.folder, config, messages)
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
-        return run_dbt("dbt-duckdb", self.folder, arguments, TARGET_DUCKDB_FILEPATH=self.file)
+        variables = {"TARGET_DUCKDB_FILEPATH": self.file}
+        return run_dbt("dbt-duckdb", self.folder, self.project, arguments, **variables)
 
     def run(self, statement: str) -> None:
         # By the DuckDB of target and dbt: it may not read what a newer one has written.
@@ -153,9 +161,8 @@ class Postgres(Builds):
         return run_target("target-postgres", self.folder, config, messages)
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
-        return run_dbt(
-            "dbt-postgres", self.folder, arguments, TARGET_POSTGRES_SQLALCHEMY_URL=self.url
-        )
+        variables = {"TARGET_POSTGRES_SQLALCHEMY_URL": self.url}
+        return run_dbt("dbt-postgres", self.folder, self.project, arguments, **variables)
 
     def run(self, statement: str) -> None:
         with psycopg.connect(self.address) as connection:

