@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import threading
 import time
@@ -63,7 +62,7 @@ class TapPublicJobs(Tap):
     """Waits for a number of seconds; tests replace it."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # as in the SDK
-        is_from_meltano = "MELTANO_EXTRACTOR_NAME" in os.environ or bool(kwargs.get("catalog"))
+        is_from_meltano = settings.is_under_meltano() or bool(kwargs.get("catalog"))
         self._has_state = bool(kwargs.get("state"))
         self._lacks_state = is_from_meltano and not self._has_state
         try:
