@@ -191,6 +191,12 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             found.append(unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
+    if any(name not in config for name in CONFIG_JSONSCHEMA["required"]):
+        found.append(
+            "If .env sets it, that file must be beside meltano.yml, which must list the setting."
+            if is_under_meltano()
+            else "If .env sets it, run the tap in the folder of that file, with --config=ENV."
+        )
     for name, rules in known.items():
         if rules.get("secret") and name in config:  # another setting may hold it by mistake
             found = [problem.replace(str(config[name]), "…") for problem in found]
@@ -221,12 +227,7 @@ def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
 def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -> str | None:
     if name not in config:
         if name in CONFIG_JSONSCHEMA["required"]:
-            remedy = (
-                "that file must be beside meltano.yml, which must list the setting"
-                if is_under_meltano()
-                else "run the tap in the folder of that file, with --config=ENV"
-            )
-            return f"{name} is required. {rules['description']} If .env sets it, {remedy}."
+            return f"{name} is required. {rules['description']}"
         if name == "changes_url" and config["detail_refresh"] == "notified":
             return f"{name} is required under detail_refresh: notified. {rules['description']}"
         return None
