@@ -10,7 +10,6 @@ SQLAlchemy takes 0.2 seconds to import, so import this module only where a log i
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import uuid
 from pathlib import Path
@@ -25,17 +24,18 @@ from tap_public_jobs.errors import ChangeLogError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+# Positions that a log keeps.
 KEPT = 100_000
-"""Positions that a log keeps."""
 
+# Seconds to wait for a connection, or for another writer.
 PATIENCE = 10
-"""Seconds to wait for a connection, or for another writer."""
 
+# The name of a log: one for each organisation.
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""The name of a log: one for each organisation."""
 
 DEFAULT_NAME = "default"
 
+# Options of a connection to PostgreSQL; those in the URL replace them.
 _WAITING = {
     "connect_timeout": str(PATIENCE),
     "tcp_user_timeout": str(PATIENCE * 1000),
@@ -43,7 +43,6 @@ _WAITING = {
     "keepalives_idle": str(PATIENCE),
     "keepalives_interval": "1",
 }
-"""Options of a connection to PostgreSQL; those in the URL replace them."""
 
 # A writer locks out the others before it reads anything: positions are then in the order of
 # commits, and a reader that has seen position n never misses one below it.
@@ -78,34 +77,30 @@ _CHANGES = sa.Table(
 )
 
 _NOT_A_URL = (
-    "changes_url must be sqlite:///path/to/a/file or postgresql+psycopg://user:password@host/name; "
-    "write an @ in the password as %40."
+    "changes_url must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
+    "with an @ in the password as %40."
 )
 
 
-class LogPosition(NamedTuple):
-    """How far a log has got."""
-
-    log: str
-    """Identity of the log. Positions in another log are unrelated."""
-    position: int
-    """Rises with every notification."""
-    forgotten: int
-    """The log keeps nothing to this position. A reader that had not got this far missed some."""
-
-
 class Changes(NamedTuple):
-    """What was notified since a position."""
+    """How far a log has got, and what was notified since a position.
+
+    Attributes:
+        log: Identity of the log. Positions in another log are unrelated.
+        position: Rises with every notification; smaller than requested if an earlier copy of the
+            log was restored.
+        public_ids: Distinct, in the order of their last notification. A notification that names no
+            job only raises `position`.
+    """
 
     log: str
-    """As in `LogPosition`."""
     position: int
-    """Smaller than requested if an earlier copy of the log was restored."""
-    forgotten: int
-    """As in `LogPosition`."""
-    public_ids: list[str]
-    """Distinct, in the order of their last notification. A notification that names no job only
-    raises `position`."""
+    public_ids: Sequence[str] = ()
+
+    @property
+    def forgotten(self) -> int:
+        """The log keeps nothing to this position; a reader must have got at least this far."""
+        return max(0, self.position - KEPT)
 
 
 class ChangeLog:
@@ -130,7 +125,7 @@ class ChangeLog:
         try:
             self._engine = sa.create_engine(address, poolclass=NullPool, connect_args=timeout)
         except ImportError as error:
-            msg = "The driver of the change log's database is missing: install psycopg[binary]."
+            msg = "changes_url needs a driver that is missing: install psycopg[binary]."
             raise ChangeLogError(msg) from error
 
     def append(self, public_ids: Iterable[str | None]) -> None:
@@ -177,18 +172,16 @@ class ChangeLog:
             raise self._missing()
         log, position, _ = rows[0]
         public_ids = [public_id for *_, public_id in rows if public_id is not None]
-        return Changes(log, position, _forgotten(position), public_ids)
+        return Changes(log, position, public_ids)
 
-    def positions(self) -> dict[str, LogPosition]:
-        """Return how far each log of the database has got, by name.
+    def positions(self) -> dict[str, Changes]:
+        """Return how far each log of the database has got, by name, without what was notified.
 
         Raises:
             ChangeLogError: There is no log, or it cannot be read.
         """
-        return {
-            name: LogPosition(log, position, _forgotten(position))
-            for name, log, position in self._rows(sa.select(_LOGS))
-        }
+        rows = self._rows(sa.select(_LOGS))
+        return {name: Changes(log, position) for name, log, position in rows}
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         with self._errors():
@@ -201,13 +194,10 @@ class ChangeLog:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
-        with self._errors():
-            if self._file:
-                _create_for_owner(self._file)
-            with self._engine.begin() as connection:
-                for statement in _BEGIN_WRITING[self._engine.dialect.name]:
-                    connection.exec_driver_sql(statement)
-                yield connection
+        with self._errors(), self._engine.begin() as connection:
+            for statement in _BEGIN_WRITING[self._engine.dialect.name]:
+                connection.exec_driver_sql(statement)
+            yield connection
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -219,7 +209,8 @@ class ChangeLog:
             reason = re.sub(r"([\"']).*?\1", "…", str(cause).strip().partition("\n")[0])
             msg = (
                 f"The change log in {self._place} cannot be used ({reason}). Make sure that the "
-                "database exists and its disk has space, and that this user may read and write it."
+                "database, or the folder of the file, exists and has space, and that this user may "
+                "read and write it."
             )
             raise ChangeLogError(msg) from None  # the cause shows the URL
 
@@ -256,16 +247,6 @@ def _parse(url: str) -> tuple[sa.URL, str]:
     raise ChangeLogError(_NOT_A_URL)
 
 
-def _create_for_owner(path: str) -> None:
-    """Create the file for its owner alone, unless it exists.
-
-    An existing one must not be opened here: closing it would release the locks that another thread
-    holds on it (POSIX).
-    """
-    with contextlib.suppress(FileExistsError):  # SQLite gives the journal the same mode
-        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-
-
 def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) -> None:
     """Give each change a position, and forget what is too old.
 
@@ -288,9 +269,5 @@ def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) 
         moved = _CHANGES.c.public_id == sa.bindparam("public_id")
         connection.execute(sa.delete(_CHANGES).where(mine, moved), rows)
         connection.execute(sa.insert(_CHANGES), rows)
-    too_old = _CHANGES.c.position <= _forgotten(position)
+    too_old = _CHANGES.c.position <= position - KEPT
     connection.execute(sa.delete(_CHANGES).where(mine, too_old))
-
-
-def _forgotten(position: int) -> int:
-    return max(0, position - KEPT)

@@ -21,8 +21,8 @@ from tap_public_jobs.errors import PublicJobsError
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
 
+# Seconds after a signal before the process exits even if stdout is blocked.
 SECONDS_TO_STOP = 1.8
-"""Seconds after a signal before the process exits even if stdout is blocked."""
 
 
 class WholeMessageWriter(SingerWriter):
@@ -78,9 +78,8 @@ def run(command: click.Command) -> None:
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_news)
-    if sys.stdout is None:
-        sys.exit("There is no stdout to write messages to.")
+        # The SDK reports every failure again, as unhandled.
+        handler.addFilter(lambda record: not str(record.msg).startswith("An unhandled error"))
     # Without a buffer, as under PYTHONUNBUFFERED, a signal could cut a line short.
     sys.stdout = open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     stdout = sys.stdout
@@ -90,7 +89,6 @@ def run(command: click.Command) -> None:
         cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
         message = " ".join(str(error).split())
         logging.getLogger(command.name).critical("%s%s", cause, message)
-        _flush(stdout)
         exit_soon(1)  # a request that is on its way may take a minute to give up
         sys.exit(1)
     finally:
@@ -106,40 +104,20 @@ def _flush(stdout: io.TextIOWrapper) -> None:
         sys.exit(1)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    # The SDK reports every failure again, as unhandled; `run` has its own line.
-    return not str(record.msg).startswith("An unhandled error occurred while syncing")
-
-
 class JsonFile(click.File):
     """The path of a file that has to hold a JSON object, which the SDK does not check."""
 
     @override
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> io.StringIO:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        is_config = param is not None and param.name == "config"
+        if is_config and value == "ENV":
+            return value
         try:
             text = Path(value).read_text("utf-8")
             {} | json.loads(text)  # a TypeError unless it is an object
         except (OSError, TypeError, ValueError) as error:
-            raise unreadable(param, value, error) from error
-        return io.StringIO(text)
-
-
-def unreadable(param: click.Parameter | None, path: str, error: Exception) -> PublicJobsError:
-    """Describe why a file given on the command line cannot be used.
-
-    Args:
-        param: The option.
-        path: What was given.
-        error: What reading it raised.
-    """
-    if isinstance(error, FileNotFoundError):
-        reason = "file not found"
-    elif isinstance(error, OSError):
-        reason = str(error.strerror)
-    else:
-        place = f", see line {error.lineno}" if hasattr(error, "lineno") else ""
-        reason = f"the file is not a JSON object{place}"
-    shown = "…" if "{" in path else path  # it may be the settings themselves, the key included
-    return PublicJobsError(f"--{param.name if param else 'file'} {shown}: {reason}")
+            reason = error.strerror if isinstance(error, OSError) else "not a JSON object"
+            shown = "…" if "{" in value else value  # it may be the settings themselves
+            msg = f"--{param.name if param else 'file'} {shown}: {reason}"
+            raise PublicJobsError(msg) from error
+        return value if is_config else io.StringIO(text)

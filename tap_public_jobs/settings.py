@@ -25,18 +25,18 @@ logger = logging.getLogger(__name__)
 
 Json = Any
 
+# What the names of the environment variables begin with.
 PREFIX = "TAP_PUBLIC_JOBS_"
-"""What the names of the environment variables begin with."""
+# Seconds. More than a day is a mistake of units.
 LONGEST_TIME = 86_400
-"""Seconds. More than a day is a mistake of units."""
 
+# JSON schema of the settings. The tap adds those of every SDK tap.
 CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     th.Property(
         "api_key",
         th.StringType,
         required=True,
         secret=True,
-        title="API key",
         description="Key of one organisation, created in the portal under Settings → "
         "Integrations → API keys. Use one key per integration.",
     ),
@@ -44,7 +44,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "base_url",
         th.StringType,
         required=True,
-        title="Base URL",
         description="Address of the API, without /api/public/v1, such as https://jobs.example.com. "
         "https only; plain http for loopback hosts only. A path prefix is allowed.",
     ),
@@ -52,21 +51,18 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "auth_header",
         th.StringType(allowed_values=["Authorization", "x-api-key"]),
         default="Authorization",
-        title="Authentication header",
         description="The header that carries the key: Authorization or x-api-key.",
     ),
     th.Property(
         "page_size",
         th.IntegerType(minimum=1, maximum=100),
         default=100,
-        title="Page size",
         description="Jobs per list request, 1 to 100.",
     ),
     th.Property(
         "rate_limit_requests",
         th.IntegerType(minimum=1),
         default=60,
-        title="Rate limit: requests",
         description="Requests that the key may make per period, 1 or more. Lower it if the key is "
         "shared.",
     ),
@@ -74,21 +70,18 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "rate_limit_period_seconds",
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=60,
-        title="Rate limit: period",
         description="Length of the rate limit's period, in seconds: above 0, at most 86,400.",
     ),
     th.Property(
         "max_concurrent_requests",
         th.IntegerType(minimum=1, maximum=64),
         default=16,
-        title="Concurrent requests",
         description="Requests in flight at once, 1 to 64.",
     ),
     th.Property(
         "request_timeout_seconds",
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=30,
-        title="Request timeout",
         description="Seconds to wait for a connection, and for each part of a response: above 0, "
         "at most 86,400. A whole response may take ten times as long.",
     ),
@@ -96,7 +89,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "detail_refresh",
         th.StringType(allowed_values=["all", "changed", "notified"]),
         default="all",
-        title="Detail refresh",
         description="Which details a run fetches again. all: every detail. changed: those of jobs "
         "whose summary changed or that webhooks named, and those older than detail_max_age_days. "
         "notified: no request at all unless webhooks named a job; then as changed, whatever the "
@@ -106,7 +98,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "detail_max_age_days",
         th.NumberType(minimum=0, maximum=36_500),
         default=7,
-        title="Maximum age of a detail",
         description="Days after which a detail is fetched again under detail_refresh: changed. "
         "0 fetches all; at most 36,500.",
     ),
@@ -114,7 +105,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "changes_url",
         th.StringType,
         secret=True,
-        title="Change log",
         description="SQLAlchemy URL of the change log that public-jobs-webhook writes, such as "
         "sqlite:////var/lib/public-jobs/changes.db. The run fetches the details of the jobs that "
         "webhooks named.",
@@ -123,7 +113,6 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "column_naming",
         th.StringType(allowed_values=["source", "snake_case"]),
         default="source",
-        title="Column naming",
         description="How columns are named: source, as in the API (jobTitle), or snake_case, as "
         "SQL prefers (job_title). Fields nested in a column keep the API's names.",
     ),
@@ -131,18 +120,15 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "emit_activate_version_messages",
         th.BooleanType,
         default=True,
-        title="Emit ACTIVATE_VERSION",
         description="After a complete sync of jobs or job_details, ask the target to remove the "
         "rows of jobs that are no longer published.",
     ),
     th.Property(
         "user_agent",
         th.StringType(pattern="^[ -~]*$"),  # what a header can carry
-        title="User agent",
         description="The User-Agent header; by default tap-public-jobs/ and the version.",
     ),
 ).to_dict()
-"""JSON schema of the settings. The tap adds those of every SDK tap."""
 
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
@@ -170,8 +156,8 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     In a deployment, an empty variable means that the setting is unset.
     """
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
-    properties: dict[str, dict[str, Json]] = CONFIG_JSONSCHEMA["properties"]
-    defaults = {name: sub["default"] for name, sub in properties.items() if "default" in sub}
+    known = CONFIG_JSONSCHEMA["properties"]
+    defaults = {name: rules["default"] for name, rules in known.items() if "default" in rules}
     return defaults | given
 
 
@@ -233,8 +219,7 @@ def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -
         return None
     if error := next(th.DEFAULT_JSONSCHEMA_VALIDATOR(rules).iter_errors(config[name]), None):
         return f"{name}: {error.message}.".replace(", 'null'", "")
-    problem = _CHECKS[name](config[name]) if name in _CHECKS else None
-    return f"{name} {problem}." if problem else None
+    return _CHECKS[name](config[name]) if name in _CHECKS else None
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
@@ -270,8 +255,9 @@ def _plain(value: Json) -> Json:
 
 
 def _check_key(value: str) -> str | None:
-    wrong = "must be the key alone: no space, line break or umlaut, and not the word Bearer"
-    return None if re.fullmatch("[!-~]+", value) else wrong  # what a header can carry
+    if re.fullmatch("[!-~]+", value):  # what a header can carry
+        return None
+    return "api_key must be the key alone, without a space, line break, umlaut or the word Bearer."
 
 
 def _check_base_url(value: str) -> str | None:
@@ -281,12 +267,14 @@ def _check_base_url(value: str) -> str | None:
     except (LocationParseError, UnicodeError):
         host = ""
     if not host or url.scheme not in {"http", "https"}:
-        return "must be a URL such as https://jobs.example.com"
+        return "base_url must be a URL such as https://jobs.example.com."
     if url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
-        return "must begin with https://: over plain http, anyone on the network can read the key"
+        return "base_url must begin with https://: over plain http, the network can read the key."
     path = url.path or ""
     if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
-        return f"must be the address before {API_PATH}, without a user name, password, ? or #"
+        return (
+            f"base_url must be what comes before {API_PATH}, without user name, password, ? or #."
+        )
     return None
 
 
@@ -295,11 +283,8 @@ def _check_changes_url(value: str) -> str | None:
 
     try:
         ChangeLog(value)
-    except ChangeLogError:
-        return (
-            "must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
-            "with an @ in the password as %40 and the package psycopg[binary] installed"
-        )
+    except ChangeLogError as error:
+        return str(error)
     return None
 
 

@@ -37,17 +37,10 @@ Row = dict[str, Any]
 class _NamedSchema(StreamSchema[str]):
     """A schema whose columns are named as the setting `column_naming` says."""
 
-    def __init__(self) -> None:
-        super().__init__(SchemaDirectory(schemas))
-        self._named: dict[tuple[str, str], dict[str, Any]] = {}
-
     @override
     def get_stream_schema(self, stream: Stream, stream_class: type[Stream]) -> dict[str, Any]:
-        naming = stream.config["column_naming"]
-        key = stream.name, naming
-        if key not in self._named:  # the SDK asks twice per record
-            self._named[key] = named(super().get_stream_schema(stream, stream_class), naming)
-        return self._named[key]
+        schema = super().get_stream_schema(stream, stream_class)
+        return named(schema, stream.config["column_naming"])
 
 
 class PublicJobsStream(Stream):
@@ -60,7 +53,7 @@ class PublicJobsStream(Stream):
     """
 
     _tap: TapPublicJobs
-    schema = _NamedSchema()
+    schema = _NamedSchema(SchemaDirectory(schemas))
     primary_keys = ("id",)
 
     # `Columns` has already checked the types. The SDK would turn "no" into true for a boolean, and
@@ -79,18 +72,19 @@ class PublicJobsStream(Stream):
         run = self._tap.run if self.writes_records else None
         if run is None:
             return
-        version = run.version(self.name) if self.config["emit_activate_version_messages"] else None
+        activates = self.config["emit_activate_version_messages"]
+        version = run.state.versions.get(self.name) if activates else None
         self._stream_version = version
         for row in self.rows(run):
             if run.is_checkpoint_due:  # `rows` has noted the record before this one as written
                 run.state.write(self.tap_state)
                 self._tap.state_writer.write_state(self.tap_state)
             yield row
-            run.report.records[self.name] += 1
+            self._tap.report.records[self.name] += 1
         if version and run.has_everything(self.name):
             self._activate(version)
         new_fields = run.state.note_fields(self.name, self.columns.undeclared)
-        run.report.new_fields[self.name] = new_fields
+        self._tap.report.new_fields[self.name] = new_fields
         run.state.write(self.tap_state)  # the SDK writes a STATE after each stream
 
     @property
@@ -134,9 +128,7 @@ class PublicJobsStream(Stream):
         Raises:
             PublicJobsError: The catalog does not fit this stream.
         """
-        selected = [
-            name for name in self.columns.names if self.mask.get(("properties", name), True)
-        ]
+        names = self.columns.names
         mapping = {
             name: value
             for name, value in self.config.items()
@@ -145,7 +137,8 @@ class PublicJobsStream(Stream):
         properties = self.effective_schema["properties"]
         columns = {
             name: {key: it for key, it in properties[name].items() if key != "description"}
-            for name in selected
+            for name in names
+            if self.mask.get(("properties", name), True)
         }
         return hash_of([columns, mapping])
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import time
 from functools import cached_property
 from importlib.metadata import version
@@ -20,7 +18,7 @@ from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, RequestError
-from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon, unreadable
+from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
@@ -40,12 +38,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# The order in which streams are synced: the fast ones come before the long fan-out.
 ORDER = (Jobs, JobPublications, JobDetails)
-"""The order in which streams are synced: the fast ones come before the long fan-out."""
 
 
 class TapPublicJobs(Tap):
-    """Singer tap for the Public Jobs API."""
+    """Singer tap for the Public Jobs API.
+
+    Attributes:
+        clock: Returns seconds since the epoch; tests replace it.
+        sleep: Waits for a number of seconds; tests replace it.
+    """
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
@@ -57,14 +60,10 @@ class TapPublicJobs(Tap):
     message_writer: WholeMessageWriter
 
     clock: Callable[[], float] = staticmethod(time.time)
-    """Returns seconds since the epoch; tests replace it."""
     sleep: Callable[[float], object] = staticmethod(time.sleep)
-    """Waits for a number of seconds; tests replace it."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # as in the SDK
-        is_from_meltano = settings.is_under_meltano() or bool(kwargs.get("catalog"))
         self._has_state = bool(kwargs.get("state"))
-        self._lacks_state = is_from_meltano and not self._has_state
         try:
             super().__init__(**kwargs)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -75,11 +74,6 @@ class TapPublicJobs(Tap):
                 "the catalog again, and remove the state to start over."
             )
             raise PublicJobsError(msg) from error
-        # The SDK handles TERM and INT. Windows has no HUP, and under `nohup` it stays ignored.
-        hang_up = getattr(signal, "SIGHUP", None)
-        is_main = threading.current_thread() is threading.main_thread()
-        if hang_up and is_main and signal.getsignal(hang_up) is signal.SIG_DFL:
-            signal.signal(hang_up, self._handle_termination)
 
     @cached_property
     def report(self) -> Report:
@@ -218,10 +212,10 @@ class TapPublicJobs(Tap):
         return changes
 
     def _read_state(self) -> SyncState:
-        if self._lacks_state:
+        if not self._has_state and settings.is_under_meltano():
             logger.info(
                 "No state came in. If this is not the first run, add `state` to the plugin's "
-                "`capabilities` in meltano.yml, or pass --state."
+                "`capabilities` in meltano.yml."
             )
         try:
             return SyncState.read(self.state)
@@ -253,18 +247,9 @@ class TapPublicJobs(Tap):
     def get_singer_command(cls) -> click.Command:
         command = super().get_singer_command()
         for option in command.params:
-            if option.name in {"state", "catalog"}:
+            if option.name in {"config", "state", "catalog"}:
                 option.type = JsonFile()
         return command
-
-    @classmethod
-    @override
-    def cb_config(cls, ctx: click.Context, param: click.Option, value: tuple[str, ...]) -> Any:
-        try:
-            return super().cb_config(ctx, param, value)
-        except (OSError, TypeError, ValueError) as error:
-            files = " ".join(path for path in value if path != "ENV")
-            raise unreadable(param, files, error) from error
 
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from sync.samples import job, listing
 
-from tap_public_jobs.report import PROGRESS_INTERVAL, Progress, Report, in_words, key_works
+from tap_public_jobs.report import PROGRESS_INTERVAL, Report, in_words, key_works
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
-
-if TYPE_CHECKING:
-    from tap_public_jobs.sync.plan import Reason
 
 
 class Clock:
@@ -37,8 +33,8 @@ def report(clock: Clock) -> Report:
     return Report(60, 60, clock)
 
 
-def plan_of(count: int, reason: Reason = "new", *, published: int = 3000) -> Plan:
-    return Plan({job(str(number)): reason for number in range(count)}, published)
+def plan_of(count: int) -> Plan:
+    return Plan({job(str(number)): "new" for number in range(count)}, published=3000)
 
 
 @pytest.mark.parametrize(
@@ -55,55 +51,52 @@ def test_durations_are_in_words(seconds: float, words: str) -> None:
 
 
 class TestProgress:
-    def test_time_left_is_never_less_than_the_rate_limit_needs(self, clock: Clock) -> None:
-        """The first burst goes out in seconds, and says nothing about what follows."""
-        progress = Progress(3000, lambda: 60, 1.0, clock)
-        clock.now = 2.0
+    @pytest.mark.parametrize(
+        ("done", "seconds", "words"),
+        [
+            (60, 2.0, "60 of 3,000 (2 %), about 49 minutes left."),  # the burst says little
+            (1500, 3600.0, "1,500 of 3,000 (50 %), about 1 hour left."),
+            (0, 60.0, "0 of 3,000 (0 %), about 50 minutes left."),
+        ],
+    )
+    def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
+        self, report: Report, clock: Clock, done: int, seconds: float, words: str
+    ) -> None:
+        outcomes = Outcomes()
+        outcomes.written = done
+        clock.now = seconds
 
-        assert progress.line() == "Details: 60 of 3,000 (2 %), about 49 minutes left."
+        assert report.progress(plan_of(3000), outcomes, 0.0) == f"Details: {words}"
 
-    def test_time_left_follows_what_was_measured_if_that_is_slower(self, clock: Clock) -> None:
-        progress = Progress(3000, lambda: 1500, 1.0, clock)
-        clock.now = 3600.0
-
-        assert progress.line() == "Details: 1,500 of 3,000 (50 %), about 1 hour left."
-
-    def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(self, clock: Clock) -> None:
-        progress = Progress(3000, lambda: 0, 1.0, clock)
-
+    def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(self, report: Report) -> None:
         for pace in (2.0, 0.1):
-            progress.slow_down(0.0, pace)
-            assert progress.seconds_left() == 6000.0
+            report.pacing(0.0, pace)
+            line = report.progress(plan_of(3000), Outcomes(), 0.0)
+            assert line == "Details: 0 of 3,000 (0 %), about 1 hour 40 minutes left."
 
-    def test_time_left_counts_a_pause_and_does_not_extrapolate_from_it(self, clock: Clock) -> None:
-        """100 details: 60 at once, a pause of a minute, the others one per second."""
-        done = {4.0: 60, 34.0: 60, 64.0: 60, 65.0: 61, 94.0: 90}
-        progress = Progress(100, lambda: done[clock.now], 1.0, clock)
-        clock.now = 4.0
-        progress.slow_down(60.0, 1.0)
+    def test_it_counts_what_comes_of_the_details(self, report: Report) -> None:
+        outcomes = Outcomes()
+        outcomes.note_written()
+        outcomes.not_found[job("1")] = "it answered 404"
+        outcomes.note_failure(job("2"), "timeout")
 
-        left = {}
-        for clock.now in done:
-            left[clock.now] = progress.seconds_left()
-
-        assert left == {4.0: 100.0, 34.0: 70.0, 64.0: 40.0, 65.0: 39.0, 94.0: 10.0}
+        line = report.progress(plan_of(4), outcomes, 0.0)
+        assert line == "Details: 3 of 4 (75 %), less than a minute left."
 
     def test_it_is_logged_every_thirty_seconds_until_the_work_ends(
-        self, clock: Clock, caplog: pytest.LogCaptureFixture
+        self, report: Report, caplog: pytest.LogCaptureFixture
     ) -> None:
         waits: list[float] = []
-        ended = threading.Event()
+        outcomes = Outcomes()
 
-        def wait(seconds: float) -> bool:
-            waits.append(seconds)
-            if len(waits) == 3:
-                ended.set()
-            return ended.is_set()
+        class Ended(threading.Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                waits.append(timeout or 0.0)
+                outcomes.written = 30 * len(waits)
+                return len(waits) == 3
 
-        done = iter([30, 30, 30, 60, 60, 60])
-        progress = Progress(90, lambda: next(done), 1.0, clock, wait=wait)
-        with caplog.at_level("INFO"), progress:
-            assert ended.wait(10)
+        with caplog.at_level("INFO"):
+            report._log_progress(plan_of(90), outcomes, 0.0, Ended())
 
         assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
         assert caplog.messages == [
@@ -111,12 +104,12 @@ class TestProgress:
             "Details: 60 of 90 (66 %), less than a minute left.",
         ]
 
-    def test_it_ends_with_the_work_and_does_not_begin_without_any(self, clock: Clock) -> None:
+    def test_it_ends_with_the_work_and_does_not_begin_without_any(self, report: Report) -> None:
         before = set(threading.enumerate())  # threads of earlier tests may end at any time
 
-        with Progress(0, lambda: 0, 1.0, clock):
+        with report.fetching(plan_of(0), Outcomes()):
             assert set(threading.enumerate()) <= before
-        with Progress(90, lambda: 0, 1.0, clock):
+        with report.fetching(plan_of(90), Outcomes()):
             (thread,) = set(threading.enumerate()) - before
         thread.join(10)
 
@@ -124,68 +117,33 @@ class TestProgress:
 
 
 class TestReport:
-    def test_the_plan_is_logged_with_the_time_it_takes(
-        self, report: Report, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        with caplog.at_level("INFO"):
-            report.fetching(plan_of(1200), Outcomes())
-
-        (line,) = caplog.messages
-        assert line == (
-            "Fetching 1,200 of 3,000 details (1,200 new) at up to 60 requests per minute: about "
-            "20 minutes."
-        )
-
-    def test_a_plan_without_details_says_why(
-        self, report: Report, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        with caplog.at_level("INFO"):
-            report.fetching(plan_of(0), Outcomes())
-
-        assert caplog.messages == [
-            "Fetching 0 of 3,000 details: nothing is new, changed or too old."
-        ]
-
     @pytest.mark.parametrize(
-        ("limit", "period", "rate"),
+        ("count", "words"),
         [
-            (3, 1.5, "up to 3 requests per 1.5 seconds:"),
-            (60, 90, "up to 60 requests per 1 minute 30 seconds:"),
-            (60, 3600, "up to 60 requests per hour:"),
+            (1200, " (1,200 new) at up to 60 requests per 60 s: about 20 minutes."),
+            (0, ": nothing is new, changed or too old."),
         ],
     )
-    def test_the_rate_is_that_of_the_settings(
-        self, caplog: pytest.LogCaptureFixture, limit: int, period: float, rate: str
+    def test_the_plan_is_logged_with_the_time_it_takes(
+        self, report: Report, caplog: pytest.LogCaptureFixture, count: int, words: str
     ) -> None:
-        with caplog.at_level("INFO"):
-            Report(limit, period).fetching(plan_of(1), Outcomes())
+        with caplog.at_level("INFO"), report.fetching(plan_of(count), Outcomes()):
+            pass
 
-        assert rate in caplog.text
-
-    def test_progress_counts_what_comes_of_the_details(self, report: Report) -> None:
-        outcomes = Outcomes()
-        progress = report.fetching(plan_of(4), outcomes)
-
-        outcomes.note_written()
-        outcomes.not_found[job("1")] = "it answered 404"
-        outcomes.note_failure(job("2"), "timeout")
-
-        assert progress.line() == "Details: 3 of 4 (75 %), less than a minute left."
+        assert caplog.messages == [f"Fetching {count:,} of 3,000 details{words}"]
 
     def test_a_rejection_is_logged_with_the_pause_and_the_new_pace(
         self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
         clock.now = 61.0
-        report.pacing(61.0, 1.0)
-        report.fetching(plan_of(1800), Outcomes())
         report.pacing(30.0, 2.0)
 
-        left = "Details: 0 of 1,800 (0 %), about 1 hour 1 minute left."
-        rejected = "The API rejected a request for the rate limit. Pausing for "
-        assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [
-            f"{rejected}61.0 seconds, then sending at most one request every 1 seconds.",
-            f"{rejected}30.0 seconds, then sending at most one request every 2 seconds. {left}",
-        ]
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert record.getMessage() == (
+            "The API rejected a request for the rate limit. Pausing for 30.0 seconds, then "
+            "sending at most one request every 2 seconds."
+        )
 
     def test_a_rejection_in_the_first_period_is_no_fault(
         self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
@@ -198,7 +156,7 @@ class TestReport:
         assert record.levelname == "INFO"
         assert record.getMessage() == (
             "The API rejected a request for the rate limit: another run used this key within the "
-            "last minute. Pausing for 60.0 seconds, then sending at most one request every 1 "
+            "last 60 s. Pausing for 60.0 seconds, then sending at most one request every 1 "
             "seconds."
         )
 
@@ -220,7 +178,8 @@ def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
 class TestSummary:
     def test_it_counts_everything(self, report: Report, clock: Clock) -> None:
         outcomes = Outcomes()
-        report.fetching(plan_of(5, published=3000), outcomes)
+        with report.fetching(plan_of(5), outcomes):
+            pass
         for _ in range(2):
             outcomes.note_written()
         outcomes.note_failure(job("2"), "timeout")

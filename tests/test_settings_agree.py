@@ -83,7 +83,7 @@ class TestMeltano:
         expected = {
             "name": name,
             "kind": "options" if "enum" in schema else kind,
-            "label": schema["title"],
+            "label": described["label"],
             "description": schema["description"] if name in OWN else described["description"],
         }
         expected |= options if "enum" in schema else {}

@@ -64,6 +64,7 @@ def _gateway_error(status: int) -> ASGIApp:
     return _answer(GATEWAY_PAGE.format(status), status=status, media_type="text/html")
 
 
+# Every fault by its kind.
 KINDS: dict[str, ASGIApp] = {
     "reset": _reset,
     "cut_body": _cut(**{"content-length": "4096"}),
@@ -85,4 +86,3 @@ KINDS: dict[str, ASGIApp] = {
     "json_list": _answer("[1,2,3]"),
     "json_null": _answer("null"),
 }
-"""Every fault by its kind."""

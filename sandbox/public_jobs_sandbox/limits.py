@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+# Tolerance in seconds: `now + wait` may round to just before the time that `wait` aims at.
 NOISE = 1e-6
-"""Tolerance in seconds: `now + wait` may round to just before the time that `wait` aims at."""
 
 
 class Limiter(Protocol):

@@ -15,8 +15,8 @@ from public_jobs_sandbox.state import Sandbox
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = "$ meltano run tap-public-jobs target-duckdb"
 SCHEMA = "public_jobs"
+# The requests of a minute in a second: the throttle works, and the demo stays short.
 REQUESTS, PERIOD = 60, 1
-"""The requests of a minute in a second: the throttle works, and the demo stays short."""
 
 
 class LogLine(NamedTuple):

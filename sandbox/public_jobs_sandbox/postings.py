@@ -23,9 +23,10 @@ from public_jobs_sandbox.vocabulary import (
     Seniority,
 )
 
+# A whole job, as the detail operation returns it (*Job detail*).
 Job = dict[str, Any]
-"""A whole job, as the detail operation returns it (*Job detail*)."""
 
+# The fields of a job in the list (*Job summary*).
 SUMMARY_FIELDS = (
     "id",
     "publicId",
@@ -40,8 +41,8 @@ SUMMARY_FIELDS = (
     "jobUrl",
     "applyUrl",
 )
-"""The fields of a job in the list (*Job summary*)."""
 
+# Invented names for the five fields that the API page describes but does not name.
 UNDOCUMENTED_FIELDS = (
     "keyResponsibilities",
     "requiredSkills",
@@ -49,7 +50,6 @@ UNDOCUMENTED_FIELDS = (
     "benefitsDescription",
     "workAuthorizationRequirements",
 )
-"""Invented names for the five fields that the API page describes but does not name."""
 
 
 def make_jobs(count: int, *, seed: int = 1, organisation: str = "Halden Robotics") -> list[Job]:

@@ -14,8 +14,8 @@ from public_jobs_sandbox.app import make_app
 from public_jobs_sandbox.state import Sandbox
 
 LOCALHOST = "127.0.0.1"
+# Seconds that an idle connection stays open, as with common proxies.
 KEEP_ALIVE = 75
-"""Seconds that an idle connection stays open, as with common proxies."""
 
 
 @contextlib.contextmanager

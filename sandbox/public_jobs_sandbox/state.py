@@ -103,8 +103,8 @@ class SeenRequest:
     status: int | None = None
 
 
+# Requests that a fault hits: a part of their path, or a function that returns true for them.
 Selector = str | Callable[[SeenRequest], bool]
-"""Requests that a fault hits: a part of their path, or a function that returns true for them."""
 
 
 @dataclasses.dataclass

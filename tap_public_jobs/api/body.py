@@ -13,20 +13,22 @@ if TYPE_CHECKING:
 
 Json = Any
 
+# Bytes of a body after decompression: a hundred times a large posting.
 LARGEST = 8 * 1024 * 1024
-"""Bytes of a body after decompression: a hundred times a large posting."""
 
+# Approximate JSON values in a body: a value can take fifty times the memory of its text.
 MOST_VALUES = 50_000
-"""Approximate JSON values in a body: a value can take fifty times the memory of its text."""
 
+# Levels of arrays and objects; what is nested more deeply becomes text.
+#
+# The tap, the SDK and every target work through JSON by recursion.
 DEEPEST = 100
-"""Levels of arrays and objects; what is nested more deeply becomes text.
 
-The tap, the SDK and every target work through JSON by recursion.
-"""
+# Of an integer; Python refuses to convert more of them to an `int`.
+MOST_DIGITS = 4300
 
+# Bytes read at once; they become a megabyte at most when they are decompressed.
 CHUNK = 1024
-"""Bytes read at once; they become a megabyte at most when they are decompressed."""
 
 
 class BodyError(Exception):
@@ -54,21 +56,17 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         msg = f"the body is encoded as {encoding[:50]!r}, which was not asked for"
         raise BodyError(msg)
     decoder = None if encoding == "identity" else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
-    pieces: list[bytes] = []
-    received = size = values = 0
+    body = bytearray()
+    received = values = 0
     # `read1` returns what has arrived: in any other method, each byte may take the read timeout.
     # Decompressed here, because urllib3 reads on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
         piece = decoder.decompress(chunk) if decoder else chunk
-        if pieces and len(pieces[-1]) < CHUNK:
-            pieces[-1] += piece  # a million pieces of one byte would take fifty times the memory
-        else:
-            pieces.append(piece)
-        size += len(piece)
+        body += piece
         # Text may hold these characters too; there are few of them in prose.
         values += sum(map(piece.count, (b"{", b"[", b",")))
-        if max(received, size) > LARGEST:
+        if max(received, len(body)) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
             raise BodyError(msg)
         if values > MOST_VALUES:
@@ -77,10 +75,10 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    return json_object(b"".join(pieces))
+    return json_object(body)
 
 
-def json_object(body: bytes) -> dict[str, Json] | None:
+def json_object(body: bytes | bytearray) -> dict[str, Json] | None:
     """Parse a JSON object, numbers as `int` or `Decimal`; None if the body is no JSON object.
 
     An invalid byte becomes U+FFFD, so that it costs one value and not the response.
@@ -89,7 +87,7 @@ def json_object(body: bytes) -> dict[str, Json] | None:
         document = json.loads(
             body.decode(json.detect_encoding(body), errors="replace"),
             parse_float=_decimal,
-            parse_int=_integer,
+            parse_int=lambda text: (int if len(text) <= MOST_DIGITS else Decimal)(text),
             strict=False,  # a raw control character costs one value too
             parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
         )
@@ -121,10 +119,3 @@ def _decimal(text: str) -> Decimal | str:
         return Decimal(text)
     except InvalidOperation:  # an exponent beyond any number; text is not lost
         return text
-
-
-def _integer(text: str) -> int | Decimal:
-    try:
-        return int(text)
-    except ValueError:  # more digits than Python converts to an int
-        return Decimal(text)

@@ -7,10 +7,11 @@ import socket
 import ssl
 import threading
 import zlib
+from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import backoff
 import requests
@@ -35,28 +36,23 @@ Json = Any
 
 logger = logging.getLogger(__name__)
 
+# The version is part of the path (API page, "Versioning").
 API_PATH = "/api/public/v1"
-"""The version is part of the path (API page, "Versioning")."""
 
 MAX_TRIES = 8
+# Most seconds before the second try; doubled for each further one, about a minute in all.
 FIRST_WAIT = 1.0
-"""Most seconds before the second try; doubled for each further one, about a minute in all."""
 
+# A body may take this many times the read timeout in total, however steadily it arrives.
 DEADLINE = 10
-"""A body may take this many times the read timeout in total, however steadily it arrives."""
 
-MOST_JOBS = 10**9
-"""A larger number of jobs makes no sense."""
-
-REMEDY_KEY = (
-    "The API refused the key (401): it is mistyped, revoked, or for another environment. Create a "
-    "new one in the portal under Settings → Integrations → API keys and set api_key, or the "
-    "variable TAP_PUBLIC_JOBS_API_KEY."
-)
-REMEDY_PLAN = (
-    "The key is valid, but the plan of its organisation does not include the public API (403). "
-    "Ask the organisation to add it, or set api_key to the key of another organisation."
-)
+REMEDIES = {
+    401: "The API refused the key (401): it is mistyped, revoked, or for another environment. "
+    "Create a new one in the portal under Settings → Integrations → API keys and set api_key, or "
+    "the variable TAP_PUBLIC_JOBS_API_KEY.",
+    403: "The key is valid, but the plan of its organisation does not include the public API "
+    "(403). Ask the organisation to add it, or set api_key to the key of another organisation.",
+}
 REMEDY_LIMIT = (
     f"The API rejected a request for the rate limit {MAX_REJECTIONS} times in a row: another "
     "client may be using this key. Use one key per integration, or lower rate_limit_requests."
@@ -67,10 +63,11 @@ class _FaultError(RequestError):
     """A try failed, but another one may succeed."""
 
 
+@dataclass
 class PublicJobsClient:
     """The Public Jobs API over HTTP. Its methods may be called from any thread.
 
-    Args:
+    Attributes:
         session: Sends the requests, authenticated and throttled.
         base_url: Where the API is, without `API_PATH`.
         page_size: Jobs per page of the list.
@@ -80,24 +77,18 @@ class PublicJobsClient:
         on_retry: Called before each further try of a request.
     """
 
-    def __init__(  # noqa: PLR0913  # each but the first is a setting or a fact
-        self,
-        session: requests.Session,
-        base_url: str,
-        *,
-        page_size: int,
-        timeout: float,
-        has_answered: bool = False,
-        on_retry: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._session = session
-        self._url = base_url.rstrip("/") + API_PATH
-        self._page_size = page_size
-        self._timeout = timeout
-        self._on_retry = on_retry
-        self._has_answered = has_answered
-        self._checking_key = threading.Lock()
-        self._key_error: AccessError | None = None
+    session: requests.Session
+    base_url: str
+    page_size: int
+    timeout: float
+    has_answered: bool = False
+    on_retry: Callable[[], None] = lambda: None
+    _checking_key: threading.Lock = field(default_factory=threading.Lock)
+    _key_error: AccessError | None = None
+
+    @property
+    def _url(self) -> str:
+        return f"{self.base_url.rstrip('/')}{API_PATH}/jobs"
 
     def page(self, number: int) -> Page:
         """Fetch one page of the list.
@@ -109,21 +100,22 @@ class PublicJobsClient:
             PageError: It cannot be read.
             PublicJobsError: The run cannot continue.
         """
-        url = f"{self._url}/jobs"
-        query = urlencode({"page": number, "pageSize": self._page_size})
+        query = urlencode({"page": number, "pageSize": self.page_size})
         try:
-            envelope = self._fetch(f"{url}?{query}", _is_page)
+            envelope = self._fetch(
+                f"{self._url}?{query}", lambda it: isinstance(it.get("data"), list)
+            )
         except RequestError as error:
             if number == 1 and isinstance(error, NotFoundError):
-                raise _not_the_api(url, f"the response is {error.status}") from error
+                raise _not_the_api(self._url, f"the response is {error.status}") from error
             if number == 1 and error.status and error.status < HTTPStatus.BAD_REQUEST:
-                raise _not_the_api(url, f"it redirects ({error.status})") from error
+                raise _not_the_api(self._url, f"it redirects ({error.status})") from error
             msg = (
                 f"Page {number} of the list of jobs cannot be read: {error}. Check that the API "
                 "is up, base_url and the network, or run again later."
             )
             raise PageError(msg) from error
-        size = _count(envelope, "pageSize") or self._page_size
+        size = _count(envelope, "pageSize") or self.page_size
         return Page(envelope["data"], size, _count(envelope, "total"))
 
     def detail(self, job: JobRef) -> dict[str, Json]:
@@ -134,7 +126,7 @@ class PublicJobsClient:
             RequestError: The API refuses this request, or all its tries failed.
             PublicJobsError: The run cannot continue.
         """
-        url = f"{self._url}/jobs/{_path_segment(job.public_id)}"
+        url = f"{self._url}/{_path_segment(job.public_id)}"
         try:
             document = self._fetch(url, lambda it: _is_detail(it, job))
         except AccessError as error:
@@ -179,19 +171,19 @@ class PublicJobsClient:
         except _FaultError as error:
             msg = f"{error}, after {MAX_TRIES} tries"
             raise RequestError(msg, error.status) from error
-        self._has_answered = True
+        self.has_answered = True
         return document
 
     def _try(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
-        prepared = self._session.prepare_request(requests.Request("GET", url))
+        prepared = self.session.prepare_request(requests.Request("GET", url))
         # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
         prepared.url = url
         try:
-            with self._session.send(
-                prepared, stream=True, allow_redirects=False, timeout=self._timeout
+            with self.session.send(
+                prepared, stream=True, allow_redirects=False, timeout=self.timeout
             ) as response:
                 self._check_head(response, url)
-                document = read_object(response, DEADLINE * self._timeout)
+                document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
                 return document
             document = None
@@ -205,12 +197,10 @@ class PublicJobsClient:
         status = response.status_code
         if is_rejection(response):
             raise RateLimitedError(REMEDY_LIMIT, status)
-        if status == HTTPStatus.UNAUTHORIZED:
-            raise AccessError(REMEDY_KEY, status)
-        if status == HTTPStatus.FORBIDDEN:
-            raise AccessError(REMEDY_PLAN, status)
+        if remedy := REMEDIES.get(status):
+            raise AccessError(remedy, status)
         if status == HTTPStatus.OK:
-            if not self._has_answered and "html" in response.headers.get("Content-Type", ""):
+            if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
                 raise _not_the_api(url, "the response is a web page")
             return
         msg = f"{_place(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
@@ -225,35 +215,23 @@ class PublicJobsClient:
         # The messages of requests and urllib3 name objects in memory.
         while deeper := cause.__cause__ or cause.__context__:
             cause = deeper
-        host = urlsplit(url).netloc
+        is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
+        is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
+        is_refused = isinstance(cause, ConnectionRefusedError)
         is_proxy = isinstance(error, requests.exceptions.ProxyError)
-        if isinstance(cause, ConnectionRefusedError) and not is_proxy:
-            refused = f"{host} refuses connections"
-            return _FaultError(refused) if self._has_answered else _not_the_api(url, refused)
-        if not self._has_answered and not is_proxy:
-            if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-                return _not_the_api(url, f"there is no host {host}")
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                return _not_the_api(
-                    url,
-                    f"its certificate is not trusted ({cause.verify_message}; if your own "
-                    "authority signed it, set REQUESTS_CA_BUNDLE)",
-                )
+        if (is_untrusted or is_unknown or is_refused) and not (self.has_answered or is_proxy):
+            hint = "; set REQUESTS_CA_BUNDLE if your own authority signed it"
+            return _not_the_api(url, f"{self._quote(cause)}{hint if is_untrusted else ''}")
         return _FaultError(f"{_place(url)}: {type(error).__name__}: {self._quote(cause)}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
-        self._on_retry()
-        logger.warning(
-            "Try %d of %d failed: %s. Trying again in %.1f seconds.",
-            details["tries"],
-            MAX_TRIES,
-            details["exception"],
-            details["wait"],
-        )
+        self.on_retry()
+        line = f"Try %(tries)d of {MAX_TRIES} failed: %(exception)s. Trying again in %(wait).1f s."
+        logger.warning(line, details)
 
     def _quote(self, text: object) -> str:
         """Quote a server's words, which may be long, have many lines, or repeat the key."""
-        key = getattr(self._session.auth, "key", "")
+        key = getattr(self.session.auth, "key", "")
         words = " ".join(str(text).split())
         return (words.replace(key, "***") if key else words)[:200]
 
@@ -279,10 +257,6 @@ def _place(url: str) -> str:
     return url.partition("://")[2]
 
 
-def _is_page(document: dict[str, Json]) -> bool:
-    return isinstance(document.get("data"), list)
-
-
 def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
     # Which fields a detail always has is not documented (API page, "Job detail").
     return isinstance(document.get("id"), str) or document.get("publicId") == job.public_id
@@ -293,4 +267,4 @@ def _count(envelope: dict[str, Json], name: str) -> int | None:
     value = envelope.get(name)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    return int(value) if 0 <= value <= MOST_JOBS and value == int(value) else None
+    return int(value) if 0 <= value <= 10**9 and value == int(value) else None

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# Paced requests are this much further apart than the limit needs, for clocks that differ.
 MARGIN = 1.003
-"""Paced requests are this much further apart than the limit needs, for clocks that differ."""
 
+# Requests in flight after the first response, until this many more have come.
 FEW = 3
-"""Requests in flight after the first response, until this many more have come."""
 
 
 class ThrottleClosedError(Exception):

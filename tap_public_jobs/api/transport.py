@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
@@ -20,24 +21,24 @@ if TYPE_CHECKING:
 
     from tap_public_jobs.api.throttle import Throttle
 
+# How often one request is sent while it is rejected for the rate limit.
 MAX_REJECTIONS = 10
-"""How often one request is sent while it is rejected for the rate limit."""
 
+# Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
-"""Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error."""
 
 
+@dataclass
 class KeyAuth(AuthBase):
     """Sends the API key in one of the two headers (API page, "Authentication", rule 3)."""
 
-    def __init__(self, key: str, header: str) -> None:
-        self.key = key
-        self._header = header
-        self._value = key if header == "x-api-key" else f"Bearer {key}"
+    key: str = field(repr=False)
+    header: str
 
     @override
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        request.headers[self._header] = self._value
+        is_plain = self.header == "x-api-key"
+        request.headers[self.header] = self.key if is_plain else f"Bearer {self.key}"
         return request
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from functools import cache
+from datetime import date, datetime, time
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
 
 Json = Any
 
+# The column for every field without its own column.
 OTHERS = "additionalFields"
-"""The column for every field without its own column."""
 
+# An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
-"""An array. As text, its column holds nothing else, so that SQL can always parse it."""
 
+# Never nested: JSON text would be the key of no job.
 KEYS = ("id", "publicId")
-"""Never nested: JSON text would be the key of no job."""
+
+_PARSE: dict[str, Callable[[str], object]] = {
+    "date-time": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+}
 
 
 class Columns:
@@ -169,17 +176,11 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
 @cache
 def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
     """The formats that targets turn into column types, tested by parsing the value."""
-    import pendulum  # noqa: PLC0415  # loads slowly, and --discover has no values
-
     formats = copy.deepcopy(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)
-    kinds = {"date-time": {"DateTime", "Date"}, "date": {"Date"}, "time": {"Time"}}
-
-    def reads_as(names: set[str]) -> Callable[[Json], bool]:
-        return lambda value: (
-            not isinstance(value, str) or type(pendulum.parse(value, exact=True)).__name__ in names
-        )
-
-    for name, names in kinds.items():
-        # pendulum fails on some intervals with errors other than its own.
-        formats.checks(name, raises=(AttributeError, TypeError, ValueError))(reads_as(names))
+    for name, parse in _PARSE.items():
+        formats.checks(name, raises=ValueError)(partial(_is_format, parse))
     return formats
+
+
+def _is_format(parse: Callable[[str], object], value: Json) -> bool:
+    return not isinstance(value, str) or parse(value) is not None

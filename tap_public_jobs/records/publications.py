@@ -24,6 +24,5 @@ def publication(job_id: str, period: Period) -> dict[str, Any]:
 def _utc(milliseconds: int | None) -> str | None:
     if milliseconds is None:
         return None
-    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    moment = moment.replace(microsecond=milliseconds % 1000 * 1000)
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)  # rounds to microseconds
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

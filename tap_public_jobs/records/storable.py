@@ -10,14 +10,14 @@ from singer_sdk.singerlib.json import serialize_json
 
 Json = Any
 
+# Replaces a character that no database stores (Unicode, "Specials").
 REPLACEMENT = "\ufffd"
-"""Replaces a character that no database stores (Unicode, "Specials")."""
 
+# Of a number; Python, in which most targets are written, refuses to read a longer one.
 MOST_DIGITS = 4300
-"""Of a number; Python, in which most targets are written, refuses to read a longer one."""
 
+# Of a number in scientific notation; a column of type double holds no larger one.
 LARGEST_EXPONENT = 308
-"""Of a number in scientific notation; a column of type double holds no larger one."""
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 

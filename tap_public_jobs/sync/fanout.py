@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Calls that run and results that wait for the consumer, at most: what the API allows in a minute.
+#
+# The consumer may pause that long at no cost, and a process that is killed loses no more of them.
 AHEAD = 64
-"""Calls that run and results that wait for the consumer, at most: what the API allows in a minute.
 
-The consumer may pause that long at no cost, and a process that is killed loses no more of them.
-"""
-
+# Seconds after which a stop is noticed.
 POLL = 0.1
-"""Seconds after which a stop is noticed."""
 
 
 def fan_out(

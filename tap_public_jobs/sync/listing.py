@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,46 +21,56 @@ logger = logging.getLogger(__name__)
 
 MAX_SWEEPS = 8
 
+# Known jobs that may disappear from the list although they are published. Beyond that, the list is
+# not believed.
 MOST_MISSING = 20
-"""Known jobs that may disappear from the list although they are published. Beyond that, the list
-is not believed."""
 
 Json = Any
 
 
 class Known(NamedTuple):
-    """What earlier runs know, which decides what a list is good for."""
+    """What earlier runs know, which decides what a list is good for.
+
+    Attributes:
+        jobs: The publicIds of the published jobs, by id.
+        missing: Ids of those that the last list did not show.
+        shortfall: Of the last list.
+        failed: Ids of published jobs whose details failed.
+        is_new_key: Whether the API key differs from that of the last run.
+    """
 
     jobs: Mapping[str, str] = {}
-    """The publicIds of the published jobs, by id."""
     missing: Collection[str] = ()
-    """Ids of those that the last list did not show."""
     shortfall: int | None = 0
-    """Of the last list."""
+    failed: Collection[str] = ()
     is_new_key: bool = False
-    """Whether the API key differs from that of the last run."""
 
 
 class Listing(NamedTuple):
-    """The published jobs, as far as the list shows them."""
+    """The published jobs, as far as the list shows them.
+
+    Attributes:
+        jobs: By id, in the order in which they were first seen.
+        summaries: Of the same jobs, as the API sent them.
+        gone: Ids of known jobs that the list does not show, and whose details confirm it.
+        missing: Why, by id, it is unknown whether a known job that the list does not show is
+            published.
+        shortfall: How many jobs fewer than its total the list shows; None if it has no total.
+        problems: In which ways the list falls short, one sentence each.
+        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published: the
+            list does not fall short, or no more than the last one did.
+    """
 
     jobs: dict[str, JobRef]
-    """By id, in the order in which they were first seen."""
     summaries: list[dict[str, Json]]
-    """Of the same jobs, as the API sent them."""
     gone: list[str]
-    """Ids of known jobs that the list does not show, and whose details confirm it."""
     missing: dict[str, str]
-    """Why, by id, it is unknown whether a known job that the list does not show is published."""
     shortfall: int | None
-    """How many jobs fewer than its total the list shows; None if it has no total."""
     problems: list[str]
-    """In which ways the list falls short, one sentence each."""
     is_complete: bool
-    """Whether a job that is neither in `jobs` nor in `missing` is not published: the list does not
-    fall short, or no more than the last one did."""
 
 
+@dataclass
 class ListReader:
     """Reads the list in sweeps, from the first page to the last, until it is complete.
 
@@ -68,27 +79,19 @@ class ListReader:
     Even then a swap of two jobs can hide a third.
     So a job counts as unpublished only if its own detail is gone too.
 
-    Args:
+    Attributes:
         api: Answers requests.
         known: What earlier runs know.
         workers: Requests at once.
         sleep: Waits for a number of seconds.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        known: Known,
-        *,
-        workers: int,
-        sleep: Callable[[float], object],
-    ) -> None:
-        self._api = api
-        self._known = known
-        self._workers = workers
-        self._sleep = sleep
-        self._jobs: dict[str, JobRef] = {}
-        self._summaries: dict[str, dict[str, Json]] = {}
+    api: Api
+    known: Known
+    workers: int
+    sleep: Callable[[float], object]
+    _jobs: dict[str, JobRef] = field(default_factory=dict)
+    _summaries: dict[str, dict[str, Json]] = field(default_factory=dict)
 
     def read(self) -> Listing:
         """Read the list, and confirm that the jobs that it no longer shows are gone.
@@ -98,7 +101,7 @@ class ListReader:
         """
         sweep = self._sweeps()
         self._refuse_other_organisation()
-        known = self._known
+        known = self.known
         shortfall = self._shortfall(sweep)
         unlisted = [key for key in known.jobs if key not in self._jobs]
         # Missing jobs may be all that the list falls short by.
@@ -130,14 +133,14 @@ class ListReader:
         for number in count(1):
             sweep = self._sweep()
             short = self._shortfall(sweep)
-            unlisted = [key for key in self._known.jobs if key not in self._jobs]
-            missing = len({*unlisted} & {*self._known.missing})
+            unlisted = [key for key in self.known.jobs if key not in self._jobs]
+            missing = len({*unlisted} & {*self.known.missing})
             if number == MAX_SWEEPS or short is None or self._is_known(short, len(unlisted)):
                 break
             if short <= max(len(sweep.unusable), missing):
                 break
             logger.info("Reading the list again: %s.", self._problems(sweep, short)[0])
-            self._sleep(number)  # a cached total lags for some seconds
+            self.sleep(number)  # a cached total lags for some seconds
         return sweep
 
     def _is_known(self, shortfall: int | None, gone: int) -> bool:
@@ -146,7 +149,7 @@ class ListReader:
         What the total counts is not documented (API page, rule 5 of the list): it may go on
         counting the jobs that are gone.
         """
-        known = self._known.shortfall
+        known = self.known.shortfall
         if shortfall is None or not known:
             return shortfall in {0, known}
         return shortfall <= known + gone
@@ -170,8 +173,8 @@ class ListReader:
         return [f"the list shows {shown:,} of {shown + shortfall:,} jobs"]
 
     def _refuse_other_organisation(self) -> None:
-        known = self._known.jobs
-        if self._known.is_new_key and known and not known.keys() & self._jobs.keys():
+        known = self.known.jobs
+        if self.known.is_new_key and known and not known.keys() & self._jobs.keys():
             msg = (
                 f"api_key has changed, and the API lists none of the {len(known):,} jobs "
                 "that were synced before: the key seems to belong to another organisation. Set "
@@ -191,11 +194,11 @@ class ListReader:
         # A publicId that is listed for another job no longer belongs to this one.
         taken = {job.public_id for job in self._jobs.values()}
         asked = [
-            JobRef(key, self._known.jobs[key])
+            JobRef(key, self.known.jobs[key])
             for key in unlisted
-            if self._known.jobs[key] not in taken
+            if self.known.jobs[key] not in taken
         ]
-        new = [job for job in asked if job.id not in self._known.missing]
+        new = [job for job in asked if job.id not in self.known.missing]
         found: dict[str, str] = {}
         while new and (most := MOST_MISSING + 1 - len(found)):
             found |= self._ask(new[:most])
@@ -205,16 +208,16 @@ class ListReader:
         if found:
             logger.info("Reading the list again: it lacks jobs that still have a detail.")
             self._sweep()
-        before = [job for job in asked if job.id in self._known.missing]
+        before = [job for job in asked if job.id in self.known.missing]
         return found | self._ask(job for job in before if job.id not in self._jobs)
 
     def _ask(self, jobs: Iterable[JobRef]) -> dict[str, str]:
-        outcomes = fan_out(self._why_not_gone, jobs, workers=self._workers)
+        outcomes = fan_out(self._why_not_gone, jobs, workers=self.workers)
         return {job.id: why for job, why in outcomes if why}
 
     def _why_not_gone(self, job: JobRef) -> tuple[JobRef, str]:
         try:
-            self._api.detail(job)
+            self.api.detail(job)
         except NotFoundError:
             return job, ""
         except RequestError as error:
@@ -222,7 +225,7 @@ class ListReader:
         return job, "its detail exists"
 
     def _sweep(self) -> Sweep:
-        sweep = read_pages(self._api, self._workers)
+        sweep = read_pages(self.api, self.workers)
         self._jobs |= sweep.jobs  # a publicId may have changed since the last sweep
         self._summaries |= sweep.summaries
         return sweep

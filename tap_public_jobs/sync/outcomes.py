@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.sync.listing import Listing
 
+# Failures in a row after which the API may be down.
 MANY_FAILURES = 5
-"""Failures in a row after which the API may be down."""
 
 
+@dataclass
 class Outcomes:
     """The details that were written, that were not found, and that failed.
 
@@ -22,12 +24,11 @@ class Outcomes:
         failed: Why, by job.
     """
 
-    def __init__(self) -> None:
-        self.written = 0
-        self.not_found: dict[JobRef, str] = {}
-        self.unpublished: list[JobRef] = []
-        self.failed: dict[JobRef, str] = {}
-        self._failures_in_a_row = 0
+    written: int = 0
+    not_found: dict[JobRef, str] = field(default_factory=dict)
+    unpublished: list[JobRef] = field(default_factory=list)
+    failed: dict[JobRef, str] = field(default_factory=dict)
+    _failures_in_a_row: int = 0
 
     @property
     def done(self) -> int:

@@ -13,31 +13,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.changelog import Changes, LogPosition
+    from tap_public_jobs.changelog import Changes
     from tap_public_jobs.sync.state import Entry, LastRead, SyncState
 
+# Which details a run fetches again; `none` if the stream is not selected.
 Refresh = Literal["all", "changed", "none"]
-"""Which details a run fetches again; `none` if the stream is not selected."""
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
-REASONS: tuple[Reason, ...] = ("new", "changed", "pending", "refreshed")
 
+# Seconds.
 DAY = 86_400
-"""Seconds."""
 
+# Seconds. A run interrupted longer ago starts over: its first details are too old.
 RESUMABLE = DAY
-"""Seconds. A run interrupted longer ago starts over: its first details are too old."""
 
+# Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
-"""Records."""
 
 
-def continues(end: Changes | LogPosition, last: LastRead) -> bool:
+def continues(end: Changes, last: LastRead) -> bool:
     """Whether a change log is the one that was read last; False for an earlier copy of it."""
     return end.log == last.log and end.position >= last.position
 
 
-def is_covered(state: SyncState, end: Changes | LogPosition | None) -> bool:
+def is_covered(state: SyncState, end: Changes | None) -> bool:
     """Whether a change log names every job that has changed since the last run."""
     return (
         end is not None
@@ -48,9 +47,7 @@ def is_covered(state: SyncState, end: Changes | LogPosition | None) -> bool:
     )
 
 
-def has_work(
-    state: SyncState, end: Changes | LogPosition | None, forms: Mapping[str, str] | None = None
-) -> bool:
+def has_work(state: SyncState, end: Changes | None, forms: Mapping[str, str] | None = None) -> bool:
     """Whether a run under `detail_refresh: notified` has anything to do.
 
     What was missing twice is no work: it is tried again when there is other work.
@@ -75,14 +72,17 @@ def has_work(
 
 
 class Plan(NamedTuple):
-    """What a run fetches."""
+    """What a run fetches.
+
+    Attributes:
+        reasons: Why, by job, in the order of the list; jobs whose details failed before come last.
+        published: How many jobs are published.
+        fetched_before: How many details the run had fetched before it was interrupted.
+    """
 
     reasons: dict[JobRef, Reason]
-    """Why, by job, in the order of the list; jobs whose details failed before come last."""
     published: int
-    """How many jobs are published."""
     fetched_before: int = 0
-    """How many details the run had fetched before it was interrupted."""
 
     @property
     def unchanged(self) -> int:
@@ -97,10 +97,9 @@ class Plan(NamedTuple):
     def __str__(self) -> str:
         """Return the numbers behind the plan."""
         counts = Counter(self.reasons.values())
-        parts = ", ".join(f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason])
-        return f"{len(self.reasons):,} of {self.published:,} details" + (
-            f" ({parts})" if parts else ""
-        )
+        parts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+        numbers = f"{len(self.reasons):,} of {self.published:,} details"
+        return f"{numbers} ({parts})" if parts else numbers
 
 
 def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:

@@ -6,6 +6,7 @@ import logging
 import math
 import sys
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.errors import NotFoundError, RequestError
@@ -29,29 +30,32 @@ logger = logging.getLogger(__name__)
 
 Json = Any
 
+# Seconds from a signal to the last record. The rest of two seconds is for the state.
 GRACE = 1.2
-"""Seconds from a signal to the last record. The rest of two seconds is for the state."""
 
 
 class Environment(NamedTuple):
-    """What a run works with."""
+    """What a run works with.
+
+    Attributes:
+        api: Answers requests.
+        report: Counts what happens.
+        key_hash: Hash of the API key.
+        workers: Requests at once.
+        clock: Returns seconds since the epoch.
+        sleep: Waits for a number of seconds.
+    """
 
     api: Api
-    """Answers requests."""
     report: Report
-    """Counts what happens."""
     key_hash: str
-    """Hash of the API key."""
     workers: int
-    """Requests at once."""
     clock: Callable[[], float]
-    """Returns seconds since the epoch."""
     sleep: Callable[[float], object]
-    """Waits for a number of seconds."""
 
     def read_list(self, known: Known) -> Listing:
         """Read the list; see `ListReader`."""
-        return ListReader(self.api, known, workers=self.workers, sleep=self.sleep).read()
+        return ListReader(self.api, known, self.workers, self.sleep).read()
 
 
 def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
@@ -92,9 +96,10 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
                 "detail_refresh: changed."
             )
     known = Known(
-        state.public_ids,
+        {key: entry.public_id for key, entry in state.jobs.items()},
         {*state.missing},
         state.shortfall,
+        {*state.failed},
         is_new_key=state.key_hash not in {"", key_hash},
     )
     began_at = state.next_listing_time(clock())
@@ -116,52 +121,42 @@ def start_run(  # noqa: PLR0913, PLR0917  # each is one decision of the caller
     if listing.jobs or state.versions:
         state.begin_versions(clock(), is_resumed=is_resumed)
     plan = plan_details(state, listing.jobs.values(), clock(), max_age)
-    return Run(environment, state, listing, known, plan, is_resumed=is_resumed)
+    return Run(environment, state, listing, known, plan, is_resumed)
 
 
+@dataclass
 class Run:
     """One run, which the streams share; `start_run` makes it.
 
-    Args:
+    Attributes:
         environment: What the run works with.
         state: What is known of the jobs; this run adds to it.
         listing: The published jobs.
         known: What earlier runs knew.
         plan: The details to fetch.
         is_resumed: Whether an earlier run has fetched a part of them.
+        outcomes: Of the details so far.
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        environment: Environment,
-        state: SyncState,
-        listing: Listing,
-        known: Known,
-        plan: Plan,
-        *,
-        is_resumed: bool,
-    ) -> None:
-        self.report = environment.report
-        self.state = state
-        self.plan = plan
-        self.outcomes = Outcomes()
-        self._environment = environment
-        self._listing = listing
-        self._known = known
-        self._failed_before = {*state.failed}
-        self._is_resumed = is_resumed
-        self._is_fetching = False
-        self._stop_by: float | None = None
-        self._exit_status = 0
+    environment: Environment
+    state: SyncState
+    listing: Listing
+    known: Known
+    plan: Plan
+    is_resumed: bool
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    _is_fetching: bool = False
+    _stop_by: float | None = None
+    _exit_status: int = 0
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
         """The summaries of the published jobs, as the API sent them."""
-        return self._listing.summaries
+        return self.listing.summaries
 
     def publications(self) -> Iterator[tuple[str, Period]]:
         """Yield when each job was published, by id; nothing if the list is not complete."""
-        if not self._listing.is_complete:
+        if not self.listing.is_complete:
             logger.info("No records of job_publications: the list of jobs is not complete.")
             return
         yield from self.state.periods().items()
@@ -176,7 +171,7 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: `stop` was called.
         """
-        with self.report.fetching(self.plan, self.outcomes):
+        with self.environment.report.fetching(self.plan, self.outcomes):
             yield from self._fetch(self.plan.reasons)
             if self.outcomes.not_found:
                 listing = self._read_list_again()
@@ -187,12 +182,12 @@ class Run:
         self.state.mark_pending([job.id for job in self.outcomes.unpublished])
 
     def _read_list_again(self) -> Listing:
-        if not self._listing.is_complete:
-            return self._listing
-        return self._environment.read_list(Known(shortfall=self._listing.shortfall))
+        if not self.listing.is_complete:
+            return self.listing
+        return self.environment.read_list(Known(shortfall=self.listing.shortfall))
 
     def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        environment = self._environment
+        environment = self.environment
 
         def ask(job: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             try:
@@ -222,7 +217,7 @@ class Run:
     def _check_list(self) -> None:
         """End the run if the list cannot be read either."""
         try:
-            self._environment.api.page(1)
+            self.environment.api.page(1)
         except Exception:
             if self._stop_by is None:  # a stop lets no further request through
                 raise
@@ -244,13 +239,9 @@ class Run:
         written = self.outcomes.written
         return written > 0 and written % self.plan.checkpoint_every == 0
 
-    def version(self, stream: str) -> int | None:
-        """Return the version of a stream's records; None if the stream is not activated."""
-        return self.state.versions.get(stream)
-
     def has_everything(self, stream: str) -> bool:
         """Whether a stream has written every record, so that a target may remove all others."""
-        listing, run = self._listing, self.state.unfinished
+        listing, run = self.listing, self.state.unfinished
         if not listing.is_complete or listing.missing:
             return False
         if stream == "jobs":
@@ -269,28 +260,29 @@ class Run:
         Returns:
             What is missing for the first time, one sentence each.
         """
-        new, again = self._gaps()
+        gaps = self._gaps()
+        new = [sentence for sentence, is_known in gaps if not is_known]
+        again = [sentence for sentence, is_known in gaps if is_known]
         # The next run fetches only what failed, but only once: otherwise one broken detail would
         # keep all others from being refreshed.
-        if self._is_resumed or not new:
+        if self.is_resumed or not new:
             self.state.unfinished = None
         if again:
             logger.warning("Still missing: %s. Everything else was synced.", in_short(again))
         return new
 
-    def _gaps(self) -> tuple[list[str], list[str]]:
-        """Return what is missing for the first time, and what was missing before, in sentences."""
-        new: list[str] = []
-        again: list[str] = []
-        listing = self._listing
-        (again if listing.is_complete else new).extend(listing.problems)
-        for key, why in listing.missing.items():
-            sentence = f"the list does not show the job {self._known.jobs[key]!r}: {why}"
-            (again if key in self._known.missing else new).append(sentence)
-        for job, why in self.outcomes.failed.items():
-            sentence = f"the detail of {job.public_id!r} is missing: {why}"
-            (again if job.id in self._failed_before else new).append(sentence)
-        return new, again
+    def _gaps(self) -> list[tuple[str, bool]]:
+        """Return a sentence for each thing that is missing, and whether it was missing before."""
+        listing, known = self.listing, self.known
+        gaps = [(problem, listing.is_complete) for problem in listing.problems]
+        gaps += [
+            (f"the list does not show the job {known.jobs[key]!r}: {why}", key in known.missing)
+            for key, why in listing.missing.items()
+        ]
+        return gaps + [
+            (f"the detail of {job.public_id!r} is missing: {why}", job.id in known.failed)
+            for job, why in self.outcomes.failed.items()
+        ]
 
 
 def in_short(sentences: Collection[str], most: int = 10) -> str:

@@ -19,20 +19,24 @@ Json = Any
 
 FORMAT = 3
 
+# Closed jobs to remember while nobody writes `job_publications`.
 MOST_CLOSED = 1_000
-"""Closed jobs to remember while nobody writes `job_publications`."""
 
 
 class Entry(NamedTuple):
-    """What is known of a published job. The first two times are milliseconds since the epoch."""
+    """What is known of a published job. The first two times are milliseconds since the epoch.
+
+    Attributes:
+        detail_hash: Hash of the summary when the detail was fetched; empty if the detail is
+            pending.
+        fetched_at: Seconds since the epoch at which the detail was fetched; 0 if it never was.
+    """
 
     public_id: str
     first_seen: int
     opened_after: int | None
     detail_hash: str = ""
-    """Hash of the summary when the detail was fetched; empty if the detail is pending."""
     fetched_at: int = 0
-    """Seconds since the epoch at which the detail was fetched; 0 if it never was."""
 
 
 class Period(NamedTuple):
@@ -48,16 +52,14 @@ class Period(NamedTuple):
 class Unfinished(NamedTuple):
     """A run that has not fetched all its details."""
 
-    started_at: int
-    """Seconds since the epoch; later than everything that earlier runs fetched."""
+    started_at: int  # seconds since the epoch; later than everything that earlier runs fetched
     refresh: str
 
 
 class LastRead(NamedTuple):
-    """How far a change log has been read."""
+    """How far a change log has been read, and the identity of the log."""
 
     log: str
-    """Identity of the log."""
     position: int
 
 
@@ -160,11 +162,6 @@ class SyncState:
             "log": list(self.log) if self.log else None,
         }
         singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
-
-    @property
-    def public_ids(self) -> dict[str, str]:
-        """The publicIds of the published jobs, by id."""
-        return {key: entry.public_id for key, entry in self.jobs.items()}
 
     def next_listing_time(self, now: float) -> int:
         """Return the time of a listing that begins now, later than any before, in milliseconds."""

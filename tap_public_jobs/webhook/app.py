@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Bytes, as sent.
 LARGEST_BODY = 256 * 1024
-"""Bytes, as sent."""
 
+# Seconds for a body to arrive.
 PATIENCE = 10
-"""Seconds for a body to arrive."""
 
 
 @dataclass(frozen=True)

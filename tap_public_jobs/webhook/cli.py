@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
 import os
-import re
-import resource
 import sys
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from tap_public_jobs.changelog import NAME, ChangeLog
 from tap_public_jobs.errors import ChangeLogError
@@ -30,17 +25,11 @@ PREFIX = "PUBLIC_JOBS_WEBHOOK_"
 NO_NEWS = 1
 FAILED = 2
 
-DESCRIPTORS = 65_536
-"""Each connection takes one, and a process may usually have only 1,024."""
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; an error is status 2, because 1 means that there is no news."""
     try:
         commands(arguments, standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        sys.exit(FAILED)
     except (click.ClickException, ChangeLogError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"Error: {' '.join(message.split())}", err=True)
@@ -52,18 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(FAILED)
 
 
-@click.group(context_settings={"show_default": True})
+@click.group(no_args_is_help=False, context_settings={"show_default": True})
 @click.version_option(package_name="tap-public-jobs")
 def commands() -> None:
     """Receive webhooks of the Public Jobs API, and note which jobs have changed."""
-
-
-def _open(_: click.Context, parameter: click.Parameter, url: str) -> ChangeLog:
-    given = click.get_current_context().get_parameter_source(parameter.name or "")
-    if given is ParameterSource.COMMANDLINE and re.search(r"//[^/]*:[^/]*@|password=", url):
-        msg = f"other users can see a password on a command line: set {PREFIX}CHANGES_URL instead"
-        raise click.BadParameter(msg)
-    return ChangeLog(url)
 
 
 changes_url = click.option(
@@ -71,7 +52,7 @@ changes_url = click.option(
     "log",
     envvar=[f"{PREFIX}CHANGES_URL", "TAP_PUBLIC_JOBS_CHANGES_URL"],
     default="sqlite:///changes.db",
-    callback=_open,
+    callback=lambda _, __, url: ChangeLog(url),
     help="The change log, as in the tap's setting changes_url.",
 )
 
@@ -122,9 +103,6 @@ def serve(
         raise click.ClickException(msg)
     signature = Signature(signature_header, secret) if signature_header else None
     log.append_to(dict.fromkeys(tokens.names, ()))
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError):  # the system allows fewer
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, DESCRIPTORS), most))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     uvicorn.run(
         make_app(log, tokens, signature, token_header),
@@ -152,19 +130,6 @@ def _secret(name: str) -> str:
     except (OSError, ValueError) as error:
         msg = f"{PREFIX}{name}_FILE is not a file that can be read: {path}"
         raise click.ClickException(msg) from error
-
-
-@commands.command("log")
-@click.option("--last", type=click.IntRange(1), default=20, help="How many to show.")
-@changes_url
-def show_log(log: ChangeLog, *, last: int) -> None:
-    """Show the jobs that were named last."""
-    changes = log.read()
-    for public_id in changes.public_ids[-last:]:
-        # Escape what could act on a terminal, as JSON does.
-        click.echo("".join(it if it.isprintable() else json.dumps(it)[1:-1] for it in public_id))
-    count = len(changes.public_ids)
-    click.echo(f"Jobs: {count}, at position {changes.position}. Log: {changes.log}.", err=True)
 
 
 @commands.command()

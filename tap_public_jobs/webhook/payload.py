@@ -7,19 +7,19 @@ import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+# Text that a URL and a database can carry, and that was not damaged on its way.
 USABLE = re.compile("[^\0\ud800-\udfff\ufffd]{1,500}")
-"""Text that a URL and a database can carry, and that was not damaged on its way."""
-
-MOST_FIELDS = 1_000
-"""Fields of a form."""
 
 
 class Payload(NamedTuple):
-    """What the receiver needs of a payload."""
+    """What the receiver needs of a payload.
+
+    Attributes:
+        keys: At the top level. They help to find out why there is no publicId.
+    """
 
     public_ids: list[str]
     keys: list[str]
-    """At the top level. They help to find out why there is no publicId."""
 
 
 def read_payload(body: bytes) -> Payload:
@@ -31,7 +31,7 @@ def read_payload(body: bytes) -> Payload:
     try:
         value = _json(body)
     except (ValueError, RecursionError):
-        fields = _fields(body)
+        fields = parse_qsl(body.decode(errors="replace").strip())
         return Payload(_public_ids([_nested(*it) for it in fields]), [name for name, _ in fields])
     return Payload(_public_ids(value), [*value] if isinstance(value, dict) else [])
 
@@ -53,13 +53,6 @@ def _public_ids(value: Any) -> list[str]:  # noqa: ANN401  # JSON
 def _json(text: str | bytes) -> Any:  # noqa: ANN401
     # Numbers do not matter here, and Python refuses the longest integers.
     return json.loads(text, parse_int=float)
-
-
-def _fields(body: bytes) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(body.decode(errors="replace").strip(), max_num_fields=MOST_FIELDS)
-    except ValueError:
-        return []
 
 
 def _nested(name: str, value: str) -> Any:  # noqa: ANN401

@@ -9,24 +9,14 @@ import click
 
 from tap_public_jobs.changelog import NAME
 
+# What a path can hold unescaped (RFC 3986, section 2.3).
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")
-"""What a path can hold unescaped (RFC 3986, section 2.3)."""
 
 
-class TokensError(click.ClickException):
-    """The tokens cannot be used; the message shows none.
-
-    Args:
-        line: The number of the wrong one, or None if there is no token.
-    """
-
-    def __init__(self, line: int | None) -> None:
-        reason = f"line {line} is wrong, or its token occurs twice" if line else "there is none"
-        super().__init__(
-            "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more letters, digits or any of "
-            "-._~, or lines of a name and a secret; make one with `openssl rand -hex 32` "
-            f"({reason})"
-        )
+RULE = (
+    "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more letters, digits or any of -._~, or "
+    "lines of a name and a secret; make one with `openssl rand -hex 32`"
+)
 
 
 class Tokens:
@@ -38,7 +28,7 @@ class Tokens:
         name: Of the log for a token without a name.
 
     Raises:
-        TokensError: There is no token, or one that cannot be used.
+        click.ClickException: There is no token, or one that cannot be used; the message shows none.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -49,10 +39,11 @@ class Tokens:
                 this = " ".join(names) or name
                 is_usable = NAME.fullmatch(this) and TOKEN.fullmatch(token)
                 if not is_usable or self.name_of(token):
-                    raise TokensError(number)
+                    msg = f"{RULE} (line {number} is wrong, or its token occurs twice)"
+                    raise click.ClickException(msg)
                 self._names[_hash(token)] = this
         if not self._names:
-            raise TokensError(None)
+            raise click.ClickException(RULE)
 
     @property
     def names(self) -> set[str]:

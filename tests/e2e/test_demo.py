@@ -122,7 +122,7 @@ def test_the_throttle_is_at_work_and_later_syncs_fetch_what_is_new_or_gone(shown
         ["120", "0", "0"], ["106", "4", "18"], ["125", "25", "6"], ["111", "6", "20"],
     ]  # fmt: skip
     assert all(float(least) < float(most) for _, least, most in how_long)
-    assert "at up to 60 requests per second" in shown
+    assert "at up to 60 requests per 1 s:" in shown
     assert "The sandbox counted 122 requests and rejected 0." in shown
     asked = re.findall(r"(\d+) requests \(0 rejections, 0 retries\)", shown)
     assert list(map(int, asked)) == [122, 2 + 4 + 18, 2 + 25 + 6, 2 + 6 + 20]

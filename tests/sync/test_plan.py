@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
-from tap_public_jobs.changelog import LogPosition
+from tap_public_jobs.changelog import KEPT, Changes
 from tap_public_jobs.sync.plan import Plan, begin_run, has_work, is_covered, plan_details
 from tap_public_jobs.sync.state import LastRead, Unfinished
 
@@ -166,9 +166,9 @@ def test_what_failed_before_is_fetched_after_the_others() -> None:
     assert list(planned(state)) == ["b", "c", "a"]
 
 
-def end_at(log: str = "a-log", position: int = 7, forgotten: int = 0) -> LogPosition:
+def end_at(log: str = "a-log", position: int = 7) -> Changes:
     """How far a change log has got."""
-    return LogPosition(log, position, forgotten)
+    return Changes(log, position)
 
 
 class TestWork:
@@ -179,16 +179,14 @@ class TestWork:
         [
             pytest.param(end_at(), True, id="no notification since"),
             pytest.param(end_at(position=8), True, id="one since"),
-            pytest.param(end_at(position=900, forgotten=7), True, id="all since are there"),
-            pytest.param(end_at(position=900, forgotten=8), False, id="one was forgotten"),
+            pytest.param(end_at(position=KEPT + 7), True, id="all since are there"),
+            pytest.param(end_at(position=KEPT + 8), False, id="one was forgotten"),
             pytest.param(end_at(position=6), False, id="an earlier copy was restored"),
             pytest.param(end_at(log="another"), False, id="another log"),
             pytest.param(None, False, id="no log"),
         ],
     )
-    def test_a_log_may_not_cover_what_happened(
-        self, end: LogPosition | None, *, covered: bool
-    ) -> None:
+    def test_a_log_may_not_cover_what_happened(self, end: Changes | None, *, covered: bool) -> None:
         state = quiet()
 
         assert is_covered(state, end) is covered

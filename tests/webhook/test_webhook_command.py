@@ -57,12 +57,7 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
         ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),
         ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
-        ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "No such file or directory"),
-        (
-            {"TOKEN": TOKEN},
-            "--changes-url postgresql://me:sesame@127.0.0.1/db",
-            "set PUBLIC_JOBS_WEBHOOK_CHANGES_URL instead",
-        ),
+        ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "the folder of the file"),
     ],
 )
 def test_a_wrong_setting_is_one_line(
@@ -82,7 +77,6 @@ def test_a_wrong_setting_is_one_line(
     assert words in err
     assert err.count("\n") == 1
     assert TOKEN not in err
-    assert "sesame" not in err
 
 
 def test_a_taken_port_ends_it() -> None:
@@ -99,44 +93,6 @@ def test_a_taken_port_ends_it() -> None:
     assert result.returncode > 0
     assert "address already in use" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_without_a_command_it_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys)
-
-    assert status == 2
-    assert all(name in out + err for name in ("serve", "log", "news"))
-
-
-def test_the_log_is_shown(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What could act on a terminal is shown as JSON does; the URL may be the tap's."""
-    log = ChangeLog("sqlite:///tap.db")
-    log.append(["a", "\x1b[2Jé", "a\nb", "\u202eb\x9b"])
-    monkeypatch.setenv("TAP_PUBLIC_JOBS_CHANGES_URL", "sqlite:///tap.db")
-    summary = f"Jobs: 4, at position 4. Log: {log.read().log}.\n"
-
-    assert run(capsys, "log") == (0, "a\n\\u001b[2Jé\na\\nb\n\\u202eb\\u009b\n", summary)
-    assert run(capsys, "log", "--last", "1") == (0, "\\u202eb\\u009b\n", summary)
-    missing = run(capsys, "log", "--changes-url", "sqlite:///changes.db")
-    assert (missing[0], missing[2][:48]) == (2, "Error: There is no change log in changes.db. Cor")
-
-
-def test_it_takes_more_connections_than_a_process_usually_may() -> None:
-    """Otherwise asyncio would try to accept them for ever, with a traceback each time."""
-    few = (
-        "import resource as r; "
-        "r.setrlimit(r.RLIMIT_NOFILE, (64, r.getrlimit(r.RLIMIT_NOFILE)[1])); "
-    )
-    with served(code=few + COMMAND[2], TOKEN=TOKEN) as receiver:
-        address = ("127.0.0.1", receiver.port)
-        held = [socket.create_connection(address) for _ in range(100)]
-        text = requests.get(f"http://127.0.0.1:{receiver.port}/health", timeout=60).text
-        for connection in held:
-            connection.close()
-
-    assert text == "OK"
 
 
 def test_a_receiver_without_its_extra_names_the_remedy() -> None:

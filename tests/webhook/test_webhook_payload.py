@@ -45,7 +45,6 @@ JOB = '{"title": "Ingénieur", "publicId": "a"}'
         ("job[publicId]=a&job.publicId=b", ["a", "b"]),
         ("payload=%7B%22publicId%22%3A%22a%22%7D", ["a"]),
         ("publicId=&mypublicId=a&publicIds=b&publicId%00=c", []),
-        ("x=1&" * 1000 + "publicId=a", []),
         ("payload=" + "[" * 100_000, []),
         # Anything else.
         ("{'publicId': 'a'}", []),
