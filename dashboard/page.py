@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
-import vl_convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -236,6 +235,8 @@ def page(tables: dict[str, Table | None]) -> str:
     data = json.dumps(
         {"charts": CHARTS, "themes": themes, "tables": tables}, separators=(",", ":")
     ).replace("<", "\\u003c")
+    import vl_convert  # noqa: PLC0415  # 88 MB, and who reads the numbers alone needs none of it
+
     template = (FOLDER / "page.html").read_text("utf-8")
     library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return template.replace("{{ library }}", library).replace("{{ data }}", data)
@@ -248,6 +249,8 @@ def draw(tables: dict[str, Table | None], folder: Path) -> list[Path]:
         tables: What `read` returns.
         folder: Where the two files go.
     """
+    import vl_convert  # noqa: PLC0415  # as above
+
     charts = []
     for name, spec in CHARTS.items():
         table = tables[name] or {"columns": [], "rows": []}

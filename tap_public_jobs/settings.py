@@ -133,6 +133,11 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
 
+def is_under_meltano() -> bool:
+    """Return whether Meltano runs the tap; it names the plugin in a variable."""
+    return "MELTANO_EXTRACTOR_NAME" in os.environ
+
+
 def from_environment() -> dict[str, Json]:
     """Read the settings from environment variables, and from `.env` in the working folder.
 
@@ -172,6 +177,12 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             found.append(unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
+    if any(name not in config for name in CONFIG_JSONSCHEMA["required"]):
+        found.append(
+            "If .env sets it, that file must be beside meltano.yml, which must list the setting."
+            if is_under_meltano()
+            else "If .env sets it, run the tap in the folder of that file, with --config=ENV."
+        )
     for name, rules in known.items():
         if rules.get("secret") and name in config:  # another setting may hold it by mistake
             found = [problem.replace(str(config[name]), "…") for problem in found]
@@ -189,10 +200,12 @@ def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
     nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
     for variable, name, _ in _variables():
         if name in known and name not in config:
-            yield (
-                f"{variable} has no effect: list {name} under `settings` of the plugin in "
-                "meltano.yml, or run the tap with --config=ENV."
+            remedy = (
+                f"list {name} under `settings` of the plugin in meltano.yml"
+                if is_under_meltano()
+                else "run the tap with --config=ENV"
             )
+            yield f"{variable} has no effect: {remedy}."
         elif name not in config and not name.startswith(nested):
             yield f"{variable} has no effect: {_unknown(name, known)}"
 
@@ -200,10 +213,7 @@ def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
 def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -> str | None:
     if name not in config:
         if name in CONFIG_JSONSCHEMA["required"]:
-            return (
-                f"{name} is required. {rules['description']} If .env sets it, that file must be in "
-                "this folder, and meltano.yml must list the setting."
-            )
+            return f"{name} is required. {rules['description']}"
         if name == "changes_url" and config["detail_refresh"] == "notified":
             return f"{name} is required under detail_refresh: notified. {rules['description']}"
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from functools import cached_property
 from importlib.metadata import version
@@ -213,7 +212,7 @@ class TapPublicJobs(Tap):
         return changes
 
     def _read_state(self) -> SyncState:
-        if not self._has_state and "MELTANO_EXTRACTOR_NAME" in os.environ:
+        if not self._has_state and settings.is_under_meltano():
             logger.info(
                 "No state came in. If this is not the first run, add `state` to the plugin's "
                 "`capabilities` in meltano.yml."

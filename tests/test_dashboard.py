@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import psycopg
 import pytest
-from browser.weeks import WEEK, history, load
+from browser.weeks import WEEK, history, load, run_page
 from queries.jobs import ROWS
 from queries.warehouse import DuckDB, Postgres, Warehouse
 
@@ -228,18 +228,16 @@ def test_a_filter_has_at_most_200_choices(file: str) -> None:
     assert everything["all_choices"] == 1 + len(rows["jobs"])
 
 
-def test_the_page_is_beside_the_warehouse_and_a_title_in_it_is_text(
-    file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_is_beside_the_warehouse_and_a_title_in_it_is_text(file: str) -> None:
     rows = history(2)
     for job in rows["jobs"]:
         job["jobTitle"] = job["department"] = HARD
     load(file, rows)
 
-    page.main([file])
+    said = run_page(file)
 
     written = Path(file).with_suffix(".html")
-    assert capsys.readouterr().out == f"{written}\n"
+    assert said == f"{written}\n"
     html = written.read_text("utf-8")
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", html, re.DOTALL)
     assert len(scripts) == html.count("</script>") == 3
@@ -250,7 +248,7 @@ def test_the_page_is_beside_the_warehouse_and_a_title_in_it_is_text(
 
 def test_the_picture_in_readme_is_what_the_command_draws(file: str, tmp_path: Path) -> None:
     load(file, history())
-    page.main([file, "--picture", str(tmp_path)])
+    run_page(file, "--picture", str(tmp_path))
 
     for theme in page.THEMES:
         now, then = (

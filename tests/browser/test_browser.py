@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from browser.weeks import history, load
+from browser.weeks import history, load, run_page
 from selenium import webdriver
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
@@ -78,7 +78,7 @@ def browser() -> Iterator[Driver]:
 
 
 def opened(browser: Driver, warehouse: str) -> None:
-    page.main([warehouse])
+    run_page(warehouse)
     browser.get(Path(warehouse).with_suffix(".html").as_uri())
     wait_for(browser, 0)
 

