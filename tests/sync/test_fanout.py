@@ -44,21 +44,6 @@ def test_results_come_as_they_arrive() -> None:
     assert results == [2, 1]
 
 
-def test_results_that_wait_for_the_consumer_keep_the_order_in_which_they_arrived() -> None:
-    are_done = threading.Event()
-
-    def function(item: int) -> int:
-        if item == AHEAD:
-            are_done.set()
-        return item
-
-    results = fan_out(function, range(1, AHEAD + 1), workers=1)
-
-    assert next(results) == 1
-    assert are_done.wait(LONG)
-    assert list(results) == [*range(2, AHEAD + 1)]
-
-
 def test_as_many_calls_run_at_once_as_there_are_workers() -> None:
     together = threading.Barrier(4, timeout=LONG)
 
