@@ -121,27 +121,6 @@ class TestRelease:
         assert says in finished.stdout
 
 
-class TestImage:
-    def test_it_holds_no_key_and_runs_without_rights(self) -> None:
-        """The build sees only the files that it copies."""
-        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
-        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-        copied = [
-            name.removeprefix("./")
-            for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)
-            for name in [word for word in line.split() if not word.startswith("--")][:-1]
-        ]
-
-        assert copied
-        assert "*" in context
-        assert [name for name in copied if f"!{name}" not in context] == []
-        assert [name for name in copied if not (REPOSITORY / name).exists()] == []
-        assert ".env" not in " ".join(context)
-        assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["1000:1000"]
-        assert "TAP_" not in dockerfile
-        assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
-
-
 MELTANO = """#!/bin/sh
 # Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
 trap 'echo "meltano stopped"; kill $tap; exit 3' TERM

@@ -169,16 +169,6 @@ def test_changes_of_every_listing_of_the_day_are_shown(warehouse: Warehouse) -> 
     ]
 
 
-def test_a_day_without_changes_has_no_answer(warehouse: Warehouse) -> None:
-    warehouse.run("""
-        update public_jobs.job_publications
-        set last_seen_at = timestamp '2026-11-22 04:00:00.250'
-        where unpublished_at is null and last_seen_at = timestamp '2026-11-21 04:00:00.250'
-    """)
-
-    assert warehouse.rows(query("changes")) == []
-
-
 def test_a_job_published_again_is_no_longer_closed(warehouse: Warehouse) -> None:
     """The next listing shows the job that this one closed."""
     warehouse.run("""
