@@ -231,18 +231,6 @@ def test_an_empty_list_after_a_lost_state_deletes_nothing(api: FakeApi, pipeline
     assert pipeline.targets["upsert"].published() == {*api.published}
 
 
-def test_an_organisation_that_closes_is_believed(api: FakeApi, pipeline: Pipeline) -> None:
-    for key in [*api.published]:
-        api.unpublish(key)
-
-    requests = pipeline.run()
-
-    assert sorted(requests) == sorted(["page 1", *(f"detail pub-{key}" for key in range(10))])
-    assert pipeline.activated == ["jobs", "job_details"]
-    assert pipeline.hard.rows["jobs"] == {}
-    assert pipeline.targets["upsert"].published() == set()
-
-
 @pytest.mark.parametrize("refresh", ["changed", "notified"])
 @pytest.mark.parametrize("cause", ["other columns", "an age of 0"])
 def test_only_all_activates_details(

@@ -44,14 +44,6 @@ def test_results_come_as_they_arrive() -> None:
     assert results == [2, 1]
 
 
-def test_as_many_calls_run_at_once_as_there_are_workers() -> None:
-    together = threading.Barrier(4, timeout=LONG)
-
-    results = fan_out(lambda _: together.wait(), range(8), workers=4)
-
-    assert sorted(results) == sorted([*range(4)] * 2)
-
-
 def test_a_slow_consumer_bounds_how_far_ahead_the_calls_get() -> None:
     started = count(1)
     latest = [0]

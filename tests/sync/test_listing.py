@@ -295,21 +295,6 @@ def test_a_job_that_was_missing_before_is_asked_for_once_and_last(pages: list[st
     assert api.requests == [*pages, "detail pub-3", "detail pub-2"]
 
 
-@pytest.mark.parametrize("total", [1, 2, 3])
-def test_a_missing_job_may_be_all_that_the_list_falls_short_by(total: int) -> None:
-    """Whether the total counts it is not documented; a total of 3 lacks another job."""
-    api = api_with(1)
-    api.total = total
-    api.answers["pub-2"] = RequestError("the response is 403", 403)
-
-    listing = read(api, known(1, 2))
-
-    if total == 3:
-        assert_incomplete(listing, "the list shows 1 of 3 jobs")
-    else:
-        assert_complete(listing, ["1"], missing=["2"])
-
-
 @pytest.mark.parametrize("workers", [1, 16])
 def test_a_list_that_is_suddenly_empty_is_not_believed_and_costs_few_requests(
     workers: int,
