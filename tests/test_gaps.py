@@ -309,16 +309,3 @@ def test_times_rise_wherever_the_clock_goes(
     assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
     for opened_after, first_seen, last_seen, unpublished in pipeline.periods().values():
         assert (opened_after or "") < first_seen <= last_seen < (unpublished or "9")
-
-
-def test_closed_jobs_do_not_fill_the_state_while_stream_maps_remove_their_stream(
-    api: FakeApi, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tap_public_jobs.sync.state.MOST_CLOSED", 2)
-    for key in range(5):
-        api.unpublish(str(key))
-
-    pipeline.run(stream_maps={"job_publications": None})
-
-    closed = pipeline.state["bookmarks"]["jobs"]["sync"]["closed"]
-    assert [row[0] for row in closed] == ["3", "4"]

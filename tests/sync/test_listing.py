@@ -188,14 +188,6 @@ def test_a_server_that_ignores_the_page_number_makes_the_list_short(
     assert len(api.pages) <= MAX_SWEEPS * (4 + workers)
 
 
-def test_a_page_that_cannot_be_read_before_the_end_is_an_error() -> None:
-    api = api_with(1, 2)
-    api.total, api.answers = 4, {2: PageError("the response is 404")}
-
-    with pytest.raises(PageError):
-        read(api, known(1, 2, 3, 4))
-
-
 def test_pages_are_fetched_at_once_as_far_as_the_first_one_promises_them() -> None:
     """Pages 2 to 4 wait for each other, and so would never end one after the other."""
     together = threading.Barrier(3, timeout=10)
