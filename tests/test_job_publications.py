@@ -129,15 +129,19 @@ def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
     assert pipeline.targets["upsert"].published() == pipeline.hard.rows["jobs"].keys() == {"new"}
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["for good", "and published again"])
 def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_again(
-    api: FakeApi, pipeline: Pipeline
+    api: FakeApi, pipeline: Pipeline, *, again: bool
 ) -> None:
     api.unpublish("0")
 
     pipeline.run(catalog=select_only(CONFIG, "jobs", "job_details"))
     assert pipeline.output.of("RECORD", "job_publications") == []
+    if again:
+        api.publish("0")
     pipeline.run()
 
-    first, second = pipeline.at(2), pipeline.at(1)
-    assert pipeline.periods()["0"] == (None, first, first, second)
+    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
+    period = (second, third, third, None) if again else (None, first, first, second)
+    assert pipeline.periods()["0"] == period
     assert pipeline.state["bookmarks"]["jobs"]["sync"]["closed"] == []

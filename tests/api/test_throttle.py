@@ -266,6 +266,22 @@ def test_a_rejection_pauses_every_request_for_as_long_as_the_server_asks(
     assert time.waits == [pytest.approx(waited)]
 
 
+def test_after_a_second_lesson_requests_go_one_at_a_time(
+    throttle: Throttle, time: FakeTime
+) -> None:
+    """And only after a whole period, whatever the server says."""
+    throttle.rejected(throttle.acquire(), 0.0)
+    throttle.rejected(throttle.acquire(), 0.0)
+
+    sent = throttle.acquire()
+    assert time.waits == [pytest.approx(PACE), pytest.approx(60.0)]
+    assert throttle.try_acquire() == math.inf
+    time.now += 5.0
+    throttle.answered(sent)
+
+    assert throttle.try_acquire() == pytest.approx(PACE)
+
+
 def test_a_closed_throttle_lets_nothing_through(throttle: Throttle) -> None:
     throttle.close()
 
