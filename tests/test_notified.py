@@ -144,6 +144,23 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     assert caplog.text.count("The change log does not cover everything since the last run") == 1
 
 
+@pytest.mark.parametrize("refresh", ["changed", "all"])
+def test_other_modes_take_in_what_was_notified(
+    api: FakeApi, notified: Pipeline, log: ChangeLog, refresh: str
+) -> None:
+    """They find a change that shows in the detail alone, and a run of `notified` has no news."""
+    api.edit("3", roleOverview="Everything.")
+    log.append(["pub-3", "unknown"])
+
+    notified.run(detail_refresh=refresh)
+
+    rows = notified.output.rows("job_details")
+    assert rows["3"]["roleOverview"] == "Everything."
+    assert len(rows) == (1 if refresh == "changed" else 10)
+    assert notified.run() == []
+    assert position(notified) == 3
+
+
 def test_an_unreadable_log_stops_notified_before_any_request(
     notified: Pipeline, tmp_path: Path
 ) -> None:
