@@ -346,6 +346,17 @@ def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
     assert len(server.heads) == 2
 
 
+def test_the_detail_of_another_job_is_no_detail_of_this_one(
+    api: PublicJobsClient, sandbox: Sandbox, job: JobRef
+) -> None:
+    """Two rows would have one key."""
+    sandbox.edit(job.public_id, id=ref(sandbox, 1).id)
+
+    with pytest.raises(NotFoundError, match=f"'{job.public_id}' now belongs to another job"):
+        api.detail(job)
+    assert targets(sandbox) == [job.public_id]
+
+
 @pytest.mark.parametrize(
     "document",
     [
