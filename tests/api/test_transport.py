@@ -11,7 +11,7 @@ from requests import Response
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import MARGIN, Throttle
-from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection
+from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection, retry_after
 from tap_public_jobs.errors import (
     PublicJobsError,
     RateLimitedError,
@@ -118,6 +118,23 @@ def test_a_rejection_is_429_or_says_when_to_try_again(
     response.headers.update(headers)
 
     assert is_rejection(response) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("3600", 3600),
+        ("3601", None),
+        ("9" * 5000, None),
+        ("", None),
+        ("Fri, 15 Jan 2010 08:00:00 GMT", 0),
+        ("Fri, 15 Jan 9999 08:00:00 GMT", None),
+    ],
+)
+def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
+    value: str, seconds: float | None
+) -> None:
+    assert retry_after({"Retry-After": value}) == seconds
 
 
 @pytest.mark.usefixtures("no_waiting")
