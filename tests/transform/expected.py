@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
+# Columns that only the builds know.
 UNKNOWN = {"version", "recorded_at"}
-"""Columns that only the builds know."""
 
 NUMBERS = columns_of("number", "integer")
 JSON_TYPES = {

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from transform.portal import Listing, Portal
     from transform.warehouses import Warehouse
 
+# Every final table; `History` has the rows of each.
 TABLES = [it["name"] for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"]]
-"""Every final table; `History` has the rows of each."""
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
 EXAMPLES = re.findall(
@@ -31,13 +31,13 @@ EXAMPLES = re.findall(
     (TRANSFORM / "README.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
+# Queries of the comments in the database.
 COMMENTS = {
     "DuckDB": "select column_name as name, comment from duckdb_columns() "
     "where schema_name = 'analytics' and table_name = '{table}'",
     "Postgres": "select attname as name, col_description(attrelid, attnum) as comment "
     "from pg_attribute where attrelid = 'analytics.{table}'::regclass and attnum > 0",
 }
-"""Queries of the comments in the database."""
 
 WITHOUT_TESTS = ("--exclude-resource-type", "test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)

@@ -33,12 +33,12 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
     return found
 
 
+# What each command imports once for all runs.
 IMPORTS = {
     "target-duckdb": (),  # DuckDB starts threads
     "target-postgres": MELTANOLABS_IMPORTS,
     "dbt": ("dbt.cli.main",),
 }
-"""What each command imports once for all runs."""
 
 
 def command(kind: str, name: str) -> Path:
