@@ -40,8 +40,8 @@
 {% endmacro %}
 
 
-{# The rows of one raw table whose jobs are published, as all models have them. #}
-{% macro staged(table) -%}
+{# The rows of one raw table whose jobs are published, as the API sent them. #}
+{% macro published(table) -%}
 with raw as (
     {{ raw(table, fields()[table] | list + ['additional_fields']) }}
 )
@@ -51,13 +51,36 @@ select
     raw.job_key,
     raw.id,
     {%- for column, group in fields()[table].items() %}
-    {{ number('raw.' ~ column) if group == 'number' else text('raw.' ~ column) }} as {{ column }},
+    {{ 'raw.' ~ column if group == 'number' else 'cast(raw.' ~ column ~ ' as ' ~ dbt.type_string() ~ ')' }}
+        as {{ column }},
     {%- endfor %}
     raw.additional_fields,
     publications.listed_at
 from raw
 inner join {{ ref('stg_publications') }} as publications using (job_key)
 where publications.is_published
+{%- endmacro %}
+
+
+{#
+The same rows as all models have them. Snapshots are taken before this, so that no change here makes
+a version. A field that is ignored since yesterday is gone from the versions before, too.
+#}
+{% macro cleaned(relation, table, others=[]) -%}
+select
+    organisation,
+    job_key,
+    id,
+    {%- for column, group in fields()[table].items() %}
+    {{ number(column) if group == 'number' else text(column) }} as {{ column }},
+    {%- endfor %}
+    {%- set ignored = var('ignored_fields') %}
+    {{ json_with('additional_fields', {}, ignored) ~ ' as ' if ignored }} additional_fields,
+    {%- for column in others %}
+    {{ column }},
+    {%- endfor %}
+    listed_at
+from {{ relation }}
 {%- endmacro %}
 
 
@@ -93,17 +116,22 @@ where publications.is_published
 
 {# The snapshot of publications, or nothing before the first build. #}
 {% macro load_history() %}
+    {% set snapshot = graph.nodes['snapshot.public_jobs.publication_history'] %}
     {{ return(load_relation(api.Relation.create(
-        database=target.database,
-        schema=target.schema ~ '_history',
-        identifier='publication_history'
+        database=snapshot.database,
+        schema=snapshot.schema,
+        identifier=snapshot.alias
     ))) }}
 {% endmacro %}
 
 
 {# The final tables read the snapshots, which `dbt run` leaves out. #}
 {% macro require_history() %}
-    {%- if execute and flags.WHICH == 'run' and not load_history() -%}
+    {%- set models = [] -%}
+    {%- for it in selected_resources if it.startswith('model.public_jobs.') -%}
+        {%- do models.append(it) -%}
+    {%- endfor -%}
+    {%- if execute and flags.WHICH == 'run' and models and not load_history() -%}
         {%- do exceptions.raise_compiler_error(
             'There is no history yet. `dbt build` records it, and builds the tables; `dbt run` does not.'
         ) -%}

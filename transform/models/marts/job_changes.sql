@@ -24,12 +24,12 @@ latest as (
         md5(additional_fields) is distinct from lag(md5(additional_fields)) over job
             as has_other_additional_fields
         {%- endif %}
-    from {{ ref(history) }}
+    from {{ ref('stg_' ~ history) }}
     {%- if is_incremental() %}
     where
         job_key in (
             select versions.job_key
-            from {{ ref(history) }} as versions
+            from {{ ref('stg_' ~ history) }} as versions
             inner join latest on versions.dbt_valid_from > latest.recorded_at
         )
     {%- endif %}
@@ -65,8 +65,8 @@ undeclared_names as (
         after.additional_fields as new_fields,
         {{ json_names('before.additional_fields', 'after.additional_fields') }} as field
     from job_detail_history_new as compared
-    inner join {{ ref('job_detail_history') }} as after using (dbt_scd_id)
-    inner join {{ ref('job_detail_history') }} as before
+    inner join {{ ref('stg_job_detail_history') }} as after using (dbt_scd_id)
+    inner join {{ ref('stg_job_detail_history') }} as before
         on compared.old_scd_id = before.dbt_scd_id
     where compared.has_other_additional_fields
 ),
@@ -94,8 +94,8 @@ changes as (
         {{ pay ~ 'before.currency end' if 'currency' in columns else 'null' }} as old_currency,
         {{ pay ~ 'after.currency end' if 'currency' in columns else 'null' }} as new_currency
     from {{ history }}_changed as changed
-    inner join {{ ref(history) }} as after using (dbt_scd_id)
-    inner join {{ ref(history) }} as before on changed.old_scd_id = before.dbt_scd_id
+    inner join {{ ref('stg_' ~ history) }} as after using (dbt_scd_id)
+    inner join {{ ref('stg_' ~ history) }} as before on changed.old_scd_id = before.dbt_scd_id
     union all
     {%- endfor %}
     select

@@ -7,7 +7,7 @@ with numbered as (
         *,
         row_number() over (partition by job_key order by dbt_valid_from) as version,
         lead(listed_at) over (partition by job_key order by dbt_valid_from) as next_listed_at
-    from {{ ref('job_history') }}
+    from {{ ref('stg_job_history') }}
 )
 
 select

@@ -47,12 +47,12 @@ last_details as (
     select
         dbt_scd_id,
         row_number() over (partition by job_key order by dbt_valid_from desc) as place
-    from {{ ref('job_detail_history') }}
+    from {{ ref('stg_job_detail_history') }}
 ),
 
 details as (
     select history.*
-    from {{ ref('job_detail_history') }} as history
+    from {{ ref('stg_job_detail_history') }} as history
     inner join last_details using (dbt_scd_id)
     where last_details.place = 1
 ),

@@ -1,10 +1,10 @@
 with versions as (
     select organisation, job_key, additional_fields, listed_at, dbt_valid_to
-    from {{ ref('job_history') }}
+    from {{ ref('stg_job_history') }}
     where additional_fields is not null
     union all
     select organisation, job_key, additional_fields, listed_at, dbt_valid_to
-    from {{ ref('job_detail_history') }}
+    from {{ ref('stg_job_detail_history') }}
     where additional_fields is not null
 ),
 

@@ -1,2 +1,1 @@
--- Only what a detail has beyond the summary: where both have a field, that of the list is newer.
-{{ staged('job_details') }}
+{{ cleaned(ref('raw_job_details'), 'job_details') }}

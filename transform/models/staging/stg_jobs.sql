@@ -1,1 +1,1 @@
-{{ staged('jobs') }}
+{{ cleaned(ref('raw_jobs'), 'jobs') }}

@@ -9,7 +9,7 @@ select
     organisation,
     job_key,
     id,
-    {{ text('public_id') }} as public_id,
+    cast(public_id as {{ dbt.type_string() }}) as public_id,
     cast(opened_after as timestamp) as opened_after,
     cast(first_seen_at as timestamp) as first_seen_at,
     cast(last_seen_at as timestamp) as last_seen_at,

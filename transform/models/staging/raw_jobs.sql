@@ -1,0 +1,1 @@
+{{ published('jobs') }}
