@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from e2e.pipeline import environment, installed, program, written
-from emulators.engines import HERE, fakesnow, snowflake
+from emulators.engines import HERE, Engine, fakesnow, snowflake
 from public_jobs_sandbox.postings import make_jobs
 from transform.expected import History, assert_holds
 from transform.portal import opened
@@ -42,7 +42,7 @@ PROFILES = {
 class Snowflake(Builds):
     """A folder with a database of fakesnow."""
 
-    def load(self, messages: str, schema: str) -> Any:
+    def load(self, messages: str, schema: str = "public_jobs") -> Any:
         assert schema == "public_jobs"
         with fakesnow(self.folder) as address:
             return json.loads(TARGET.load(messages, self.folder, address).splitlines()[-1])
@@ -65,7 +65,9 @@ class Snowflake(Builds):
     def rows(self, table: str) -> list[dict[str, Any]]:
         query = f"select * from {table}"  # noqa: S608
         with fakesnow(self.folder) as address:
-            found = TARGET.store(self.folder, address).fetch(query)
+            engine = TARGET.store(self.folder, address)
+            assert isinstance(engine, Engine)
+            found = engine.fetch(query)
         return [{name: as_time(value) for name, value in row.items()} for row in found]
 
 
