@@ -170,6 +170,8 @@ def parsed(value: str | None, kind: str) -> Any:
         return None
     if kind == "TIMESTAMP":
         return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=int(value))
+    if kind == "BOOLEAN":
+        return value == "true"
     return {"FLOAT": float, "INTEGER": int}.get(kind, str)(value)
 
 

@@ -13,7 +13,7 @@
 {%- endmacro %}
 
 
-{# A number as people write it, the same on both databases: 85000 and not 85000.0. #}
+{# A number as people write it, the same on all databases: 85000 and not 85000.0. #}
 {% macro number_as_text(column) -%}
     case
         when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e18

@@ -113,10 +113,10 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
     ))) as names
 {%- endmacro %}
 
-{# Not deeper than the first level. #}
+{# Those of the first level. A name with odd characters comes in quotation marks, as JSON. #}
 {% macro bigquery__json_names_rows(text, other) -%}
     cross join unnest(array(
-        select distinct trim(found, '"')
+        select distinct if(starts_with(found, '"'), json_value(found), found)
         from unnest(array_concat(
             json_keys(parse_json(coalesce({{ text }}, '{}'), wide_number_mode => 'round'), 1),
             json_keys(parse_json(coalesce({{ other }}, '{}'), wide_number_mode => 'round'), 1)

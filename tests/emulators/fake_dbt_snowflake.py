@@ -1,4 +1,4 @@
-"""dbt-snowflake on fakesnow: `fake_dbt.py ARGUMENTS`.
+"""dbt-snowflake on fakesnow: `fake_dbt_snowflake.py ARGUMENTS`.
 
 What fakesnow cannot do, and how this works around it:
 
