@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from public_jobs_sandbox.postings import Job
     from transform.portal import Listing
-    from transform.warehouses import Warehouse
+    from transform.warehouses import Builds
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
@@ -453,7 +453,7 @@ class History:
         ]
 
 
-def assert_holds(warehouse: Warehouse, table: str, *histories: History) -> None:
+def assert_holds(warehouse: Builds, table: str, *histories: History) -> None:
     """Hold a final table against what happened in these organisations."""
     expected = [row for history in histories for row in history.rows(table)]
     assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)

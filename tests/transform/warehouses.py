@@ -92,6 +92,14 @@ class Builds(ABC):
     project: Path = field(default=TRANSFORM, kw_only=True)
 
     @abstractmethod
+    def load(self, messages: str, schema: str = "public_jobs") -> Json:
+        """Run the target; returns the last state."""
+
+    @abstractmethod
+    def rows(self, table: str) -> list[Row]:
+        """All rows of a table."""
+
+    @abstractmethod
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
 
