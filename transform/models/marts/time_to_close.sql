@@ -1,4 +1,4 @@
-{%- set dimensions = ['overall', 'department', 'seniority_level'] -%}
+{%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type'] -%}
 {%- set group = 'organisation, dimension, value' -%}
 
 -- A Kaplan-Meier estimate: for each number of days, of the jobs that were open for that long and
