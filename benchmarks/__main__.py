@@ -20,8 +20,8 @@ from benchmarks.sections import dbt, growth, limit, peers, resync
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# The file whose tables `--write` replaces.
 DESTINATION = Path(__file__).with_name("README.md")
-"""The file whose tables `--write` replaces."""
 
 _log = functools.partial(click.echo, err=True)
 

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+# Requests per period, as on the API page.
 LIMIT = 60
-"""Requests per period, as on the API page."""
 
 PAGE_SIZE = 100
 NO_LIMIT = Options(limited=False)
 
+# Runs at once that mostly wait. More would compete for processor time.
 AT_ONCE = 8
-"""Runs at once that mostly wait. More would compete for processor time."""
 
+# Seconds between the starts of two runs, so that their starts and bursts do not coincide.
 APART = 1.0
-"""Seconds between the starts of two runs, so that their starts and bursts do not coincide."""
 
 
 class Trial(NamedTuple):

@@ -193,10 +193,10 @@ def _dlt(order: Order) -> Json:
     }
 
 
+# All clients, this project's tap first.
 CLIENTS = [
     Client("tap-public-jobs", "tap-public-jobs", _ours),
     Client("singer-sdk template", "singer-sdk", _json, "sdk_template.py"),
     Client("dlt rest_api", "dlt", _dlt, "dlt_rest_api.py", isolated=True),
     Client("airbyte-cdk low-code", "airbyte-cdk", _json, "airbyte.py", isolated=True),
 ]
-"""All clients, this project's tap first."""

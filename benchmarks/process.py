@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+# The operating system counts memory in bytes, or in units of 1,024 bytes.
 PER_MEGABYTE = 1_000_000 if sys.platform == "darwin" else 1_000_000 / 1024
-"""The operating system counts memory in bytes, or in units of 1,024 bytes."""
 
+# Prefixes of variables that a user's shell may have, and that no measured command gets.
 PRIVATE = ("TAP_", "TARGET_", "MELTANO_", "PYTHON")
-"""Prefixes of variables that a user's shell may have, and that no measured command gets."""
 
 
 class Measured(NamedTuple):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from transform.columns import new_fields
 
+# How many nights, and the nights of a job from its opening to its closing and to its edit.
 DAYS, LIFE, EDITED_AFTER = 730, 61, 20
-"""How many nights, and the nights of a job from its opening to its closing and to its edit."""
+# The share of all jobs that are open at the end.
 OPEN = LIFE / (DAYS + LIFE - 1)
-"""The share of all jobs that are open at the end."""
 
 LAST = DAYS - 1
 FIELDS = new_fields()
@@ -23,6 +23,7 @@ OTHERS = {
         """ || '"keyResponsibilities":"' || repeat(md5('key' || i || version), 20) || '"}'"""
     ),
 }
+# What is in a column of version 1 or 2 of job `i`; in all others, their own name.
 VALUES = {
     "public_id": "'public-' || i",
     "job_title": "'Role ' || i || ' version ' || version",
@@ -39,7 +40,6 @@ VALUES = {
         """|| '","required":true,"type":"boolean"}]'"""
     ),
 }
-"""What is in a column of version 1 or 2 of job `i`; in all others, their own name."""
 
 
 def raw_tables(jobs: int) -> str:

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     Run = Callable[[str], Any]
     """Runs a query; the answer has `description` and `fetchall()`."""
 
+# The names of columns, and rows of values.
 Table = dict[str, list[Any]]
-"""The names of columns, and rows of values."""
+# By schema and table: how SQL writes each column, by its name without underscores.
 Places = dict[tuple[str, str], dict[str, str]]
-"""By schema and table: how SQL writes each column, by its name without underscores."""
 
 FOLDER = Path(__file__).parent
 CHARTS = json.loads((FOLDER / "charts.json").read_text("utf-8"))
 NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
+# The tables of numbers.sql that the page shows.
 SHOWN = ("groups", "levels", "flows", "survival", "pay", "oldest", "latest", "latest_edits")
-"""The tables of numbers.sql that the page shows."""
 
 TIMES = ("opened_after", "first_seen_at", "last_seen_at", "unpublished_at")
 PUBLICATION = {"public_id": "text"} | dict.fromkeys(TIMES, "timestamp")
@@ -51,6 +51,7 @@ TEXTS = ("job_title", "department", "location", "seniority_level", "currency")
 JOB = dict.fromkeys(TEXTS, "text") | dict.fromkeys(("min_salary", "max_salary"), "float8")
 EDIT = {"changed_by": "timestamp"} | dict.fromkeys(("field", "old_value", "new_value"), "text")
 EDITS = f"select organisation, id, {', '.join(EDIT)} from analytics.job_changes"  # noqa: S608
+# The closed jobs whose rows a target has removed.
 KNOWN_BY_DBT = f"""
     union all
     select organisation, id, {", ".join(JOB)}
@@ -60,7 +61,6 @@ KNOWN_BY_DBT = f"""
         where loaded.organisation = ever.organisation and loaded.id = ever.id
     )
 """  # noqa: S608  # columns of this file
-"""The closed jobs whose rows a target has removed."""
 
 POSTGRESQL = re.compile(r"postgres(ql)?(\+\w+)?://")
 LOAD = "Load the jobs first, with `meltano run tap-public-jobs target-duckdb` or target-postgres."

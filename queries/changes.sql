@@ -24,8 +24,10 @@ changed as (
             as happened_by
     from roles
     where
-        case when is_open then first_seen_at else coalesce(unpublished_at, last_seen_at) end
-        >= date_trunc('day', listed_at)
+        cast(
+            case when is_open then first_seen_at else coalesce(unpublished_at, last_seen_at) end
+            as date
+        ) = cast(listed_at as date)
 )
 
 select

@@ -25,12 +25,14 @@ select
     first_seen_at as opened_by,
     case when not is_open then last_seen_at end as closed_after,
     case when not is_open then coalesce(unpublished_at, listed_at) end as closed_by,
-    round(extract(epoch from (last_seen_at - first_seen_at)) / 86400, 1) as at_least_days,
     round(
-        extract(epoch from (
-            case when is_open then last_seen_at else coalesce(unpublished_at, listed_at) end
-            - opened_after
-        )) / 86400, 1
+        (extract(epoch from last_seen_at) - extract(epoch from first_seen_at)) / 86400, 1
+    ) as at_least_days,
+    round(
+        (
+            extract(epoch from coalesce(unpublished_at, listed_at))
+            - extract(epoch from opened_after)
+        ) / 86400, 1
     ) as at_most_days,
     roles.public_id
 from roles

@@ -200,11 +200,8 @@ def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
     nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
     for variable, name, _ in _variables():
         if name in known and name not in config:
-            remedy = (
-                f"list {name} under `settings` of the plugin in meltano.yml"
-                if is_under_meltano()
-                else "run the tap with --config=ENV"
-            )
+            listing = f"list {name} under `settings` of the plugin in meltano.yml"
+            remedy = listing if is_under_meltano() else "run the tap with --config=ENV"
             yield f"{variable} has no effect: {remedy}."
         elif name not in config and not name.startswith(nested):
             yield f"{variable} has no effect: {_unknown(name, known)}"
@@ -272,9 +269,7 @@ def _check_base_url(value: str) -> str | None:
         return "base_url must begin with https://: over plain http, anyone can read the key."
     path = url.path or ""
     if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
-        return (
-            f"base_url must be what comes before {API_PATH}, without user name, password, ? or #."
-        )
+        return f"base_url must end before {API_PATH}, and have no user name, password, ? or #."
     return None
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 Total = Literal["exact"] | int | None
 
+# The fields of a job that the list does not show; it shows all others, declared or not.
 DETAIL_ONLY = {
     "roleOverview",
     "yearsExperience",
@@ -34,7 +35,6 @@ DETAIL_ONLY = {
     "educationLevel",
     "knockoutQuestions",
 }
-"""The fields of a job that the list does not show; it shows all others, declared or not."""
 
 
 class FakeApi:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness import captured
@@ -105,6 +106,11 @@ class Pipeline:
     def activated(self) -> list[str]:
         """The streams that the last run activated."""
         return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
+
+    def at(self, minutes_ago: int = 0) -> str:
+        """The time of the listing of the last run, or of one before."""
+        moment = datetime.fromtimestamp(self.now - 60 * minutes_ago, UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def periods(self) -> dict[str, tuple[str | None, str, str, str | None]]:
         """The rows of `job_publications`: four times by id."""

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -117,26 +118,25 @@ class Program:
         text: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end with some text as its input."""
-        with (
-            tempfile.TemporaryFile("w+", encoding="utf-8") as stdin,
-            tempfile.TemporaryFile("w+", encoding="utf-8") as stdout,
-            tempfile.TemporaryFile("w+", encoding="utf-8") as stderr,
-        ):
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as stdin:
             stdin.write(text)
             stdin.seek(0)
-            files = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-            with self.start(arguments, variables, folder=folder, **files) as run:
+            with (
+                self.start(arguments, variables, folder=folder, stdin=stdin) as run,
+                ThreadPoolExecutor(2) as threads,
+            ):
+                outputs = list(threads.map(_read, (run.stdout, run.stderr)))
                 status = run.wait()
-            for file in (stdout, stderr):
-                file.seek(0)
-            return subprocess.CompletedProcess(
-                [self._name, *arguments], status, stdout.read(), stderr.read()
-            )
+        return subprocess.CompletedProcess([self._name, *arguments], status, *outputs)
 
     def close(self) -> None:
         """End the process that forks."""
         self._door.close()
         self._server.wait()
+
+
+def _read(pipe: IO[str] | None) -> str:
+    return pipe.read() if pipe else ""
 
 
 def _opened(file: IO[Any] | None) -> int:

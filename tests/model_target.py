@@ -26,8 +26,8 @@ Row = dict[str, Json]
 LoadMethod = Literal["append-only", "upsert", "overwrite"]
 Removal = Literal["none", "hard", "soft"]
 
+# The column that a soft delete sets to true.
 DELETED = "deleted"
-"""The column that a soft delete sets to true."""
 
 
 class ModelTarget:

@@ -27,8 +27,8 @@ from tap_public_jobs.tap import TapPublicJobs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+# How long a process may take before the test calls it hung, and ends it.
 SECONDS = 30.0
-"""How long a process may take before the test calls it hung, and ends it."""
 
 Config = dict[str, Any]
 P = ParamSpec("P")

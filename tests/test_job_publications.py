@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,36 +12,30 @@ if TYPE_CHECKING:
     from fake_api import FakeApi
 
 
-def at(pipeline: Pipeline, minutes_ago: int = 0) -> str:
-    """The time of a listing; runs are a minute apart."""
-    moment = datetime.fromtimestamp(pipeline.now - 60 * minutes_ago, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 @pytest.mark.parametrize("refresh", ["all", "changed"])
 def test_times_over_four_runs(api: FakeApi, refresh: str) -> None:
     """A job opened in (openedAfter, firstSeenAt], and closed in (lastSeenAt, unpublishedAt]."""
     pipeline = Pipeline(api, detail_refresh=refresh)
     pipeline.run()
-    now = at(pipeline)
+    now = pipeline.at()
     assert pipeline.periods() == dict.fromkeys(api.published, (None, now, now, None))
 
     api.publish("new")
     pipeline.run()
-    before, now = now, at(pipeline)
+    before, now = now, pipeline.at()
     assert pipeline.periods()["new"] == (before, now, now, None)
     assert pipeline.periods()["1"] == (None, before, now, None)
 
     api.unpublish("0")
     api.unpublish("2")
     pipeline.run()
-    first, before, now = before, now, at(pipeline)
+    first, before, now = before, now, pipeline.at()
     assert pipeline.periods()["0"] == pipeline.periods()["2"] == (None, first, before, now)
     assert pipeline.periods()["new"] == (first, before, now, None)
 
     api.publish("0")
     pipeline.run()
-    closed_at, now = now, at(pipeline)
+    closed_at, now = now, pipeline.at()
     assert pipeline.periods()["0"] == (closed_at, now, now, None)
     assert pipeline.periods()["2"] == (None, first, before, closed_at)
     # One record for each published job; that of a closed one is not repeated.
@@ -60,7 +53,7 @@ def test_a_crash_at_any_message_loses_and_duplicates_no_period(
 
     pipeline.run()
 
-    first, second, third = (at(pipeline, minutes) for minutes in (2, 1, 0))
+    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
     periods = pipeline.periods()
     assert periods["new"] in [(first, seen, third, None) for seen in (second, third)]
     assert periods["0"] in [(None, first, first, closed) for closed in (second, third)]
@@ -76,7 +69,7 @@ def test_after_a_lost_state_the_rule_still_finds_what_is_published(
 
     pipeline.run()
 
-    before, now = at(pipeline, 1), at(pipeline)
+    before, now = pipeline.at(1), pipeline.at()
     assert pipeline.periods()["0"] == (None, before, before, None)
     assert pipeline.periods()["1"] == (None, now, now, None)
     for target in pipeline.targets.values():
@@ -101,7 +94,7 @@ def test_an_incomplete_list_closes_nothing_and_writes_no_period(
 
     pipeline.run()
 
-    first, second, third = (at(pipeline, minutes) for minutes in (2, 1, 0))
+    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
     assert pipeline.periods()["new"] == (first, second, third, None)
     assert pipeline.periods()["passing"] == (first, second, second, third)
     assert pipeline.periods()["3"] == (None, first, third, None)
@@ -136,15 +129,19 @@ def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
     assert pipeline.targets["upsert"].published() == pipeline.hard.rows["jobs"].keys() == {"new"}
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["for good", "and published again"])
 def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_again(
-    api: FakeApi, pipeline: Pipeline
+    api: FakeApi, pipeline: Pipeline, *, again: bool
 ) -> None:
     api.unpublish("0")
 
     pipeline.run(catalog=select_only(CONFIG, "jobs", "job_details"))
     assert pipeline.output.of("RECORD", "job_publications") == []
+    if again:
+        api.publish("0")
     pipeline.run()
 
-    first, second = at(pipeline, 2), at(pipeline, 1)
-    assert pipeline.periods()["0"] == (None, first, first, second)
+    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
+    period = (second, third, third, None) if again else (None, first, first, second)
+    assert pipeline.periods()["0"] == period
     assert pipeline.state["bookmarks"]["jobs"]["sync"]["closed"] == []

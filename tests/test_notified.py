@@ -190,23 +190,6 @@ def test_an_unreadable_log_costs_other_modes_a_warning_and_no_news(
     assert sorted(notified.run()) == ["detail pub-3", *LIST]
 
 
-def test_jobs_that_change_or_swap_their_public_ids_are_not_closed(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """Only the one whose publicId another job took over, and which is not listed any more."""
-    api.edit("3", publicId="renamed")
-    api.unpublish("4")
-    api.publish("another", "pub-4")
-    log.append(["pub-3", "pub-4"])
-
-    notified.run()
-
-    assert notified.output.rows("job_details").keys() == {"3", "another"}
-    periods = notified.output.rows("job_publications")
-    assert {key for key, row in periods.items() if row["unpublishedAt"]} == {"4"}
-    assert periods["3"]["publicId"] == "renamed"
-
-
 def test_what_is_selected_anew_is_written_without_news(
     api: FakeApi, log: ChangeLog, changes_url: str
 ) -> None:

@@ -121,27 +121,6 @@ class TestRelease:
         assert says in finished.stdout
 
 
-class TestImage:
-    def test_it_holds_no_key_and_runs_without_rights(self) -> None:
-        """The build sees only the files that it copies."""
-        context = (REPOSITORY / ".dockerignore").read_text("utf-8").split()
-        dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
-        copied = [
-            name.removeprefix("./")
-            for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE)
-            for name in [word for word in line.split() if not word.startswith("--")][:-1]
-        ]
-
-        assert copied
-        assert "*" in context
-        assert [name for name in copied if f"!{name}" not in context] == []
-        assert [name for name in copied if not (REPOSITORY / name).exists()] == []
-        assert ".env" not in " ".join(context)
-        assert re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE) == ["1000:1000"]
-        assert "TAP_" not in dockerfile
-        assert not re.search(r"^ARG\b", dockerfile, re.MULTILINE)
-
-
 MELTANO = """#!/bin/sh
 # Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
 trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
@@ -161,38 +140,36 @@ while true; do read -r _ < {pipe}; done
 class TestEntrypoint:
     """The first process of a container gets the signal of `docker stop`."""
 
-    def started(self, folder: Path, tap: str) -> subprocess.Popen[str]:
-        (folder / "bin").mkdir()
-        os.mkfifo(folder / "pipe")
+    @pytest.mark.parametrize(
+        ("tap", "status", "said"),
+        [
+            pytest.param(
+                "tap-public-jobs",
+                1,
+                ["tap stopped", "tap ended with 143"],
+                id="the tap is stopped and meltano ends by itself",
+            ),
+            pytest.param("another", 3, ["meltano stopped"], id="without a tap meltano is stopped"),
+        ],
+    )
+    def test_a_signal(self, tmp_path: Path, tap: str, status: int, said: list[str]) -> None:
+        (tmp_path / "bin").mkdir()
+        os.mkfifo(tmp_path / "pipe")
         for name, text in ((tap, TAP), ("meltano", MELTANO)):
-            file = folder / "bin" / name
-            file.write_text(text.format(tap=folder / "bin" / tap, pipe=folder / "pipe"))
+            file = tmp_path / "bin" / name
+            file.write_text(text.format(tap=tmp_path / "bin" / tap, pipe=tmp_path / "pipe"))
             file.chmod(0o755)
-        path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [REPOSITORY / "docker-entrypoint.sh", "run", "tap", "target"],
-            env=os.environ | {"PATH": path},
+            env=os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
             stdout=subprocess.PIPE,
             text=True,
-        )
-        assert process.stdout
-        lines = sorted(process.stdout.readline().strip() for _ in range(3))
-        assert lines == ["meltano", "ready", "target"]
-        process.send_signal(signal.SIGTERM)
-        return process
+        ) as process:
+            assert process.stdout
+            lines = sorted(process.stdout.readline().strip() for _ in range(3))
+            assert lines == ["meltano", "ready", "target"]
+            process.send_signal(signal.SIGTERM)
+            output, _ = process.communicate()
 
-    def test_the_tap_is_stopped_and_meltano_ends_by_itself(self, tmp_path: Path) -> None:
-        process = self.started(tmp_path, "tap-public-jobs")
-
-        output, _ = process.communicate()
-
-        assert output.splitlines() == ["tap stopped", "tap ended with 143"]
-        assert process.returncode == 1
-
-    def test_without_a_tap_meltano_is_stopped(self, tmp_path: Path) -> None:
-        process = self.started(tmp_path, "another")
-
-        output, _ = process.communicate()
-
-        assert "meltano stopped" in output.splitlines()
-        assert process.returncode == 3
+        assert [line for line in output.splitlines() if line in said] == said
+        assert process.returncode == status

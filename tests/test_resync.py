@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import Pipeline
+from fake_tap import CONFIG, Pipeline
+from harness import select_only
 
 from tap_public_jobs.errors import AccessError, RequestError
 from tap_public_jobs.sync import plan
@@ -69,8 +70,11 @@ def test_details_expire(api: FakeApi, changed: Pipeline) -> None:
     assert {*api.details} == {f"pub-{key}" for key in api.published}
 
 
+@pytest.mark.parametrize("later", [60, -3600], ids=["a minute later", "the clock was put back"])
 @pytest.mark.parametrize("refresh", ["all", "changed"])
-def test_an_interrupted_run_resumes_where_it_stopped(api: FakeApi, refresh: str) -> None:
+def test_an_interrupted_run_resumes_where_it_stopped(
+    api: FakeApi, refresh: str, later: int
+) -> None:
     """Under the same version, with the details that are missing; under `all`, it activates."""
     pipeline = Pipeline(api, detail_refresh=refresh, max_concurrent_requests=1)
     api.answers["pub-7"] = REFUSED
@@ -79,6 +83,7 @@ def test_an_interrupted_run_resumes_where_it_stopped(api: FakeApi, refresh: str)
     assert pipeline.output.rows("job_details").keys() == {*"0123456"}
     (version,) = {message["version"] for message in pipeline.output.of("RECORD", "job_details")}
     api.answers.clear()
+    pipeline.now += later - 60
 
     requests = pipeline.run()
 
@@ -206,7 +211,9 @@ def test_a_state_that_cannot_be_read_is_set_aside(
 def test_other_columns_are_in_every_row_after_one_run(
     notified: Pipeline, before: dict[str, Any], after: dict[str, Any], refresh: str
 ) -> None:
+    """Also if no run in between writes details."""
     notified.run(detail_refresh=refresh, **before)
+    notified.run(detail_refresh=refresh, catalog=select_only(CONFIG, "jobs"))
 
     for records in (10, 0):
         notified.run(detail_refresh=refresh, **after)

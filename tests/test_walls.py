@@ -7,10 +7,11 @@ import importlib
 import inspect
 import textwrap
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+import grimp
 import pytest
 from singer_sdk import Stream, Tap
 
@@ -20,172 +21,99 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TAP = "tap_public_jobs"
-SOURCE = Path(tap_public_jobs.__file__).parent
+FILES = sorted(Path(tap_public_jobs.__file__).parent.rglob("*.py"))
 
 MOST_LINES = 300
 
 
-class Module(NamedTuple):
-    """A module of the tap and what it imports, without Python's own prefix of the package."""
-
-    name: str
-    path: Path
-    imports: frozenset[str]
-    """Modules that it loads, at once or in a function."""
-    types: frozenset[str]
-    """Modules that it imports for type checkers alone."""
-
-
 @cache
-def modules() -> dict[str, Module]:
-    """All modules of the tap, by name."""
-    found = [_module(path) for path in sorted(SOURCE.rglob("*.py"))]
-    return {module.name: module for module in found}
-
-
-def _module(path: Path) -> Module:
-    parts = [TAP, *path.relative_to(SOURCE).with_suffix("").parts]
-    name = ".".join(part for part in parts if part != "__init__")
-    tree = ast.parse(path.read_text("utf-8"))
-    for_types = {
-        node
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for statement in block.body
-        for node in ast.walk(statement)
-    }
-    loaded = (node for node in ast.walk(tree) if node not in for_types)
-    return Module(name, path, frozenset(_imported(loaded)), frozenset(_imported(for_types)))
-
-
-def _imported(nodes: Any) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.module, "imports are absolute"
-            assert not node.level, "imports are absolute"
-            for alias in node.names:
-                is_module = _is_module(f"{node.module}.{alias.name}")
-                yield f"{node.module}.{alias.name}" if is_module else node.module
-
-
-def _is_module(name: str) -> bool:
-    path = SOURCE.parent.joinpath(*name.split("."))
-    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
-
-
-def _is_in(module: str, package: str) -> bool:
-    return module == package or module.startswith(f"{package}.")
-
-
-def crossings(of: str, forbidden: list[str], allowed: list[str], *, types: bool) -> list[str]:
-    """The imports of a package that are forbidden and not allowed.
-
-    Args:
-        of: A package of the tap, without the prefix; empty for the tap as a whole.
-        forbidden: Packages, those of the tap without the prefix.
-        allowed: Exceptions.
-        types: Whether imports for type checkers are forbidden too.
-    """
-    names = {name for name in forbidden if not _is_module(f"{TAP}.{name}")}
-    walls = names | {f"{TAP}.{name}" for name in set(forbidden) - names}
-    doors = {f"{TAP}.{name}" for name in allowed}
-    return [
-        f"{module.name} imports {imported}"
-        for module in modules().values()
-        if _is_in(module.name, f"{TAP}.{of}" if of else TAP)
-        for imported in sorted(module.imports | (module.types if types else frozenset()))
-        if any(_is_in(imported, wall) for wall in walls) and imported not in doors
-    ]
-
-
-class TestImports:
-    @pytest.mark.parametrize(
-        ("package", "forbidden"),
-        [
-            pytest.param(
-                "api",
-                ["singer_sdk", "sync", "records", "schemas", "streams", "tap", "process"],
-                id="api speaks HTTP and knows no Singer",
-            ),
-            pytest.param(
-                "sync",
-                ["requests", "urllib3", "singer_sdk", "streams", "tap"],
-                id="sync runs without Singer",
-            ),
-            *(
-                pytest.param(f"sync.{name}", ["time", "threading", "logging"], id=f"{name}: no I/O")
-                for name in ("plan", "outcomes", "state")
-            ),
-            pytest.param("records", ["requests", "urllib3"], id="records know no HTTP"),
-            pytest.param("", ["public_jobs_sandbox"], id="the tap does not know the sandbox"),
-        ],
+def graph(*, types: bool) -> grimp.ImportGraph:
+    """What each module of the tap imports, at once or in a function; `types` for checkers too."""
+    return grimp.build_graph(
+        TAP, include_external_packages=True, exclude_type_checking_imports=not types, cache_dir=None
     )
-    def test_a_package_does_not_know(self, package: str, forbidden: list[str]) -> None:
-        assert crossings(package, forbidden, [], types=True) == []
 
-    @pytest.mark.parametrize(
-        ("package", "forbidden", "allowed"),
-        [
-            pytest.param("sync", ["api", "records", "report", "changelog"], ["api.models"]),
-            pytest.param("records", ["api", "sync", "streams", "tap", "changelog"], []),
-        ],
-    )
-    def test_a_package_may_name_types_of_what_it_does_not_load(
-        self, package: str, forbidden: list[str], allowed: list[str]
-    ) -> None:
-        assert crossings(package, forbidden, allowed, types=False) == []
 
-    def test_only_the_receiver_loads_the_receiver(self) -> None:
-        found = crossings("", ["webhook"], [], types=True)
+def imports(part: str, *, types: bool = True) -> set[str]:
+    """What a part of the tap imports, itself left out, and without the name of the tap."""
+    path, whole = f"{TAP}.{part}", graph(types=types)
+    modules = {path} | whole.find_descendants(path)
+    found = {it for module in modules for it in whole.find_modules_directly_imported_by(module)}
+    return {it.removeprefix(f"{TAP}.") for it in found - modules}
 
-        assert [it for it in found if not it.startswith(f"{TAP}.webhook")] == []
 
-    def test_the_receiver_knows_the_change_log_and_the_state_of_a_run_alone(self) -> None:
-        known = {
-            imported
-            for module in modules().values()
-            if _is_in(module.name, f"{TAP}.webhook")
-            for imported in module.imports
-            if _is_in(imported, TAP) and not _is_in(imported, f"{TAP}.webhook")
-        }
+def parts(names: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
 
-        assert {name.removeprefix(f"{TAP}.").partition(".")[0] for name in known} == {
-            "changelog",
-            "errors",
+
+@pytest.mark.parametrize(
+    ("part", "forbidden"),
+    [
+        pytest.param(
+            "api",
+            {"singer_sdk", "sync", "records", "schemas", "streams", "tap", "process"},
+            id="api speaks HTTP and knows no Singer",
+        ),
+        pytest.param(
             "sync",
-        }
-
-    def test_only_streams_tap_and_process_know_streams_of_the_sdk(self) -> None:
-        """Settings and records use its JSON schemas, its JSON and its reader of variables."""
-        allowed = ("singer_sdk.typing", "singer_sdk.configuration", "singer_sdk.singerlib.json")
-        doors = {
-            module.name.removeprefix(f"{TAP}.")
-            for module in modules().values()
-            for imported in module.imports | module.types
-            if _is_in(imported, "singer_sdk") and not imported.startswith(allowed)
-        }
-        assert doors <= {"streams", "tap", "process", "settings", "records.columns"}
-        assert {"streams", "tap", "process"} <= doors
-
-    def test_no_modules_import_each_other_in_a_circle(self) -> None:
-        graph = {name: module.imports & modules().keys() for name, module in modules().items()}
-
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            pytest.fail(" imports ".join(error.args[1]))
+            {"requests", "urllib3", "singer_sdk", "streams", "tap"},
+            id="sync runs without Singer",
+        ),
+        *(
+            pytest.param(f"sync.{name}", {"time", "threading", "logging"}, id=f"{name}: no I/O")
+            for name in ("plan", "outcomes", "state")
+        ),
+        pytest.param("records", {"requests", "urllib3"}, id="records know no HTTP"),
+    ],
+)
+def test_a_part_does_not_know(part: str, forbidden: set[str]) -> None:
+    assert parts(imports(part)) & forbidden == set()
 
 
-class TestSize:
-    @pytest.mark.parametrize("name", modules())
-    def test_a_module_fits_in_one_reading(self, name: str) -> None:
-        lines = modules()[name].path.read_text("utf-8").splitlines()
+def test_a_part_may_name_types_of_what_it_does_not_load() -> None:
+    sync, records = (imports(it, types=False) for it in ("sync", "records"))
 
-        assert len(lines) <= MOST_LINES
+    assert parts(sync - {"api.models"}) & {"api", "records", "report", "changelog"} == set()
+    assert parts(records) & {"api", "sync", "streams", "tap", "changelog"} == set()
 
 
+def test_the_receiver_is_apart() -> None:
+    """It knows the change log and the state of a run alone, and nothing else loads it."""
+    whole, name = graph(types=True), f"{TAP}.webhook"
+    receiver = {name} | whole.find_descendants(name)
+    known = {f"{TAP}.{part}" for part in parts(imports("webhook"))} & whole.find_children(TAP)
+
+    assert known == {f"{TAP}.{part}" for part in ("changelog", "errors", "sync")}
+    for module in receiver:
+        assert whole.find_modules_that_directly_import(module) <= receiver
+
+
+def test_the_tap_does_not_know_the_sandbox() -> None:
+    assert "public_jobs_sandbox" not in graph(types=True).modules
+
+
+def test_few_modules_know_the_sdk() -> None:
+    """Settings and records use its JSON schemas, its JSON and its reader of variables."""
+    importers = graph(types=True).find_modules_that_directly_import("singer_sdk")
+
+    of_json = {f"{TAP}.{name}" for name in ("settings", "records.columns", "records.storable")}
+    assert importers - of_json == {f"{TAP}.{name}" for name in ("streams", "tap", "process")}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    loaded = graph(types=False)
+
+    TopologicalSorter(
+        {module: loaded.find_modules_directly_imported_by(module) for module in loaded.modules}
+    ).prepare()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_module_fits_in_one_reading(file: Path) -> None:
+    assert len(file.read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+# What of the SDK is used that is not public, and why. Nothing public serves.
 PRIVATE = {
     "Stream._generate_record_messages",  # to name the record that stream_maps cannot be applied to
     "Stream._stream_version",  # the version that records carry before ACTIVATE_VERSION is written
@@ -195,30 +123,29 @@ PRIVATE = {
     "Tap._handle_termination",  # to end with the status of the signal; the SDK's is 0
     "Tap._validate_config",  # to name settings and remedies; the SDK's messages quote the key
 }
-"""What of the SDK is used that is not public, and why. Nothing public serves."""
 
+# What is overridden although the SDK calls it final.
 FINAL = {
     "Tap.run_connection_test",  # to log one line; the SDK's writes the first record of each stream
     "Tap.sync_all",  # to sum up at the end of a run, for which the SDK has no hook
 }
-"""What is overridden although the SDK calls it final."""
 
 
 def classes() -> Iterator[type]:
     """The classes of the tap that derive from one of the SDK's."""
-    for name in modules():
-        if not _is_in(name, f"{TAP}.webhook") and not name.endswith("__main__"):
-            for value in vars(importlib.import_module(name)).values():
-                if inspect.isclass(value) and value.__module__ == name and _sdk_bases(value):
-                    yield value
+    for name in ("streams", "tap", "process"):
+        module = importlib.import_module(f"{TAP}.{name}")
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            if cls.__module__ == module.__name__ and _sdk_bases(cls):
+                yield cls
 
 
 def _sdk_bases(cls: type) -> list[type]:
-    return [base for base in cls.__mro__ if _is_in(base.__module__, "singer_sdk")]
+    return [base for base in cls.__mro__ if base.__module__.startswith("singer_sdk.")]
 
 
 def _private_names(cls: type) -> set[str]:
-    """The private names that a class defines or uses."""
+    """The private names that a class defines or uses; ruff allows them on `self` alone."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
@@ -229,46 +156,23 @@ def _kind(cls: type) -> str:
     return next(base.__name__ for base in (Stream, Tap, cls) if issubclass(cls, base))
 
 
-class TestPrivateNames:
-    def test_those_in_use_are_those_listed(self) -> None:
-        attributes = {
-            f"{_kind(cls)}.{name}"
-            for cls in classes()
-            for name in _private_names(cls) & set().union(*map(_private_names, _sdk_bases(cls)))
-        }
-        paths = {
-            imported
-            for module in modules().values()
-            for imported in module.imports | module.types
-            if _is_in(imported, "singer_sdk") and "._" in imported
-        }
+def test_the_private_names_in_use_are_those_listed() -> None:
+    in_use = {
+        f"{_kind(cls)}.{name}"
+        for cls in classes()
+        for name in _private_names(cls) & set().union(*map(_private_names, _sdk_bases(cls)))
+    }
 
-        assert attributes | paths == PRIVATE
+    assert in_use == PRIVATE
 
-    def test_private_names_are_reached_through_self(self) -> None:
-        """So that the names above are all there are."""
-        reached = {
-            node.attr
-            for module in modules().values()
-            for node in ast.walk(ast.parse(module.path.read_text("utf-8")))
-            if isinstance(node, ast.Attribute)
-            and node.attr.startswith("_")
-            and not node.attr.startswith("__")
-            and ast.unparse(node.value) not in {"self", "cls", "super()"}
-        }
 
-        assert reached == {"_replace", "_exit"}  # of named tuples, and of os
+def test_what_is_overridden_though_final_is_what_is_listed() -> None:
+    overridden = {
+        f"{_kind(cls)}.{name}"
+        for cls in classes()
+        for name in vars(cls)
+        for base in _sdk_bases(cls)
+        if getattr(vars(base).get(name), "__final__", False)
+    }
 
-    def test_those_overridden_though_final_are_those_listed(self) -> None:
-        overridden = {
-            f"{_kind(cls)}.{name}"
-            for cls in classes()
-            for name in vars(cls)
-            if any(
-                getattr(vars(base).get(name), "__final__", False)
-                for base in _sdk_bases(cls)
-                if base is not cls
-            )
-        }
-
-        assert overridden == FINAL
+    assert overridden == FINAL

@@ -39,7 +39,7 @@ JSON_TEXT = {column_of(field, "snake_case") for field in (QUESTIONS, OTHERS)}
 LATEST_LISTING = """\
 select min(listed_at) from (
 {%- for schema in schemas() %}
-select max(greatest(last_seen_at, unpublished_at)) as listed_at
+select max(coalesce(unpublished_at, last_seen_at)) as listed_at
 from {{ this.incorporate(path={'schema': schema}) }}
 {% if not loop.last %}union all{% endif %}
 {%- endfor %}

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 SIZES = ((1_000, 4_000), (1_000, 3_000, 10_000, 30_000))
 COLUMNS = "jobs | seconds | ms per job | MB | bytes of state per job"
+# Bytes per job: some twenty states in a backfill, each with about 150 bytes for every job.
 MOST_STATE = 3_500
-"""Bytes per job: some twenty states in a backfill, each with about 150 bytes for every job."""
 
 
 def measure(bench: Bench) -> Section:

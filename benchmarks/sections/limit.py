@@ -13,20 +13,19 @@ if TYPE_CHECKING:
     from benchmarks.bench import Bench
 
 JOBS = 300
+# Ways of counting that never reject a client that keeps the limit in every window.
 PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
-"""Ways of counting that never reject a client that keeps the limit in every window."""
 
+# Ways of counting that reject even this client, because they allow less after a burst.
 STRICTER = ("sliding_counter", "leaky_bucket")
-"""Ways of counting that reject even this client, because they allow less after a burst."""
 
 QUICK = [(0.05, "sliding_log"), (0.5, "sliding_log"), (0.05, "sliding_counter")]
 FULL = [(0.5, how) for how in PREDICTABLE + STRICTER]
 FULL += [(0.05, "sliding_log"), (2.0, "sliding_log")]
+# Seconds of a period; round trips and ways of counting; the most of the least time in the first.
+#
+# Start-up is a larger share of a shorter period.
 SETUPS = ((6.0, QUICK, 1.1), (60.0, FULL, 1.03))
-"""Seconds of a period; round trips and ways of counting; the most of the least time in the first.
-
-Start-up is a larger share of a shorter period.
-"""
 
 COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rejections"
 

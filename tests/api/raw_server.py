@@ -126,5 +126,5 @@ def answering(*answers: bytes) -> Answer:
     return answer
 
 
+# A list without jobs.
 PAGE = response({"data": [], "total": 0})
-"""A list without jobs."""

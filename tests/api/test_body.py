@@ -104,8 +104,8 @@ def _endless_without_length(connection: socket.socket, _: str) -> None:
         connection.sendall(PIECE)
 
 
+# Six megabytes that become six gigabytes.
 BOMB = _encoded("gzip", gzip.compress(bytes(16 * MIB)) * 384)
-"""Six megabytes that become six gigabytes."""
 
 NESTED = response(b'{"id": "id-1", "x": [' + b"{}," * MIB)
 
@@ -146,13 +146,13 @@ def test_bodies_that_are_made_to_fill_the_memory_are_faults_and_do_not(
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+# Bodies in which no part is late, and which do not end: the head, and what is repeated.
 DRIPS = {
     "length": (HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
     "no length": (HEAD + b"\r\n", b" "),
     "chunks": (CHUNKED, b"1\r\n \r\n"),
     "compressed": (HEAD + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(b"")),
 }
-"""Bodies in which no part is late, and which do not end: the head, and what is repeated."""
 
 
 @pytest.mark.parametrize(("head", "drop"), DRIPS.values(), ids=DRIPS)

@@ -40,11 +40,11 @@ KEY = "pj_5f3de1c7a902"
 JOB = JobRef("id-1", "job-1")
 DETAIL = {"id": "id-1", "publicId": "job-1"}
 
+# Faults of the sandbox that another try may mend, once the API has answered.
 TRANSIENT = [
     "reset", "cut_body", "cut_chunked", "http_500", "http_502", "http_503", "http_504",
     "empty_body", "not_json", "html", "wrong_shape", "json_list", "json_null",
 ]  # fmt: skip
-"""Faults of the sandbox that another try may mend, once the API has answered."""
 
 
 @pytest.fixture
@@ -126,14 +126,10 @@ def test_nesting_costs_one_value_or_one_detail_and_never_the_list(connect: Conne
     ("size", "total", "expected"),
     [
         ("5", "7", (5, 7)),
-        ("0", "0", (10, 0)),
-        ("null", "null", (10, None)),
+        ("0", "null", (10, None)),
         ('"5"', "-7", (10, None)),
-        ("true", "7.5", (10, None)),
-        ("[5]", "1000000001", (10, None)),
-        # To convert one of these would take hours, or fail.
-        ("1e999999", "1e9999999999999999999", (10, None)),
-        ("1e-999999", "9" * 5000, (10, None)),
+        ("true", "1000000001", (10, None)),
+        ("1e-999999", "1e9999999999999999999", (10, None)),  # to convert one would take hours
     ],
 )
 def test_numbers_that_make_no_sense_are_no_numbers(
@@ -218,23 +214,11 @@ def test_other_answers_that_may_pass_are_retried(connect: Connect, answer: bytes
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_a_response_that_does_not_come_in_time_is_retried(
-    sandbox: Sandbox, connect: Connect, base_url: str, job: JobRef
-) -> None:
-    """The last try has a minute: a busy sandbox may take a second for any answer."""
-    sandbox.fail_next("stall", times=2)
-    timeouts = iter([0.5, 60.0])
-    api = connect(
-        base_url,
-        sandbox.key,
-        timeout=0.5,
-        on_retry=lambda: setattr(api, "_timeout", next(timeouts)),
-    )
+def test_a_response_that_does_not_come_in_time_is_retried(connect: Connect) -> None:
+    with raw_server(answering(b"", response(DETAIL))) as server:
+        assert connect(server.url, timeout=0.5).detail(JOB) == DETAIL
 
-    detail = api.detail(job)
-
-    assert detail["id"] == job.id
-    assert targets(sandbox) == [job.public_id] * 3
+    assert len(server.heads) > 1  # a busy computer may be late more than once
 
 
 def test_waits_between_tries_double_and_vary(
@@ -498,20 +482,6 @@ def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
     assert (
         hosts == ["proxy.example.com" if "HTTPS_PROXY" in variables else "jobs.example.com"] * asked
     )
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_a_proxy_that_refuses_is_named_and_gets_no_key(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refusal = response(b"", "407 Proxy Authentication Required", "Connection: close")
-    with raw_server(answering(refusal)) as proxy:
-        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-        with pytest.raises(PageError, match=r"ProxyError: .*407 Proxy Authentication Required"):
-            connect("https://jobs.example.com", KEY).page(1)
-
-    assert all(head.startswith("CONNECT jobs.example.com:443 ") for head in proxy.heads)
-    assert KEY not in "".join(proxy.heads)
 
 
 # What a server says.

@@ -29,17 +29,6 @@ DETAIL = response({"id": "id-1"})
 # Connections, and what they carry.
 
 
-def test_cookies_are_not_kept(connect: Connect) -> None:
-    cookie = response({"id": "id-1"}, "200 OK", "Set-Cookie: session=1; Path=/")
-    with raw_server(answering(cookie)) as server:
-        api = connect(server.url)
-        api.detail(JOB)
-        api.detail(JOB)
-
-    assert len(server.heads) == 2
-    assert not any("cookie" in head.lower() for head in server.heads)
-
-
 def test_plain_http_does_not_go_through_a_proxy(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,8 +28,8 @@ Row = dict[str, Any]
 FIRST = dt.datetime(2026, 8, 3, 4)  # noqa: DTZ001  # as warehouses hold it: UTC without a zone
 WEEK = dt.timedelta(weeks=1)
 OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 60, 0.09, 11
+# By the end of a field's name.
 TYPES = {"Salary": "double", "At": "timestamp", "After": "timestamp"}
-"""By the end of a field's name."""
 
 
 def run_page(*arguments: str) -> str:

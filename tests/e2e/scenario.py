@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,21 @@ AWKWARD = [
     "x" * 70_000,
 ]
 NUMBERS = [0, -1, 0.1, 1e-07, 12345678901.23, 2**53, 1e22, 99999.99, 0.30000000000000004, 3]
+DEEP = json.loads("[" * 90 + "[1.50, 1e-7, 12345678901234567890]" + "]" * 90)
+# Values that no warehouse can store.
+UNSTORABLE: list[Job] = [
+    {"jobTitle": "NUL \0 here", "roleOverview": "\0", "department": "good 😀 pair"},
+    {"jobTitle": "high half \ud83d", "location": "\ude00 low half", "roleOverview": "\ude00\ud83d"},
+    {"minSalary": 10**400, "maxSalary": -(10**400), "yearsExperience": 10**309},
+    {"keyResponsibilities": {"a\0b": ["x\0", "\ud800", 10**400, {"k\udfff": "v\0"}]}},
+    {
+        "nested": DEEP,
+        "knockoutQuestions": [
+            {"id": "q\0", "question": "\ud83d?", "required": False, "n": 10**400}
+        ],
+    },
+    {"new\0field": "v\0", "half \udc00": 10**400, "benefitsDescription": None, "😀": "\udc00"},
+]
 PUBLIC_IDS = [
     f"{number}-{text}" for number, text in enumerate(["a/b", "c d", "e?f#g", "ü%2F", ".."])
 ]
@@ -52,11 +68,12 @@ def awkward_jobs() -> list[Job]:
     del jobs[1]["maxSalary"], jobs[1]["educationLevel"]
     jobs[2] |= {"knockoutQuestions": None}
     jobs[3] |= {"maxSalary": "negotiable"}
-    return jobs
+    others = make_jobs(len(UNSTORABLE), seed=4)
+    return jobs + [job | values for job, values in zip(others, UNSTORABLE, strict=True)]
 
 
 def make_sandbox() -> Sandbox:
-    """An API with 15 jobs, whose clock is the one on the wall."""
+    """An API with 21 jobs, whose clock is the one on the wall."""
     options = Options(limit_requests=100, limit_period=1)
     sandbox = Sandbox.demo(jobs=5, options=options, clock=time.time)
     for job in awkward_jobs():

@@ -10,12 +10,13 @@ from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
 from model_target import published_now
 from queries.warehouse import TABLES
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,13 +40,6 @@ METADATA = (
     "_sdc_table_version",
     "_sdc_sync_started_at",
 )
-
-PUBLISHED_NOW = """
-    select {table}.* from {rows} join {publications} using (id)
-    where unpublished_at is null
-      and last_seen_at = (select max(last_seen_at) from {publications})
-"""
-"""The rule of the design, which holds on every target that has one row per key."""
 
 
 def exact(json_text: str | bytes) -> Any:
@@ -76,34 +70,32 @@ def cleaned(found: list[Row]) -> list[Row]:
     return in_order(found)
 
 
-class Store(Protocol):
+class Store(ABC):
     """Where a target has written."""
 
+    @abstractmethod
     def rows(self, table: str) -> list[Row]:
         """Every row in the order of its key."""
-
-    def published(self, table: str) -> list[Row]:
-        """The rows of `jobs` or `job_details` whose job is published now."""
-
-    def types(self, table: str) -> dict[str, str]:
-        """The type of each column."""
-
-
-class Database(ABC):
-    """A store that understands SQL."""
-
-    def rows(self, table: str) -> list[Row]:
-        return cleaned(self.fetch(f"select * from {self.source(table)}"))  # noqa: S608
-
-    def published(self, table: str) -> list[Row]:
-        publications = self._latest("job_publications")
-        rows = self._latest(table)
-        query = PUBLISHED_NOW.format(table=table, rows=rows, publications=publications)
-        return cleaned(self.fetch(query))
 
     @abstractmethod
     def types(self, table: str) -> dict[str, str]:
         """The type of each column."""
+
+    def published(self, table: str) -> list[Row]:
+        """The rows of `jobs` or `job_details` whose job is published now, the last of each key."""
+        publications, last = (
+            {row["id"]: row for row in self.rows(it)} for it in ("job_publications", table)
+        )
+        ids = published_now(publications.values())
+        return [row for key, row in last.items() if key in ids]
+
+
+class Database(Store):
+    """A store that understands SQL."""
+
+    @override
+    def rows(self, table: str) -> list[Row]:
+        return cleaned(self.fetch(f"select * from {self.source(table)}"))  # noqa: S608
 
     @abstractmethod
     def fetch(self, sql: str) -> list[Row]:
@@ -112,10 +104,6 @@ class Database(ABC):
     @abstractmethod
     def source(self, table: str) -> str:
         """The name of a table in SQL."""
-
-    def _latest(self, table: str) -> str:
-        """A table, or a subquery, with one row per key."""
-        return self.source(table)
 
 
 class DuckDB(Database):
@@ -171,7 +159,6 @@ class SQLite(Database):
     """A SQLite file, to which each run may have appended."""
 
     file: Path
-    is_appended: bool
 
     def types(self, table: str) -> dict[str, str]:
         return {row["name"]: row["type"] for row in self.fetch(f"pragma table_info({table})")}
@@ -179,41 +166,20 @@ class SQLite(Database):
     def source(self, table: str) -> str:
         return table
 
-    def _latest(self, table: str) -> str:
-        if not self.is_appended:
-            return table
-        return f"""(
-            select * from (
-                select *, row_number() over (partition by id order by rowid desc) as age
-                from {table}
-            ) where age = 1
-        ) as {table}"""  # noqa: S608
-
     def fetch(self, sql: str) -> list[Row]:
         with closing(sqlite3.connect(self.file)) as connection:
             connection.row_factory = sqlite3.Row
-            found = [dict(row) for row in connection.execute(sql)]
-        for row in found:
-            row.pop("age", None)
-        return found
+            return [dict(row) for row in connection.execute(sql)]
 
 
 @dataclass
-class Lines:
+class Lines(Store):
     """Files of JSON lines, one a stream, to which each run appends."""
 
     folder: Path
 
     def rows(self, table: str) -> list[Row]:
         return cleaned(self._lines(table))
-
-    def published(self, table: str) -> list[Row]:
-        """The same rule, on the last line of each key."""
-        publications, last = (
-            {row["id"]: row for row in self.rows(it)} for it in ("job_publications", table)
-        )
-        ids = published_now(publications.values())
-        return [row for key, row in last.items() if key in ids]
 
     def types(self, table: str) -> dict[str, str]:
         names = {str: "string", int: "number", Decimal: "number"}

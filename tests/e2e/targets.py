@@ -199,9 +199,7 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
             "hard_delete": removal == "hard",
             "add_record_metadata": True,
         },
-        store=lambda folder, _: SQLite(
-            folder / "warehouse.sqlite", is_appended=load_method == "append-only"
-        ),
+        store=lambda folder, _: SQLite(folder / "warehouse.sqlite"),
         types={
             "string": "VARCHAR",
             "number": "DECIMAL",

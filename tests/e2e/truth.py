@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
     from public_jobs_sandbox.state import Sandbox
 
+# The column of each field of the API, by table; `meltano.yml` asks for snake case.
 FIELDS = {
     table: {
         name: column for name, column in ALL_FIELDS[table].items() if name != "additionalFields"
     }
     for table in ("jobs", "job_details")
 }
-"""The column of each field of the API, by table; `meltano.yml` asks for snake case."""
 
+# The JSON type of each column of each table.
 COLUMNS = TABLES
-"""The JSON type of each column of each table."""
 
 
 def published(sandbox: Sandbox) -> list[Job]:
@@ -42,12 +43,23 @@ def listed_at(publications: list[Row]) -> dt.datetime:
     return max(time for time in times if time)
 
 
+def storable(value: Any) -> Any:
+    """What replaces a value that no warehouse can store, at any depth."""
+    if isinstance(value, str):
+        return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, int) and abs(value) >= 10**309:  # beyond any column of numbers
+        return str(value)
+    return list(map(storable, value)) if isinstance(value, list) else value
+
+
 def job_row(job: Job, table: str) -> Row:
     """The row of a published job, its values as the API has them, nested ones as JSON text.
 
     What has no column, or does not fit its own, is in `additional_fields`.
     """
-    values = exact(json.dumps(job))
+    values = storable(exact(json.dumps(job)))
     others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in FIELDS[table]}
     found = {column: values.get(name) for name, column in FIELDS[table].items()}
     for name, column in FIELDS[table].items():

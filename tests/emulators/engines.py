@@ -21,6 +21,7 @@ import yaml
 from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, as_double, metadata
+from queries.test_queries import ANSWERS
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ BQEMULATOR = (
 
 PROJECT = "project"
 BUCKET = "lake"
-QUERIES = ("open_roles", "changes")
+QUERIES = ("open_roles", "changes", "salary_ranges", "days_open")
 ADDED = ("_PROCESS_DATE", "filename")
 
 
@@ -78,7 +79,7 @@ class Emulated(Target):
         wrapper: Runs it; None for its own command.
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
-        queries: The files of queries/ that the database understands.
+        queries: The files of queries/ that the database understands, in snake case.
     """
 
     wrapper: Callable[[], Program] | None = None
@@ -169,6 +170,8 @@ def parsed(value: str | None, kind: str) -> Any:
         return None
     if kind == "TIMESTAMP":
         return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=int(value))
+    if kind == "BOOLEAN":
+        return value == "true"
     return {"FLOAT": float, "INTEGER": int}.get(kind, str)(value)
 
 
@@ -185,8 +188,14 @@ class Lake(Engine):
     folder: Path
 
     def answer(self, sql: str) -> list[Row]:
+        if "public_jobs." in sql:
+            duckdb.execute("create schema if not exists public_jobs")
+            for table in FIELDS:
+                view = f"select * from {self._latest(table)}"  # noqa: S608
+                duckdb.execute(f"create or replace view public_jobs.{table} as {view}")
         # As JSON, because values with a time zone need one more package.
-        rows = duckdb.execute(f"select to_json(answer) from ({sql}) as answer")  # noqa: S608
+        query = f"select to_json(answer) from ({sql.rstrip().rstrip(';')}) as answer"  # noqa: S608
+        rows = duckdb.execute(query)
         return [
             {name: value for name, value in json.loads(row).items() if name not in ADDED}
             for (row,) in rows.fetchall()
@@ -288,7 +297,7 @@ def snowflake(column_naming: str, removal: Removal) -> Emulated:
         wrapper=fake_snowflake,
         column_naming=column_naming,
         emulator=fakesnow,
-        queries=QUERIES if column_naming == "snake_case" else (),
+        queries=QUERIES,
         settings=lambda *_: (
             SNOWFLAKE_SETTINGS
             | dict.fromkeys(("account", "user", "password"), "mine")
@@ -310,7 +319,7 @@ def bigquery(column_naming: str) -> Emulated:
         wrapper=fake_bigquery,
         column_naming=column_naming,
         emulator=bqemulator,
-        queries=QUERIES[:1] if column_naming == "snake_case" else (),
+        queries=QUERIES[:-1],
         settings=lambda *_: BIGQUERY_SETTINGS | {"project": PROJECT},
         store=lambda _, address: BigQuery(address, names(column_naming)),
         types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
@@ -341,6 +350,7 @@ def s3(column_naming: str) -> Emulated:
         imports=("target_s3.target",),
         column_naming=column_naming,
         emulator=moto,
+        queries=tuple(ANSWERS),
         settings=s3_settings,
         store=lambda folder, address: Lake(address, names(column_naming), folder),
         types=DUCKDB.types | {"date-time": "TIMESTAMP WITH TIME ZONE"},

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlparse
 
@@ -58,6 +59,10 @@ def answer(query: str) -> list[dict[str, Any]]:
         return [*cursor.execute(query).fetchall()]
 
 
+def as_json(value: Any) -> float | str:
+    return float(value) if isinstance(value, Decimal) else str(value)
+
+
 SnowflakeSink.connector_class = Connector
 TargetSnowflake.max_parallelism = 1
 
@@ -67,4 +72,5 @@ if __name__ == "__main__":
         if len(sys.argv) > 1:
             TargetSnowflake.cli()
         else:
-            json.dump(answer(sys.stdin.read()), sys.stdout, default=str)
+            rows = answer(sys.stdin.read())
+            json.dump(rows, sys.stdout, default=as_json)

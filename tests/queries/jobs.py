@@ -104,5 +104,5 @@ PUBLICATIONS = [
     publication("long-ago", FIRST, listing(9, 8), listing(9, 9), listing(9, 10)),
 ]
 
+# The rows of each table.
 ROWS = {"jobs": JOBS, "job_details": JOBS, "job_publications": PUBLICATIONS}
-"""The rows of each table."""

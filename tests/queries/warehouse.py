@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from decimal import Decimal
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import duckdb
-    import psycopg
 
 Row = tuple[Any, ...]
 Job = dict[str, Any]
@@ -37,57 +37,69 @@ def _kind(schema: Schema) -> str:
     return str(schema.get("format", kind))
 
 
+# The column of each field, by table.
 FIELDS = {
     stream: {field: _snake_case(field) for field in _properties(stream)}
     for stream in ("jobs", "job_details", "job_publications")
 }
-"""The column of each field, by table."""
 
+# The type of each column, by table.
 TABLES = {
     table: {column: _kind(_properties(table)[field]) for field, column in columns.items()}
     for table, columns in FIELDS.items()
 }
-"""The type of each column, by table."""
 
 
-class Warehouse(Protocol):
-    """A database, within a transaction until it runs `commit`."""
+class Warehouse(ABC):
+    """A database, within a transaction until it runs `commit`.
+
+    Attributes:
+        types: The type of a column, by that of JSON.
+    """
+
+    types: ClassVar[Mapping[str, str]]
+    placeholder: ClassVar[str]
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.run("begin; create schema public_jobs")
 
     def load(self, table: str, rows: list[Job]) -> None:
         """Create a table of the tap as the target does, and fill it."""
+        columns = ", ".join(f"{name} {self.types[kind]}" for name, kind in TABLES[table].items())
+        self.run(f"create table public_jobs.{table} ({columns})")
+        placeholders = ", ".join([self.placeholder] * len(TABLES[table]))
+        for row in rows:
+            values = [self.stored(row.get(name)) for name in TABLES[table]]
+            insert = f"insert into public_jobs.{table} values ({placeholders})"  # noqa: S608
+            self.connection.execute(insert, values)
 
     def run(self, sql: str) -> None:
         """Execute statements."""
+        self.connection.execute(sql)
 
+    def stored(self, value: Any) -> Any:
+        """What the target makes of a value."""
+        return value
+
+    @abstractmethod
     def rows(self, sql: str) -> list[Row]:
         """Return the answer: numbers that are not whole as floats, JSON parsed."""
 
 
-class DuckDB:
-    """As target-duckdb 0.8.0 fills it."""
+class DuckDB(Warehouse):
+    """As target-duckdb 0.8.0 fills it, which has no empty text."""
 
-    types: Mapping[str, str] = {
-        "string": "varchar",
-        "number": "double",
-        "date-time": "timestamp",
-    }
+    types: ClassVar = {"string": "varchar", "number": "double", "date-time": "timestamp"}
+    placeholder = "?"
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-        self.run("begin; create schema public_jobs")
+    @override
+    def stored(self, value: Any) -> Any:
+        return None if value == "" else value
 
-    def load(self, table: str, rows: list[Job]) -> None:
-        self.run(create(table, self.types))
-        for row in rows:
-            # target-duckdb has no empty text.
-            values = [None if row.get(name) == "" else row.get(name) for name in TABLES[table]]
-            self._connection.execute(insert(table, "?"), values)
-
-    def run(self, sql: str) -> None:
-        self._connection.execute(sql)
-
+    @override
     def rows(self, sql: str) -> list[Row]:
-        answer = self._connection.sql(sql)
+        answer = self.connection.sql(sql)
         is_json = [str(kind) == "JSON" for kind in answer.types]
         return [
             tuple(
@@ -98,40 +110,15 @@ class DuckDB:
         ]
 
 
-class Postgres:
+class Postgres(Warehouse):
     """As meltanolabs-target-postgres 0.8.1 fills it."""
 
-    types: Mapping[str, str] = {
-        "string": "text",
-        "number": "numeric",
-        "date-time": "timestamp",
-    }
+    types: ClassVar = {"string": "text", "number": "numeric", "date-time": "timestamp"}
+    placeholder = "%s"
 
-    def __init__(self, connection: psycopg.Connection) -> None:
-        self._connection = connection
-        self.run("begin; create schema public_jobs")
-
-    def load(self, table: str, rows: list[Job]) -> None:
-        self.run(create(table, self.types))
-        for row in rows:
-            values = [row.get(name) for name in TABLES[table]]
-            self._connection.execute(insert(table, "%s").encode(), values)
-
-    def run(self, sql: str) -> None:
-        self._connection.execute(sql.encode())
-
+    @override
     def rows(self, sql: str) -> list[Row]:
         return [
             tuple(float(value) if isinstance(value, Decimal) else value for value in row)
-            for row in self._connection.execute(sql.encode())
+            for row in self.connection.execute(sql)
         ]
-
-
-def create(table: str, types: Mapping[str, str]) -> str:
-    columns = ", ".join(f"{name} {types[kind]}" for name, kind in TABLES[table].items())
-    return f"create table public_jobs.{table} ({columns})"
-
-
-def insert(table: str, placeholder: str) -> str:
-    placeholders = ", ".join([placeholder] * len(TABLES[table]))
-    return f"insert into public_jobs.{table} values ({placeholders})"  # noqa: S608

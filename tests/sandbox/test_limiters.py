@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS
 
 LIMIT, PERIOD = 4, 60.0
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@given(gaps=st.lists(st.integers(0, 70), min_size=1, max_size=40))
-def test_a_refused_request_succeeds_after_the_hint_and_not_before(
-    algorithm: str, gaps: list[int]
-) -> None:
-    limiter = ALGORITHMS[algorithm](LIMIT, PERIOD)
-    now = 1_000_000.0
-    for gap in gaps:
-        now += gap
-        wait = limiter.hit(now)
-        if wait is not None:
-            assert wait > 0
-            assert deepcopy(limiter).hit(now + wait) is None
-            assert deepcopy(limiter).hit(now + wait - 0.01) is not None
 
 
 @pytest.mark.parametrize(

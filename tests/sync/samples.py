@@ -6,8 +6,8 @@ from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.sync.listing import Listing
 from tap_public_jobs.sync.state import Entry, SyncState
 
+# Seconds since the epoch.
 NOW = 1_800_000_000
-"""Seconds since the epoch."""
 
 DAY = 86_400
 

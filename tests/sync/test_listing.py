@@ -10,7 +10,7 @@ from fake_api import FakeApi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tap_public_jobs.api.models import JobRef, Page, hash_of
+from tap_public_jobs.api.models import Page
 from tap_public_jobs.errors import AccessError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.sync.listing import MAX_SWEEPS, MOST_MISSING, Known, Listing, ListReader
 
@@ -93,17 +93,6 @@ def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
     assert api.requests == [f"page {number}" for number in pages]
 
 
-def test_jobs_and_summaries_are_what_the_api_sent_in_the_order_of_the_list() -> None:
-    api = api_with(3, 1, 2)
-
-    listing = read(api)
-
-    assert listing.summaries == api.listed()
-    assert listing.jobs == {
-        it["id"]: JobRef(it["id"], it["publicId"], hash_of(it)) for it in api.listed()
-    }
-
-
 @pytest.mark.parametrize("shown_size", [2, 100])
 def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
     shown_size: int,
@@ -129,17 +118,6 @@ def test_a_total_that_lags_for_some_seconds_is_waited_for() -> None:
 
     assert_complete(read(api, waits=waits), ids(1, 2, 3))
     assert sum(waits) == 6
-
-
-def test_a_list_without_a_total_is_read_to_an_empty_page_and_is_not_complete() -> None:
-    api = api_with(1, 2, 3, 4, 5)
-    api.total = None
-
-    listing = read(api, known(1, 6))
-
-    assert list(listing.jobs) == ids(1, 2, 3, 4, 5)
-    assert_incomplete(listing, "the list does not say how many jobs there are")
-    assert api.requests == ["page 1", "page 2", "page 3", "page 4"]
 
 
 def test_pages_that_come_empty_do_not_make_the_list_shorter() -> None:
@@ -210,14 +188,6 @@ def test_a_server_that_ignores_the_page_number_makes_the_list_short(
     assert len(api.pages) <= MAX_SWEEPS * (4 + workers)
 
 
-def test_a_page_that_cannot_be_read_before_the_end_is_an_error() -> None:
-    api = api_with(1, 2)
-    api.total, api.answers = 4, {2: PageError("the response is 404")}
-
-    with pytest.raises(PageError):
-        read(api, known(1, 2, 3, 4))
-
-
 def test_pages_are_fetched_at_once_as_far_as_the_first_one_promises_them() -> None:
     """Pages 2 to 4 wait for each other, and so would never end one after the other."""
     together = threading.Barrier(3, timeout=10)
@@ -278,34 +248,6 @@ def test_a_swap_of_two_jobs_between_two_pages_closes_no_third() -> None:
     assert api.requests[4:] == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
 
 
-def test_a_list_in_another_order_at_each_request_is_read_until_all_is_seen() -> None:
-    class Rotating(FakeApi):
-        def listed(self) -> list[dict[str, Any]]:
-            jobs, start = super().listed(), 3 * len(self.requests) % 7
-            return jobs[start:] + jobs[:start]
-
-    api = Rotating(2)
-    for number in range(7):
-        api.publish(str(number))
-
-    listing = read(api, known(*range(8)))
-
-    assert {*listing.jobs} == {*ids(*range(7))}
-    assert listing.gone == ["7"]
-    assert len(api.pages) > 4  # one sweep was not enough
-
-
-def test_a_public_id_that_changes_between_two_sweeps_counts_as_last_listed() -> None:
-    api = api_with(1, 2, 3)
-    api.total = 4
-    api.on_page = lambda _: api.edit("1", publicId="renamed") if len(api.pages) == 4 else None
-
-    listing = read(api)
-
-    assert listing.jobs["1"].public_id == "renamed"
-    assert listing.summaries[0]["publicId"] == "renamed"
-
-
 # Known jobs that the list does not show.
 
 
@@ -332,40 +274,17 @@ def test_a_job_that_is_not_listed_and_not_confirmed_is_missing(answer: object) -
     assert api.requests[3:] == ["page 1"]
 
 
-def test_a_job_that_was_missing_before_is_asked_for_once_and_last() -> None:
+@pytest.mark.parametrize("pages", [["page 1"], ["page 1", "page 2"]])
+def test_a_job_that_was_missing_before_is_asked_for_once_and_last(pages: list[str]) -> None:
+    """If the total counts it, it promises a second page."""
     api = api_with(1)
+    api.total = len(pages)
     api.answers["pub-2"] = RequestError("the response is 403", 403)
 
     listing = read(api, known(1, 2, 3, missing=["2"]))
 
     assert_complete(listing, ["1"], gone=["3"], missing=["2"])
-    assert api.requests == ["page 1", "detail pub-3", "detail pub-2"]
-
-
-@pytest.mark.parametrize("total", [1, 2, 3])
-def test_a_missing_job_may_be_all_that_the_list_falls_short_by(total: int) -> None:
-    """Whether the total counts it is not documented; a total of 3 lacks another job."""
-    api = api_with(1)
-    api.total = total
-    api.answers["pub-2"] = RequestError("the response is 403", 403)
-
-    listing = read(api, known(1, 2))
-
-    if total == 3:
-        assert_incomplete(listing, "the list shows 1 of 3 jobs")
-    else:
-        assert_complete(listing, ["1"], missing=["2"])
-
-
-def test_a_missing_job_that_the_total_counts_costs_one_sweep_in_later_runs() -> None:
-    api = api_with(1)
-    api.total = 2
-    api.answers["pub-2"] = RequestError("the response is 403", 403)
-
-    listing = read(api, known(1, 2, missing=["2"]))
-
-    assert_complete(listing, ["1"], missing=["2"])
-    assert api.requests == ["page 1", "page 2", "detail pub-2"]  # the total promises a page 2
+    assert api.requests == [*pages, "detail pub-3", "detail pub-2"]
 
 
 @pytest.mark.parametrize("workers", [1, 16])
@@ -437,18 +356,6 @@ def test_a_new_key_that_lists_no_known_job_ends_the_run_with_the_remedy(
     assert "Set api_key back" in str(caught.value)
     assert "--full-refresh" in str(caught.value)
     assert api.details == []  # and above all it closed nothing
-
-
-@pytest.mark.parametrize(
-    ("before", "gone"),
-    [
-        pytest.param(known(1, 2, is_new_key=True), ["1"], id="a rotated key"),
-        pytest.param(known(is_new_key=True), [], id="no known jobs"),
-        pytest.param(known(5, 6), ["5", "6"], id="all jobs replaced under the same key"),
-    ],
-)
-def test_a_new_key_or_new_jobs_alone_are_no_reason_to_stop(before: Known, gone: list[str]) -> None:
-    assert_complete(read(api_with(2, 3), before), ids(2, 3), gone=gone)
 
 
 # Any change between any two requests.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
 from tap_public_jobs.changelog import KEPT, Changes
-from tap_public_jobs.sync.plan import Plan, begin_run, has_work, is_covered, plan_details
+from tap_public_jobs.sync.plan import begin_run, has_work, is_covered, plan_details
 from tap_public_jobs.sync.state import LastRead, Unfinished
 
 if TYPE_CHECKING:
@@ -54,20 +53,6 @@ def test_what_is_fetched_and_why(refresh: Refresh, known: Entry, reason: str | N
     assert planned(state_with(x=known), refresh) == ({"x": reason} if reason else {})
 
 
-@pytest.mark.parametrize("age", [WEEK, 100 * DAY])
-def test_details_never_expire_without_an_age(age: int) -> None:
-    """As under `notified`, where webhooks name what changes."""
-    assert planned(state_with(x=fetched("x", age=age)), "changed", age=math.inf) == {}
-
-
-@pytest.mark.parametrize("age", [0, 3600, -3600])
-def test_an_age_of_zero_fetches_everything(age: int) -> None:
-    """Whatever the clock says."""
-    state = state_with(x=fetched("x", age=age))
-
-    assert planned(state, "changed", age=0) == {"x": "refreshed"}
-
-
 def test_an_age_of_zero_does_not_repeat_what_an_interrupted_run_fetched() -> None:
     state = state_with(done=fetched("done", age=50), old=fetched("old"))
     state.unfinished = Unfinished(NOW - 100, "changed")
@@ -84,15 +69,6 @@ def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
     assert expired[:4] == [0, 0, 0, 0]
     assert expired[7] == 1000
     assert all(0 <= later - earlier < 350 for earlier, later in pairwise(expired))
-
-
-def test_details_are_fetched_in_the_order_of_the_list() -> None:
-    state = state_with(a=listed("a"), b=fetched("b"), c=listed("c"))
-    begin_run(state, "all", NOW)
-
-    plan = plan_details(state, [job("c"), job("a"), job("b")], NOW, WEEK)
-
-    assert plan == Plan({job("c"): "new", job("a"): "new", job("b"): "refreshed"}, published=3)
 
 
 @pytest.mark.parametrize(
@@ -132,38 +108,8 @@ def test_any_other_run_starts_over(refresh: Refresh, run: Unfinished | None) -> 
     assert planned(state, refresh) == {"done": "refreshed"}
 
 
-def test_changed_does_not_resume_a_run_of_all_and_keeps_what_it_fetched() -> None:
-    state = state_with(done=fetched("done", age=50), old=fetched("old"), new=listed("new"))
-    state.unfinished = Unfinished(NOW - 100, "all")
-
-    assert planned(state, "changed") == {"new": "new"}
-    assert state.unfinished == Unfinished(NOW, "changed")
-
-
-def test_a_run_starts_after_whatever_was_fetched_before() -> None:
-    """Two runs within a second, or a clock that was put back, fetch everything all the same."""
-    state = state_with(x=fetched("x", age=-30))
-
-    assert planned(state) == {"x": "refreshed"}
-    assert state.unfinished == Unfinished(NOW + 31, "all")
-    state.note_detail(job("x"), NOW)
-    assert state.has_all_details(set())
-
-
-def test_times_from_the_far_future_do_not_delay_the_run() -> None:
-    state = state_with(x=fetched("x", age=-2 * DAY))
-
-    begin_run(state, "changed", NOW)
-
-    assert state.unfinished == Unfinished(NOW, "changed")
-    assert state.jobs["x"].fetched_at == 1
-
-
-def test_what_failed_before_is_fetched_after_the_others() -> None:
-    state = state_with(a=listed("a"), b=listed("b"), c=listed("c"))
-    state.failed = ["a"]
-
-    assert list(planned(state)) == ["b", "c", "a"]
+# What the records of the last run were made of.
+BEFORE = {"jobs": "1", "job_details": "1"}
 
 
 def end_at(log: str = "a-log", position: int = 7) -> Changes:
@@ -200,37 +146,19 @@ class TestWork:
             pytest.param({"unfinished": Unfinished(NOW, "changed")}, True, id="an unfinished run"),
             pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
             pytest.param({"jobs": {"x": listed("x")}, "failed": ["x"]}, False, id="a known gap"),
-            pytest.param(
-                {"jobs": {"x": listed("x")}, "forms": {"jobs": "1"}}, False, id="not selected"
-            ),
             pytest.param({"shortfall": 3}, False, id="a known shortfall"),
+            pytest.param({"forms": {"jobs": "1"}}, True, id="a stream more is selected"),
+            pytest.param({"forms": BEFORE | {"job_publications": "1"}}, False, id="a stream less"),
+            pytest.param({"forms": BEFORE | {"jobs": "2"}}, True, id="other columns"),
         ],
     )
     def test_work_may_be_left_from_before(self, change: dict[str, Any], *, work: bool) -> None:
-        assert has_work(replace(quiet(), **change), end_at()) is work
-
-    @pytest.mark.parametrize(
-        ("forms", "work"),
-        [
-            pytest.param({"jobs": "1", "job_details": "1"}, False, id="as before"),
-            pytest.param({"jobs": "1"}, False, id="a stream less"),
-            pytest.param({"jobs": "1", "job_publications": "1"}, True, id="a stream more"),
-            pytest.param({"jobs": "2", "job_details": "1"}, True, id="other columns"),
-        ],
-    )
-    def test_another_selection_is_work(self, forms: dict[str, str], *, work: bool) -> None:
-        assert has_work(quiet(), end_at(), forms) is work
+        assert has_work(replace(quiet(), **change), end_at(), BEFORE) is work
 
 
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
-    state.forms = {"jobs": "1", "job_details": "1"}
+    state.forms = BEFORE
     state.log = LastRead("a-log", 7)
     return state
-
-
-@pytest.mark.parametrize(("published", "records"), [(0, 50), (1000, 50), (3000, 150)])
-def test_all_states_together_are_linear_in_the_jobs(published: int, records: int) -> None:
-    """Some twenty states per run, each as large as the number of jobs."""
-    assert Plan({}, published).checkpoint_every == records

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from public_jobs_sandbox.postings import Job
     from transform.portal import Listing
-    from transform.warehouses import Warehouse
+    from transform.warehouses import Builds
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
+# Columns that only the builds know.
 UNKNOWN = {"version", "recorded_at"}
-"""Columns that only the builds know."""
 
 SALARY = ("has_salary", "salary_low", "salary_middle", "salary_high")
 """Columns of pay that need no more than the summary."""
@@ -458,7 +458,7 @@ class History:
         ]
 
 
-def assert_holds(warehouse: Warehouse, table: str, *histories: History) -> None:
+def assert_holds(warehouse: Builds, table: str, *histories: History) -> None:
     """Hold a final table against what happened in these organisations."""
     expected = [row for history in histories for row in history.rows(table)]
     assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
     from public_jobs_sandbox.postings import Job
-    from transform.warehouses import Warehouse
+    from transform.warehouses import Builds
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ class Portal:
 
     sandbox: Sandbox
     config: dict[str, Any]
-    warehouse: Warehouse
+    warehouse: Builds
     monkeypatch: pytest.MonkeyPatch
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
@@ -98,7 +98,7 @@ class Portal:
 
 @contextlib.contextmanager
 def opened(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, schema: str = "public_jobs"
+    warehouse: Builds, monkeypatch: pytest.MonkeyPatch, schema: str = "public_jobs"
 ) -> Iterator[Portal]:
     """Serve an organisation with twelve jobs."""
     sandbox = Sandbox.demo(12, options=Options(limited=False))

@@ -33,12 +33,12 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
     return found
 
 
+# What each command imports once for all runs.
 IMPORTS = {
     "target-duckdb": (),  # DuckDB starts threads
     "target-postgres": MELTANOLABS_IMPORTS,
     "dbt": ("dbt.cli.main",),
 }
-"""What each command imports once for all runs."""
 
 
 def command(kind: str, name: str) -> Path:
@@ -90,6 +90,14 @@ class Builds(ABC):
 
     folder: Path
     project: Path = field(default=TRANSFORM, kw_only=True)
+
+    @abstractmethod
+    def load(self, messages: str, schema: str = "public_jobs") -> Json:
+        """Run the target; returns the last state."""
+
+    @abstractmethod
+    def rows(self, table: str) -> list[Row]:
+        """All rows of a table."""
 
     @abstractmethod
     def dbt(self, *arguments: str) -> tuple[int, str]:

@@ -7,13 +7,13 @@
 {# Null is what no double can hold, so that one value never stops a build. #}
 {% macro number(column) -%}
     case
-        when {{ column }} = 0 then cast(0 as float8)
-        when abs({{ column }}) between 1e-300 and 1e300 then cast({{ column }} as float8)
+        when {{ column }} = 0 then cast(0 as {{ double() }})
+        when abs({{ column }}) between 1e-300 and 1e300 then cast({{ column }} as {{ double() }})
     end
 {%- endmacro %}
 
 
-{# A number as people write it, the same on both databases: 85000 and not 85000.0. #}
+{# A number as people write it, the same on all databases: 85000 and not 85000.0. #}
 {% macro number_as_text(column) -%}
     case
         when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e18
@@ -47,25 +47,7 @@
 {# From one time to another in days, to a tenth. #}
 {% macro days_between(first, last) -%}
     cast(
-        round(cast(extract(epoch from ({{ last }} - {{ first }})) / 86400 as numeric(18, 6)), 1)
-        as float8
+        round(cast({{ seconds_between(first, last) }} / 86400 as numeric(18, 6)), 1)
+        as {{ double() }}
     )
-{%- endmacro %}
-
-
-{# One row for each day, in a list of columns. #}
-{% macro each_day(first, last) -%}
-    {{ adapter.dispatch('each_day')(first, last) }}
-{%- endmacro %}
-
-{% macro duckdb__each_day(first, last) -%}
-    cast(unnest(generate_series(
-        cast({{ first }} as timestamp), cast({{ last }} as timestamp), interval '1 day'
-    )) as date)
-{%- endmacro %}
-
-{% macro postgres__each_day(first, last) -%}
-    cast(generate_series(
-        cast({{ first }} as timestamp), cast({{ last }} as timestamp), interval '1 day'
-    ) as date)
 {%- endmacro %}

@@ -1,14 +1,15 @@
 {#
-JSON is text in all models, with the same operations on both databases.
-The tap writes text. A column that the catalog declares as object or array is json on DuckDB, and
-jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
+JSON is text in all models, with the same operations on all databases.
+The tap writes text. A column that the catalog declares as object or array is json on DuckDB,
+jsonb or jsonb[] on PostgreSQL, and variant on Snowflake, with a JSON null for a missing object.
+A macro whose name ends with _rows belongs into the FROM clause of the query that has the other one.
 #}
 {% macro json_text(column) -%}
-    {{ adapter.dispatch('json_text')(column) }}
+    {{ adapter.dispatch('json_text', 'public_jobs')(column) }}
 {%- endmacro %}
 
-{% macro duckdb__json_text(column) -%}
-    nullif(cast({{ column }} as varchar), 'null')
+{% macro default__json_text(column) -%}
+    nullif(cast({{ column }} as {{ dbt.type_string() }}), 'null')
 {%- endmacro %}
 
 {% macro postgres__json_text(column) -%}
@@ -18,7 +19,7 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
 
 {# One row for each element of an array, in a list of columns. #}
 {% macro json_elements(text) -%}
-    {{ adapter.dispatch('json_elements')(text) }}
+    {{ adapter.dispatch('json_elements', 'public_jobs')(text) }}
 {%- endmacro %}
 
 {% macro duckdb__json_elements(text) -%}
@@ -29,10 +30,32 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     jsonb_array_elements(cast({{ text }} as jsonb))
 {%- endmacro %}
 
+{% macro snowflake__json_elements(text) -%}
+    to_json(elements.value)
+{%- endmacro %}
+
+{% macro bigquery__json_elements(text) -%}
+    element
+{%- endmacro %}
+
+{% macro json_elements_rows(text) -%}
+    {{ adapter.dispatch('json_elements_rows', 'public_jobs')(text) }}
+{%- endmacro %}
+
+{% macro default__json_elements_rows(text) -%}{%- endmacro %}
+
+{% macro snowflake__json_elements_rows(text) -%}
+    , lateral flatten(input => parse_json({{ text }})) as elements
+{%- endmacro %}
+
+{% macro bigquery__json_elements_rows(text) -%}
+    cross join unnest(json_query_array({{ text }})) as element with offset as place
+{%- endmacro %}
+
 
 {# The places of these elements, from 1; beside json_elements. #}
 {% macro json_places(text) -%}
-    {{ adapter.dispatch('json_places')(text) }}
+    {{ adapter.dispatch('json_places', 'public_jobs')(text) }}
 {%- endmacro %}
 
 {% macro duckdb__json_places(text) -%}
@@ -43,10 +66,18 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     generate_series(cast(1 as bigint), jsonb_array_length(cast({{ text }} as jsonb)))
 {%- endmacro %}
 
+{% macro snowflake__json_places(text) -%}
+    elements.index + 1
+{%- endmacro %}
+
+{% macro bigquery__json_places(text) -%}
+    place + 1
+{%- endmacro %}
+
 
 {# One row for each name in either of two objects, in a list of columns. #}
 {% macro json_names(text, other="'{}'") -%}
-    {{ adapter.dispatch('json_names')(text, other) }}
+    {{ adapter.dispatch('json_names', 'public_jobs')(text, other) }}
 {%- endmacro %}
 
 {% macro duckdb__json_names(text, other) -%}
@@ -61,10 +92,42 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     )
 {%- endmacro %}
 
+{% macro snowflake__json_names(text, other) -%}
+    cast(names.value as varchar)
+{%- endmacro %}
+
+{% macro bigquery__json_names(text, other) -%}
+    name
+{%- endmacro %}
+
+{% macro json_names_rows(text, other="'{}'") -%}
+    {{ adapter.dispatch('json_names_rows', 'public_jobs')(text, other) }}
+{%- endmacro %}
+
+{% macro default__json_names_rows(text, other) -%}{%- endmacro %}
+
+{% macro snowflake__json_names_rows(text, other) -%}
+    , lateral flatten(input => array_distinct(array_cat(
+        object_keys(parse_json(coalesce({{ text }}, '{}'))),
+        object_keys(parse_json(coalesce({{ other }}, '{}')))
+    ))) as names
+{%- endmacro %}
+
+{# Those of the first level. A name with odd characters comes in quotation marks, as JSON. #}
+{% macro bigquery__json_names_rows(text, other) -%}
+    cross join unnest(array(
+        select distinct if(starts_with(found, '"'), json_value(found), found)
+        from unnest(array_concat(
+            json_keys(parse_json(coalesce({{ text }}, '{}'), wide_number_mode => 'round'), 1),
+            json_keys(parse_json(coalesce({{ other }}, '{}'), wide_number_mode => 'round'), 1)
+        )) as found
+    )) as name
+{%- endmacro %}
+
 
 {# The value under a name, as JSON; a JSON pointer finds names with quotes and dots. #}
 {% macro json_value(text, name) -%}
-    {{ adapter.dispatch('json_value')(text, name) }}
+    {{ adapter.dispatch('json_value', 'public_jobs')(text, name) }}
 {%- endmacro %}
 
 {% macro duckdb__json_value(text, name) -%}
@@ -75,10 +138,18 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     cast({{ text }} as jsonb) -> {{ name }}
 {%- endmacro %}
 
+{% macro snowflake__json_value(text, name) -%}
+    get(parse_json({{ text }}), {{ name }})
+{%- endmacro %}
+
+{% macro bigquery__json_value(text, name) -%}
+    parse_json({{ text }}, wide_number_mode => 'round')[{{ name }}]
+{%- endmacro %}
+
 
 {# A JSON value as text: null as null, text without quotes, arrays and objects as JSON. #}
 {% macro json_as_text(value) -%}
-    {{ adapter.dispatch('json_as_text')(value) }}
+    {{ adapter.dispatch('json_as_text', 'public_jobs')(value) }}
 {%- endmacro %}
 
 {% macro duckdb__json_as_text(value) -%}
@@ -89,10 +160,18 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     ({{ value }}) #>> '{}'
 {%- endmacro %}
 
+{% macro snowflake__json_as_text(value) -%}
+    to_varchar({{ value }})
+{%- endmacro %}
+
+{% macro bigquery__json_as_text(value) -%}
+    coalesce(json_value({{ value }}), nullif(to_json_string({{ value }}), 'null'))
+{%- endmacro %}
+
 
 {# The type of a JSON value, in the words of JSON. #}
 {% macro json_type(value) -%}
-    {{ adapter.dispatch('json_type')(value) }}
+    {{ adapter.dispatch('json_type', 'public_jobs')(value) }}
 {%- endmacro %}
 
 {% macro duckdb__json_type(value) -%}
@@ -110,10 +189,25 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
     jsonb_typeof({{ value }})
 {%- endmacro %}
 
+{% macro snowflake__json_type(value) -%}
+    case coalesce(typeof({{ value }}), 'NULL_VALUE')
+        when 'VARCHAR' then 'string'
+        when 'BOOLEAN' then 'boolean'
+        when 'ARRAY' then 'array'
+        when 'OBJECT' then 'object'
+        when 'NULL_VALUE' then 'null'
+        else 'number'
+    end
+{%- endmacro %}
+
+{% macro bigquery__json_type(value) -%}
+    json_type({{ value }})
+{%- endmacro %}
+
 
 {# The text of a JSON object, with other columns put into it by name, and without some names. #}
 {% macro json_with(column, others, ignored) -%}
-    {{ adapter.dispatch('json_with')(column, others, ignored) }}
+    {{ adapter.dispatch('json_with', 'public_jobs')(column, others, ignored) }}
 {%- endmacro %}
 
 {% macro duckdb__json_with(column, others, ignored) -%}
@@ -146,4 +240,28 @@ jsonb or jsonb[] on PostgreSQL, with a JSON null for a missing object.
         {%- endfor %},
         '{}'
     ) #>> '{}'
+{%- endmacro %}
+
+{% macro snowflake__json_with(column, others, ignored) -%}
+    {# An SQL null is not inserted. #}
+    nullif(to_json(
+        {{ 'object_delete(' if ignored }}
+        {%- for name in others %}object_insert({% endfor -%}
+        cast(parse_json(coalesce({{ json_text(column) }}, '{}')) as object)
+        {%- for name, other in others.items() %}, '{{ name }}', {{ other }}){% endfor -%}
+        {%- for name in ignored %}, '{{ name | replace("'", "''") }}'{% endfor -%}
+        {{ ')' if ignored }}
+    ), '{}')
+{%- endmacro %}
+
+{% macro bigquery__json_with(column, others, ignored) -%}
+    nullif(to_json_string(
+        {{ 'json_remove(' if ignored }}
+        {%- if others %}json_set({% endif -%}
+        parse_json(coalesce({{ json_text(column) }}, '{}'), wide_number_mode => 'round')
+        {%- for name, other in others.items() %}, '$."{{ name }}"', {{ other }}{% endfor -%}
+        {{ ')' if others }}
+        {%- for name in ignored %}, '$."{{ name | replace("'", "\\'") }}"'{% endfor -%}
+        {{ ')' if ignored }}
+    ), '{}')
 {%- endmacro %}

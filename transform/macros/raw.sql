@@ -90,7 +90,7 @@ from {{ relation }}
         {{ return(true) }}
     {%- endif -%}
     {%- if load_relation(table) -%}
-        {%- set names = adapter.get_columns_in_relation(table) | map(attribute='name') | list -%}
+        {%- set names = adapter.get_columns_in_relation(table) | map(attribute='name') | map('lower') | list -%}
         {%- set missing = columns | reject('in', names) | list -%}
         {%- if missing -%}
             {%- do exceptions.raise_compiler_error(
@@ -148,8 +148,9 @@ have none.
     {%- set known = ['id', 'additional_fields'] + (fields().values() | map('list') | sum(start=[])) -%}
     {%- set declared = {} -%}
     {%- for column in adapter.get_columns_in_relation(relation) if execute -%}
-        {%- if column.name not in known and not column.name.startswith('_sdc_') -%}
-            {%- set words = column.name.split('_') -%}
+        {%- set name = column.name | lower -%}
+        {%- if name not in known and not name.startswith('_sdc_') -%}
+            {%- set words = name.split('_') -%}
             {%- set field = words[0] ~ words[1:] | map('capitalize') | join -%}
             {%- do declared.update({field: adapter.quote(column.name)}) -%}
         {%- endif -%}

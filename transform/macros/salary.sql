@@ -10,9 +10,11 @@
 
 {# The columns of pay that compare, from min_salary, max_salary and, for a year, salary_period. #}
 {% macro comparable_salary(of_a_year=true) -%}
-    {%- set ends = "(case when min_salary > 0 then min_salary end, "
-        ~ "case when max_salary > 0 then max_salary end)" -%}
-    {%- set low, high = 'least' ~ ends, 'greatest' ~ ends -%}
+    {%- set ends = [
+        'case when min_salary > 0 then min_salary end',
+        'case when max_salary > 0 then max_salary end'
+    ] -%}
+    {%- set low, high = of_known('least', ends), of_known('greatest', ends) -%}
     {%- set amounts = {'low': low, 'middle': '(' ~ low ~ ' + ' ~ high ~ ') / 2', 'high': high} -%}
     coalesce(min_salary > 0 or max_salary > 0, false) as has_salary
     {%- for name, amount in amounts.items() %},

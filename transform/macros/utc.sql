@@ -4,7 +4,7 @@ snapshot_get_time from the user's own project alone, and not from a package, so 
 hooks set the session instead. Other warehouses take UTC by themselves.
 #}
 {% macro begin_utc() -%}
-    {{ adapter.dispatch('begin_utc')() }}
+    {{ adapter.dispatch('begin_utc', 'public_jobs')() }}
 {%- endmacro %}
 
 {% macro default__begin_utc() -%}{%- endmacro %}

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
 SCHEDULE = os.environ.get("PUBLIC_JOBS_SCHEDULE", "*/15 * * * *")
+# When the next run loads all organisations, in UTC.
 DAY_BEGINS = timedelta(hours=4)
-"""When the next run loads all organisations, in UTC."""
+# The variable with the last day on which a run has chosen all organisations.
 DAY = "public_jobs_day"
-"""The variable with the last day on which a run has chosen all organisations."""
+# Stands for the asset `public_jobs_<organisation>` of every organisation.
 LOADED = AssetAlias("public_jobs")
-"""Stands for the asset `public_jobs_<organisation>` of every organisation."""
+# The final tables, for DAGs that wait for them.
 BUILT = Asset("public_jobs_analytics")
-"""The final tables, for DAGs that wait for them."""
 ALERT = SlackWebhookNotifier(
     slack_webhook_conn_id="public_jobs_alert",
     text="Public jobs: {% if ti.map_index < 0 %}{{ ti.task_id }}{% else %}"

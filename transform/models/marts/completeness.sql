@@ -5,7 +5,7 @@ with counted as (
     select
         organisation,
         {%- for column in columns %}
-        count(*) filter (where {{ column }} {{ filled.get(column, 'is not null') }}) as {{ column }},
+        count(case when {{ column }} {{ filled.get(column, 'is not null') }} then 1 end) as {{ column }},
         {%- endfor %}
         count(*) as open_jobs
     from {{ ref('open_jobs') }}
@@ -17,7 +17,7 @@ select
     organisation,
     '{{ column }}' as field,
     {{ column }} as filled_jobs,
-    cast(round(cast({{ column }} as numeric(18, 6)) / open_jobs, 4) as float8) as share_filled
+    cast(round(cast({{ column }} as numeric(18, 6)) / open_jobs, 4) as {{ double() }}) as share_filled
 from counted
 {{ 'union all' if not loop.last }}
 {% endfor %}

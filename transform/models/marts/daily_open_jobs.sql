@@ -1,6 +1,8 @@
 {%- set dimensions = ['department', 'location', 'seniority_level', 'type'] %}
 {%- set flows = ['opened', 'closed', 'moved_in', 'moved_out'] %}
 {%- set group = 'organisation, ' ~ dimensions | join(', ') %}
+{%- set separator = ' || chr(31) || ' %}
+{%- set place = '(partition by ' ~ group ~ ' order by day)' %}
 {%- set end_of_time = "cast('9999-12-31' as timestamp)" -%}
 
 -- All organisations end on the same day, so that their sum falls only when jobs are closed.
@@ -17,10 +19,9 @@ versions as (
         job_key,
         {{ dimensions | join(', ') }},
         in_force_from,
-        concat_ws(chr(31), {{ dimensions | join(', ') }}) is distinct from
-        lag(concat_ws(chr(31), {{ dimensions | join(', ') }})) over (
-            partition by job_key order by in_force_from
-        ) as is_other
+        {{ dimensions | join(separator) }} is distinct from
+        lag({{ dimensions | join(separator) }}) over (partition by job_key order by in_force_from)
+            as is_other
     from (
         select
             job_key,
@@ -82,7 +83,9 @@ events as (
         {%- for column in dimensions %}
         in_{{ column }},
         {%- endfor %}
-        least(cast(least(closed_by, in_force_until) as date), last_listed_on),
+        least(
+            cast({{ of_known('least', ['closed_by', 'in_force_until']) }} as date), last_listed_on
+        ),
         case when in_force_until < closed_by or closed_by is null then 'moved_out' else 'closed' end,
         -1
     from stays
@@ -97,26 +100,24 @@ levels as (
         {%- for flow in flows %}
         sum(case when event = '{{ flow }}' then 1 else 0 end) as {{ flow }},
         {%- endfor %}
-        sum(sum(step)) over place as open_jobs,
-        sum(sum(step)) over place - sum(case when event = 'found' then 0 else step end)
+        sum(sum(step)) over {{ place }} as open_jobs,
+        sum(sum(step)) over {{ place }} - sum(case when event = 'found' then 0 else step end)
             as open_at_start,
-        lead(day) over place as next_day
+        lead(day) over {{ place }} as next_day
     from events
     group by {{ group }}, day
-    window place as (partition by {{ group }} order by day)
 ),
 
+{% set last_day = 'case when open_jobs = 0 then event_day else coalesce(next_day - 1, last_day) end' -%}
 -- A day without an event repeats the one before it.
 days as (
     select
         levels.*,
         listings.last_listed_on,
-        {{ each_day(
-            'event_day',
-            'case when open_jobs = 0 then event_day else coalesce(next_day - 1, last_day) end'
-        ) }} as day
+        {{ each_day('event_day', last_day) }} as day
     from levels
     inner join listings using (organisation)
+    {{ each_day_rows('event_day', last_day) }}
 )
 
 select

@@ -1,4 +1,10 @@
-{{ config(materialized='incremental', incremental_strategy='append', on_schema_change='fail') }}
+{# BigQuery has no append; without a key, a merge is one. #}
+{{ config(
+    materialized='incremental',
+    incremental_strategy='merge' if target.type == 'bigquery' else 'append',
+    on_schema_change='fail'
+) }}
+{%- set job = '(partition by job_key order by dbt_valid_from)' %}
 {%- set tables = {'job_history': fields()['jobs'], 'job_detail_history': fields()['job_details']} -%}
 
 -- Versions are compared by hashes: the texts of all of them together do not fit in memory.
@@ -10,18 +16,18 @@ latest as (
 ),
 {% endif %}
 {%- for history, columns in tables.items() %}
-{{ history }}_compared as materialized (
+{{ history }}_compared as {{ materialized() }} (
     select
         dbt_scd_id,
         dbt_valid_from,
-        row_number() over job as version,
-        lag(dbt_scd_id) over job as old_scd_id
+        row_number() over {{ job }} as version,
+        lag(dbt_scd_id) over {{ job }} as old_scd_id
         {%- for column, group in columns.items() %}
         {%- set value = column if group == 'number' else 'md5(' ~ column ~ ')' %},
-        {{ value }} is distinct from lag({{ value }}) over job as has_other_{{ column }}
+        {{ value }} is distinct from lag({{ value }}) over {{ job }} as has_other_{{ column }}
         {%- endfor %}
         {%- if history == 'job_detail_history' %},
-        md5(additional_fields) is distinct from lag(md5(additional_fields)) over job
+        md5(additional_fields) is distinct from lag(md5(additional_fields)) over {{ job }}
             as has_other_additional_fields
         {%- endif %}
     from {{ ref('stg_' ~ history) }}
@@ -33,7 +39,6 @@ latest as (
             inner join latest on versions.dbt_valid_from > latest.recorded_at
         )
     {%- endif %}
-    window job as (partition by job_key order by dbt_valid_from)
 ),
 
 {{ history }}_new as (
@@ -68,6 +73,7 @@ undeclared_names as (
     inner join {{ ref('stg_job_detail_history') }} as after using (dbt_scd_id)
     inner join {{ ref('stg_job_detail_history') }} as before
         on compared.old_scd_id = before.dbt_scd_id
+    {{ json_names_rows('before.additional_fields', 'after.additional_fields') }}
     where compared.has_other_additional_fields
 ),
 

@@ -38,7 +38,7 @@ reposts as (
             and periods.location = earlier.location
             and periods.job_key <> earlier.job_key
             and earlier.closed_by <= periods.opened_by
-            and earlier.closed_by >= periods.opened_by - interval '{{ var("reposted_within_days") }} days'
+            and earlier.closed_by >= {{ days_before('periods.opened_by', var('reposted_within_days')) }}
     where periods.period = 1 and periods.opened_after is not null
 ),
 
@@ -76,7 +76,7 @@ jobs as (
         periods.first_opened_by,
         case when not periods.is_open then periods.last_closed_after end as closed_after,
         case when not periods.is_open then periods.last_closed_by end as closed_by,
-        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as float8) as days_open,
+        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as {{ double() }}) as days_open,
         reposts.reposted_from
     from periods
     inner join last_periods using (job_key)

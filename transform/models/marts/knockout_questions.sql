@@ -8,7 +8,23 @@ with questions as (
         {{ json_places('knockout_questions') }} as question_number,
         {{ json_elements('knockout_questions') }} as item
     from {{ ref('open_jobs') }}
+    {{ json_elements_rows('knockout_questions') }}
     where knockout_questions is not null
+),
+
+answers as (
+    select
+        organisation,
+        job_key,
+        id,
+        public_id,
+        job_title,
+        question_number,
+        {{ text(json_as_text(json_value('item', "'id'"))) }} as question_id,
+        {{ text(json_as_text(json_value('item', "'question'"))) }} as question,
+        {{ text(json_as_text(json_value('item', "'type'"))) }} as type,
+        {{ json_as_text(json_value('item', "'required'")) }} as required
+    from questions
 )
 
 select
@@ -18,9 +34,9 @@ select
     public_id,
     job_title,
     question_number,
-    {{ text("item ->> 'id'") }} as question_id,
-    {{ text("item ->> 'question'") }} as question,
-    {{ text("item ->> 'type'") }} as type,
-    case item ->> 'required' when 'true' then true when 'false' then false end as answer_required
-from questions
-where {{ text("item ->> 'question'") }} is not null or {{ text("item ->> 'id'") }} is not null
+    question_id,
+    question,
+    type,
+    case required when 'true' then true when 'false' then false end as answer_required
+from answers
+where question is not null or question_id is not null

@@ -112,11 +112,11 @@ bounded as (
 opened as (
     select
         bounded.*,
-        greatest(
-            tap_opened_after,
-            lag(closed_by) over (partition by job_key order by period),
-            case when listed_before < opened_by then listed_before end
-        ) as opened_after,
+        {{ of_known('greatest', [
+            'tap_opened_after',
+            'lag(closed_by) over (partition by job_key order by period)',
+            'case when listed_before < opened_by then listed_before end'
+        ]) }} as opened_after,
         coalesce(bounded.closed_after, listings.listed_at) as open_until
     from bounded
     left join {{ ref('stg_listings') }} as listings using (organisation)

@@ -1,12 +1,33 @@
+{%- set group = 'organisation, seniority_level, currency, salary_period' -%}
+
+with ranges as (
+    select
+        organisation,
+        coalesce(seniority_level, 'not given') as seniority_level,
+        coalesce(currency, 'not given') as currency,
+        coalesce(salary_period, 'not given') as salary_period,
+        salary_low,
+        salary_middle,
+        salary_high
+    from {{ ref('open_jobs') }}
+    where has_salary
+),
+
+-- Not every database has a function for the median of a group.
+ordered as (
+    select
+        *,
+        row_number() over (partition by {{ group }} order by salary_middle) as place,
+        count(*) over (partition by {{ group }}) as jobs_of_group
+    from ranges
+)
+
 select
-    organisation,
-    coalesce(seniority_level, 'not given') as seniority_level,
-    coalesce(currency, 'not given') as currency,
-    coalesce(salary_period, 'not given') as salary_period,
+    {{ group }},
     count(*) as jobs,
     min(salary_low) as lowest,
-    percentile_cont(0.5) within group (order by salary_middle) as median,
+    avg(case when 2 * place between jobs_of_group and jobs_of_group + 2 then salary_middle end)
+        as median,
     max(salary_high) as highest
-from {{ ref('open_jobs') }}
-where has_salary
-group by 1, 2, 3, 4
+from ordered
+group by {{ group }}

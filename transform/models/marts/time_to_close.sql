@@ -1,5 +1,6 @@
 {%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type'] -%}
 {%- set group = 'organisation, dimension, value' -%}
+{%- set so_far = '(partition by ' ~ group ~ ' order by days)' -%}
 
 -- A Kaplan-Meier estimate: for each number of days, of the jobs that were open for that long and
 -- still observed, the share that closed then. An open job counts for as long as it has been open.
@@ -30,10 +31,10 @@ ends as (
         {{ group }},
         days,
         count(*) as ended,
-        count(*) filter (where not is_open) as closed,
+        count(case when not is_open then 1 end) as closed,
         cast(sum(count(*)) over (
             partition by {{ group }} order by days desc
-        ) as float8) as at_risk
+        ) as {{ double() }}) as at_risk
     from grouped
     group by {{ group }}, days
 ),
@@ -42,10 +43,9 @@ ends as (
 survival as (
     select
         *,
-        exp(sum(ln(case when closed < at_risk then 1 - closed / at_risk else 1 end)) over so_far)
-        * min(case when closed < at_risk then 1 else 0 end) over so_far as still_open
+        exp(sum(ln(case when closed < at_risk then 1 - closed / at_risk else 1 end)) over {{ so_far }})
+        * min(case when closed < at_risk then 1 else 0 end) over {{ so_far }} as still_open
     from ends
-    window so_far as (partition by {{ group }} order by days)
 )
 
 select

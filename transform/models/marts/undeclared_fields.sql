@@ -9,8 +9,9 @@ with versions as (
 ),
 
 named as (
-    select *, {{ json_names('additional_fields') }} as field
+    select versions.*, {{ json_names('additional_fields') }} as field
     from versions
+    {{ json_names_rows('additional_fields') }}
 ),
 
 valued as (
@@ -37,7 +38,7 @@ fields as (
     select
         organisation,
         field,
-        string_agg(distinct type, ', ' order by type) as types,
+        {{ dbt.listagg('distinct type', "', '", 'order by type') }} as types,
         count(distinct case when dbt_valid_to is null and is_filled then job_key end)
             as filled_jobs,
         min(listed_at) as first_seen_at,
@@ -52,7 +53,7 @@ select
     fields.types,
     fields.filled_jobs,
     coalesce(
-        cast(round(cast(fields.filled_jobs as numeric(18, 6)) / open_jobs.jobs, 4) as float8), 0
+        cast(round(cast(fields.filled_jobs as numeric(18, 6)) / open_jobs.jobs, 4) as {{ double() }}), 0
     )
         as share_filled,
     fields.first_seen_at,

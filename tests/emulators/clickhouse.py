@@ -1,0 +1,123 @@
+"""The same four runs on ClickHouse: `uv run pytest tests/emulators/clickhouse.py`.
+
+The engine is a download of 600 MB, so that only the workflow `soak` runs this file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import struct
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import requests
+from e2e.pipeline import environment, installed
+from e2e.stores import columns_of
+from e2e.targets import as_double, metadata
+from e2e.test_targets import each
+from emulators.engines import HERE, QUERIES, Emulated, Engine, names, served
+from emulators.test_engines import compare_answers, compare_with_the_api
+from queries.warehouse import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from e2e.pipeline import Settings
+    from e2e.stores import Row
+
+
+KINDS = {column: kind for columns in TABLES.values() for column, kind in columns.items()}
+INSTEAD_OF_NULL = {"string": "", "number": 0.0}
+
+
+class ClickHouse(Engine):
+    """A database that has one row for each key under `final`."""
+
+    def answer(self, sql: str) -> list[Row]:
+        options = {"default_format": "JSONEachRow"}
+        query = f"{sql.rstrip().rstrip(';')} settings final = 1, join_use_nulls = 1"
+        response = requests.post(self.address, query.encode(), params=options, timeout=60)
+        assert response.ok, response.text
+        return [json.loads(line) for line in response.iter_lines()]
+
+    def renamed(self, row: Row) -> Row:
+        # In JSON a number has no more digits than make it out.
+        numbers = columns_of("number")
+        return {
+            name: as_float32(value) if name in numbers else value
+            for name, value in super().renamed(row).items()
+        }
+
+    def types(self, table: str) -> dict[str, str]:
+        found = self.answer(f"describe {self.source(table)}")
+        return self.renamed({row["name"]: row["type"] for row in found})
+
+
+class Emulator(Emulated):
+    def row(self, row: Row) -> Row:
+        kept = super().row(row)
+        return {
+            name: INSTEAD_OF_NULL.get(KINDS.get(name, "")) if value is None else value
+            for name, value in kept.items()
+        }
+
+
+@contextlib.contextmanager
+def chdb(folder: Path) -> Iterator[str]:
+    python = installed("chdb==4.4.0") / "python"
+    command = [python, HERE / "fake_clickhouse.py", folder / "clickhouse"]
+    with served(command, folder, environment()) as address:
+        yield address
+
+
+def settings(_: Path, address: str) -> Settings:
+    return {
+        "password": "mine",
+        "port": urlsplit(address).port,
+        "database": "public_jobs",
+        "engine_type": "ReplacingMergeTree",
+        "add_record_metadata": True,
+    }
+
+
+def as_float32(value: Any) -> Any:
+    number = as_double(value)
+    return struct.unpack("f", struct.pack("f", number))[0] if isinstance(number, float) else value
+
+
+def stored(value: Any) -> Any:
+    is_time = isinstance(value, dt.datetime)
+    return value.replace(microsecond=0) if is_time else as_float32(value)
+
+
+def clickhouse(column_naming: str) -> Emulated:
+    return Emulator(
+        name=f"ClickHouse, {column_naming}",
+        requirements="shaped-target-clickhouse==0.2.5 setuptools<81",
+        executable="target-clickhouse",
+        imports=("target_clickhouse.target",),
+        column_naming=column_naming,
+        emulator=chdb,
+        queries=QUERIES,
+        settings=settings,
+        store=lambda _, address: ClickHouse(address, names(column_naming, str.lower)),
+        types={"string": "String", "number": "Float32", "date-time": "Nullable(DateTime)"},
+        metadata=metadata("Nullable(DateTime)", "Int64"),
+        stored=stored,
+        removal="soft",
+    )
+
+
+SNAKE_CASE, SOURCE = clickhouse("snake_case"), clickhouse("source")
+
+
+@each([SNAKE_CASE, SOURCE])
+def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_path: Path) -> None:
+    compare_with_the_api(target, tmp_path)
+
+
+def test_the_queries_answer(tmp_path: Path) -> None:
+    compare_answers(SNAKE_CASE, tmp_path)

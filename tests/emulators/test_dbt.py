@@ -1,0 +1,132 @@
+"""The dbt project on Snowflake and BigQuery: the final tables hold what happened in the portal."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e.pipeline import environment, installed, program, written
+from e2e.stores import utc
+from emulators.engines import HERE, PROJECT, Emulated, Engine, bigquery, snowflake
+from public_jobs_sandbox.postings import make_jobs
+from transform.expected import History, assert_holds
+from transform.portal import opened
+from transform.test_history import HISTORY_ALONE, TABLES
+from transform.warehouses import TRANSFORM, Builds, plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADAPTERS = {
+    "snowflake": "dbt-snowflake~=1.12.3 fakesnow==0.12.1",
+    "bigquery": "dbt-bigquery~=1.12.1",
+}
+OUTPUTS = {
+    "snowflake": {
+        **dict.fromkeys(("account", "user", "password"), "mine"),
+        "database": "WAREHOUSE",
+        "schema": "analytics",
+    },
+    "bigquery": {"method": "oauth", "project": PROJECT, "dataset": "analytics"},
+}
+
+
+@dataclass
+class Warehouse(Builds):
+    """A target and its emulator.
+
+    Attributes:
+        name: The adapter of dbt.
+        target: What loads it.
+        address: Where the emulator is.
+    """
+
+    name: str
+    target: Emulated
+    address: str
+
+    def load(self, messages: str, schema: str = "public_jobs") -> Any:
+        assert schema == "public_jobs"
+        output = self.target.load(messages, self.folder, self.address)
+        return json.loads(output.splitlines()[-1])
+
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        core = plugin("utilities", "dbt-duckdb")["pip_url"].split()[0]
+        python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
+        wrapper = HERE / f"fake_dbt_{self.name}.py"
+        output = {"type": self.name, "threads": 1} | OUTPUTS[self.name]
+        profile = {"target": self.name, "outputs": {self.name: output}}
+        written(self.folder / "profiles.yml", {"public_jobs": profile})
+        imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
+        result = program(wrapper, *imports, python=python).run(
+            ["--no-use-colors", *arguments, "--profiles-dir", self.folder],
+            environment(
+                DBT_TARGET_PATH=str(self.folder / "dbt"), DBT_LOG_PATH=str(self.folder / "dbt")
+            ),
+            folder=TRANSFORM,
+        )
+        return result.returncode, result.stdout + result.stderr
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        engine = self.target.store(self.folder, self.address)
+        assert isinstance(engine, Engine)
+        found = engine.fetch(f"select * from {table}")  # noqa: S608
+        return [{name: as_time(value) for name, value in row.items()} for row in found]
+
+
+def as_time(value: Any) -> Any:
+    """A date or time of a row in JSON, in UTC."""
+    with contextlib.suppress(ValueError, TypeError):
+        return dt.date.fromisoformat(value)
+    with contextlib.suppress(ValueError):
+        return utc(value) if isinstance(value, str | dt.datetime) else value
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("snowflake", snowflake("snake_case", "hard")),
+        ("bigquery", bigquery("snake_case")),
+    ],
+    ids=OUTPUTS,
+)
+def test_every_final_table_is_what_happened(
+    name: str, target: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
+    with (
+        target.emulator(tmp_path) as address,
+        opened(warehouse := Warehouse(tmp_path, name, target, address), monkeypatch) as portal,
+    ):
+        portal.edit(0, knockoutQuestions=[], salaryPeriod="year")
+        portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
+        portal.edit(2, **{"odd name/~.": {"nested": [1, None]}}, note="some text", maxSalary=9)
+        question = {"id": "q", "question": "Is it?", "type": "boolean", "required": True}
+        portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
+        portal.sync()
+        portal.build(*HISTORY_ALONE)
+
+        portal.day(2)
+        portal.edit(2, **{"odd name/~.": "text now"}, note="", maxSalary=2 * 10**15)
+        portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
+        portal.edit(4, roleOverview="Only the detail has changed.", yearsExperience=7)
+        portal.publish(make_jobs(1, seed=99)[0])
+        portal.unpublish(5)
+        portal.unpublish(6)
+        portal.sync()
+
+        portal.day(4, hour=9)
+        portal.publish(5)
+        portal.edit(0, salaryPeriod="month", department="Moved")
+        portal.edit(3, minSalary=55_000, currency="CHF")
+        portal.sync()
+        portal.build()
+
+        history = History(portal.listings)
+        for table in TABLES:
+            assert_holds(warehouse, table, history)

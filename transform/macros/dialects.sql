@@ -1,0 +1,103 @@
+{#
+What databases write in different ways, besides JSON. DuckDB and PostgreSQL are the default. A macro
+whose name ends with _rows belongs into the FROM clause of the query that has the other one.
+#}
+{% macro double() -%}
+    {{ adapter.dispatch('double', 'public_jobs')() }}
+{%- endmacro %}
+
+{% macro default__double() -%}
+    float8
+{%- endmacro %}
+
+{% macro bigquery__double() -%}
+    float64
+{%- endmacro %}
+
+
+{# The others decide by themselves which queries they run once. #}
+{% macro materialized() -%}
+    {{ 'materialized' if target.type in ('duckdb', 'postgres') }}
+{%- endmacro %}
+
+
+{# The greatest or least of some values, without nulls: Snowflake and BigQuery would return null. #}
+{% macro of_known(function, values) -%}
+    {{ function }}(
+        {%- for first in range(values | length) %}
+        coalesce({{ (values[first:] + values[:first]) | join(', ') }}){{ ',' if not loop.last }}
+        {%- endfor %}
+    )
+{%- endmacro %}
+
+
+{% macro seconds_between(first, last) -%}
+    {{ adapter.dispatch('seconds_between', 'public_jobs')(first, last) }}
+{%- endmacro %}
+
+{% macro default__seconds_between(first, last) -%}
+    extract(epoch from ({{ last }} - {{ first }}))
+{%- endmacro %}
+
+{% macro snowflake__seconds_between(first, last) -%}
+    datediff('millisecond', {{ first }}, {{ last }}) / 1000
+{%- endmacro %}
+
+{% macro bigquery__seconds_between(first, last) -%}
+    timestamp_diff({{ last }}, {{ first }}, millisecond) / 1000
+{%- endmacro %}
+
+
+{% macro days_before(time, days) -%}
+    {{ adapter.dispatch('days_before', 'public_jobs')(time, days) }}
+{%- endmacro %}
+
+{% macro default__days_before(time, days) -%}
+    {{ time }} - interval '{{ days }} days'
+{%- endmacro %}
+
+{% macro bigquery__days_before(time, days) -%}
+    timestamp_sub({{ time }}, interval {{ days }} day)
+{%- endmacro %}
+
+
+{# One row for each day, in a list of columns. #}
+{% macro each_day(first, last) -%}
+    {{ adapter.dispatch('each_day', 'public_jobs')(first, last) }}
+{%- endmacro %}
+
+{% macro each_day_rows(first, last) -%}
+    {{ adapter.dispatch('each_day_rows', 'public_jobs')(first, last) }}
+{%- endmacro %}
+
+{% macro default__each_day_rows(first, last) -%}{%- endmacro %}
+
+{% macro duckdb__each_day(first, last) -%}
+    cast(unnest(generate_series(
+        cast({{ first }} as timestamp), cast({{ last }} as timestamp), interval '1 day'
+    )) as date)
+{%- endmacro %}
+
+{% macro postgres__each_day(first, last) -%}
+    cast(generate_series(
+        cast({{ first }} as timestamp), cast({{ last }} as timestamp), interval '1 day'
+    ) as date)
+{%- endmacro %}
+
+{% macro snowflake__each_day(first, last) -%}
+    cast(dateadd('day', cast(each_day.value as int), {{ first }}) as date)
+{%- endmacro %}
+
+{% macro snowflake__each_day_rows(first, last) -%}
+    , lateral flatten(
+        input => array_generate_range(0, datediff('day', {{ first }}, {{ last }}) + 1)
+    ) as each_day
+{%- endmacro %}
+
+{% macro bigquery__each_day(first, last) -%}
+    each_day
+{%- endmacro %}
+
+{% macro bigquery__each_day_rows(first, last) -%}
+    cross join unnest(generate_date_array({{ first }}, {{ last }})) as each_day
+{%- endmacro %}
