@@ -27,6 +27,9 @@ DAY = timedelta(days=1)
 # Columns that only the builds know.
 UNKNOWN = {"version", "recorded_at"}
 
+SALARY = ("has_salary", "salary_low", "salary_middle", "salary_high")
+"""Columns of pay that need no more than the summary."""
+
 NUMBERS = columns_of("number", "integer")
 JSON_TYPES = {
     str: "string",
@@ -241,7 +244,9 @@ class History:
         for build in self._builds:
             for key, job in build.jobs.items():
                 of_job = versions[key]
+                pay = derived(job)
                 row = values(job, FIELDS["jobs"]) | self._key(job) | {"additional_fields": None}
+                row |= {name: pay[name] for name in SALARY}
                 is_new = not of_job or not before or key not in before.jobs
                 if is_new or not row.items() <= of_job[-1].items():
                     start = build.time if of_job else datetime.min  # noqa: DTZ901
@@ -258,7 +263,7 @@ class History:
         for period in self.publication_periods():
             if period["opened_after"]:
                 groups["overall", "all"].append(period)
-                for name in ("department", "seniority_level"):
+                for name in ("department", "location", "seniority_level", "type"):
                     groups[name, period[name] or "not given"].append(period)
         rows = []
         for (dimension, value), periods in groups.items():

@@ -182,7 +182,7 @@ def test_roles_may_read_the_tables_of_each_build(finished: Finished) -> None:
     may_read = " and ".join(
         f"has_table_privilege('{reader}', 'analytics.{table}', 'select')"
         for reader in readers
-        for table in TABLES
+        for table in (*TABLES, "locations")
     )
     assert finished.warehouse.rows(f"(select {may_read} as all_of_them) as found") == [
         {"all_of_them": True}

@@ -78,6 +78,8 @@ def test_the_project_of_a_user_takes_the_package(
     assert change["new_value"] == "Retitled"
     (cook,) = (it for it in warehouse.rows("analytics_recruiting.open_jobs") if it["city"])
     assert (cook["job_title"], cook["city"], cook["salary_period"]) == ("Cook", "Bern", "hour")
+    # Where the project's own is too, so that queries need not know whose it is.
+    assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")
     if not isinstance(warehouse, DuckDB):
         may = f"has_table_privilege('{READER}', 'analytics_recruiting.open_jobs', 'select')"

@@ -8,8 +8,8 @@
 {%- endmacro %}
 
 
-{# The columns of pay that compare, from min_salary, max_salary and salary_period. #}
-{% macro comparable_salary() -%}
+{# The columns of pay that compare, from min_salary, max_salary and, for a year, salary_period. #}
+{% macro comparable_salary(of_a_year=true) -%}
     {%- set ends = [
         'case when min_salary > 0 then min_salary end',
         'case when max_salary > 0 then max_salary end'
@@ -20,7 +20,7 @@
     {%- for name, amount in amounts.items() %},
     {{ amount }} as salary_{{ name }}
     {%- endfor %}
-    {%- for name, amount in amounts.items() %},
+    {%- for name, amount in amounts.items() if of_a_year %},
     {{ amount }} * case lower(salary_period)
         {%- for period, in_a_year in var('periods_in_a_year').items() %}
         when '{{ period }}' then {{ in_a_year }}

@@ -18,6 +18,7 @@ select
     {{ column }},
     {%- endfor %}
     additional_fields,
+    {{ comparable_salary(of_a_year=false) }},
     version,
     case when version > 1 then listed_at else cast('0001-01-01' as timestamp) end as in_force_from,
     coalesce(next_listed_at, cast('9999-12-31' as timestamp)) as in_force_until

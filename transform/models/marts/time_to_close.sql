@@ -1,4 +1,4 @@
-{%- set dimensions = ['overall', 'department', 'seniority_level'] -%}
+{%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type'] -%}
 {%- set group = 'organisation, dimension, value' -%}
 {%- set so_far = '(partition by ' ~ group ~ ' order by days)' -%}
 
