@@ -13,7 +13,9 @@ dated as (
         coalesce(
             max(case when opened_after is null then first_seen_at end) over its_rows,
             min(opened_after) over its_rows
-        ) as known_since
+        ) as known_since,
+        row_number() over (partition by organisation, id order by first_seen_at desc) = 1
+            as is_last_period
     from publications
     window its_rows as (partition by organisation)
 ),
@@ -323,7 +325,11 @@ latest_edits as (
                 order by edits.changed_by desc, chosen.job_title, edits.field, chosen.id
             ) as place
         from edits
-        inner join chosen on edits.organisation = chosen.organisation and edits.id = chosen.id
+        inner join chosen
+            on
+                edits.organisation = chosen.organisation
+                and edits.id = chosen.id
+                and chosen.is_last_period
     ) as ranked
     where place <= 10
     order by choice, place

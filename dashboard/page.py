@@ -51,6 +51,19 @@ TEXTS = ("job_title", "department", "location", "seniority_level", "currency")
 JOB = dict.fromkeys(TEXTS, "text") | dict.fromkeys(("min_salary", "max_salary"), "float8")
 EDIT = {"changed_by": "timestamp"} | dict.fromkeys(("field", "old_value", "new_value"), "text")
 EDITS = f"select organisation, id, {', '.join(EDIT)} from analytics.job_changes"  # noqa: S608
+# What was before the period that is in job_publications, the last one of each job.
+EARLIER = """
+    union all
+    select
+        organisation, id, public_id, opened_after,
+        opened_by as first_seen_at, closed_after as last_seen_at, closed_by as unpublished_at
+    from analytics.publication_periods as earlier
+    where exists (
+        select 1 from loaded_publications as loaded
+        where loaded.organisation = earlier.organisation and loaded.id = earlier.id
+            and earlier.closed_by <= loaded.first_seen_at
+    )
+"""
 # The closed jobs whose rows a target has removed.
 KNOWN_BY_DBT = f"""
     union all
@@ -176,7 +189,11 @@ def read(run: Run, schemas: Sequence[str] | None = None) -> dict[str, Table | No
         raise WarehouseError(message)
     jobs = {schema: "jobs" if (schema, "jobs") in places else "job_details" for schema in shown}
     expressions = {
-        "publications": _united(places, dict.fromkeys(shown, "job_publications"), PUBLICATION),
+        "loaded_publications": _united(
+            places, dict.fromkeys(shown, "job_publications"), PUBLICATION
+        ),
+        "publications": "select * from loaded_publications"
+        + EARLIER * (("analytics", "publication_periods") in places),
         "loaded_jobs": _united(places, jobs, JOB),
         "jobs": "select * from loaded_jobs" + KNOWN_BY_DBT * (("analytics", "jobs_ever") in places),
         "edits": EDITS,

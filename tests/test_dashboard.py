@@ -182,6 +182,40 @@ def test_a_full_refresh_forgets_what_was_before(file: str) -> None:
     assert tables["groups"][0]["longest_days"]  # closed roles still count in the estimate
 
 
+def test_dbt_knows_the_periods_before_a_role_was_published_again(file: str) -> None:
+    rows = history()
+    load(file, rows, "apart")
+    departments = {job["id"]: job["department"] for job in rows["jobs"]}
+    first, again = next(
+        (first, again)
+        for first in rows["job_publications"]
+        for again in rows["job_publications"]
+        if departments[first["id"]] == departments[again["id"]]
+        and first["unpublishedAt"]
+        and again["firstSeenAt"] > first["unpublishedAt"]
+    )
+    rows["job_publications"].remove(first)
+    rows["jobs"] = [job for job in rows["jobs"] if job["id"] != again["id"]]
+    again["id"] = first["id"]
+    load(file, rows)
+    times = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
+    with duckdb.connect(file) as connection:
+        connection.execute("create schema analytics")
+        connection.execute(
+            "create table analytics.publication_periods as select 'public_jobs' as organisation, "
+            "? as id, '' as public_id, cast(? as timestamp) as opened_after, ? as opened_by, "
+            "? as closed_after, ? as closed_by",
+            [first["id"], *(first[it] for it in times)],
+        )
+
+    apart, found = shown(file, ["apart"]), shown(file, ["public_jobs"])
+
+    assert all(apart[it] == found[it] for it in ("levels", "flows", "survival"))
+    measured = ("open_roles", "opened", "closed", "median_days")
+    for then, now in zip(apart["groups"], found["groups"], strict=True):
+        assert all(then[it] == now[it] for it in measured)
+
+
 def test_departments_have_a_past_where_the_rows_of_closed_jobs_are(file: str) -> None:
     """A target may remove them, and then only dbt knows them."""
     rows = history()
