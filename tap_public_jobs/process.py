@@ -110,12 +110,14 @@ class JsonFile(click.File):
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         is_config = param is not None and param.name == "config"
-        if is_config and value == "ENV":
+        # A pipe, as in `--config <(decrypt settings.json)`, can be read only once, by the SDK.
+        if is_config and (value == "ENV" or Path(value).is_fifo()):
             return value
         try:
             text = Path(value).read_text("utf-8")
-            {} | json.loads(text)  # a TypeError unless it is an object
-        except (OSError, TypeError, ValueError) as error:
+            # An error unless it is an object without NaN, as the SDK reads it.
+            {} | json.loads(text, parse_constant=int)
+        except (OSError, TypeError, ValueError, RecursionError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a JSON object"
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{param.name if param else 'file'} {shown}: {reason}"

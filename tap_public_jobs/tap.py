@@ -43,12 +43,7 @@ ORDER = (Jobs, JobPublications, JobDetails)
 
 
 class TapPublicJobs(Tap):
-    """Singer tap for the Public Jobs API.
-
-    Attributes:
-        clock: Returns seconds since the epoch; tests replace it.
-        sleep: Waits for a number of seconds; tests replace it.
-    """
+    """Singer tap for the Public Jobs API."""  # shown by --about
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
@@ -59,6 +54,7 @@ class TapPublicJobs(Tap):
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
 
+    # Seconds since the epoch; and a wait of some seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
 

@@ -240,8 +240,10 @@ def test_a_wrong_setting_is_one_line_and_status_one(
         (None, "No such file or directory"),
         ("\n{", "not a JSON object"),
         ("[1]", "not a JSON object"),
+        ('{"x": NaN}', "not a JSON object"),
+        ("[" * 100_000, "not a JSON object"),
     ],
-    ids=["missing", "not JSON", "a list"],
+    ids=["missing", "not JSON", "a list", "NaN", "too deep"],
 )
 def test_a_file_that_cannot_be_read_is_one_line(
     forked: Program, config: Config, tmp_path: Path, option: str, content: str | None, said: str
@@ -255,6 +257,16 @@ def test_a_file_that_cannot_be_read_is_one_line(
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = complaints(done.stderr)
     assert line.endswith(f"| {option} {path}: {said}")
+
+
+def test_settings_may_come_through_a_pipe(sandbox: Sandbox, config: Config) -> None:
+    command = [str(COMMAND), "--config=/dev/stdin", "--test"]
+    text = json.dumps(config)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0
+    assert "The key works" in done.stderr
+    assert sandbox.key not in done.stderr
 
 
 def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Config) -> None:
