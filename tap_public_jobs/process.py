@@ -80,6 +80,8 @@ def run(command: click.Command) -> None:
     for handler in logging.getLogger().handlers:
         # The SDK reports every failure again, as unhandled.
         handler.addFilter(lambda record: not str(record.msg).startswith("An unhandled error"))
+    if sys.stdout is None:
+        sys.exit("There is no stdout to write messages to.")
     # Without a buffer, as under PYTHONUNBUFFERED, a signal could cut a line short.
     sys.stdout = open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     stdout = sys.stdout
@@ -110,10 +112,10 @@ class JsonFile(click.File):
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         is_config = param is not None and param.name == "config"
-        # A pipe, as in `--config <(decrypt settings.json)`, can be read only once, by the SDK.
-        if is_config and (value == "ENV" or Path(value).is_fifo()):
-            return value
         try:
+            # A pipe, as in `--config <(decrypt settings.json)`, can be read only once, by the SDK.
+            if is_config and (value == "ENV" or Path(value).is_fifo()):
+                return value
             text = Path(value).read_text("utf-8")
             # An error unless it is an object without NaN, as the SDK reads it.
             {} | json.loads(text, parse_constant=int)

@@ -83,7 +83,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
         default=30,
         description="Seconds to wait for a connection, and for each part of a response: above 0, "
-        "at most 86,400. A whole response may take ten times as long.",
+        "at most 86,400. A whole body may take ten times as long.",
     ),
     th.Property(
         "detail_refresh",

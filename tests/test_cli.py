@@ -484,6 +484,13 @@ def test_a_target_that_goes_away_is_one_line_and_no_traceback(config: Config) ->
     assert "The target stopped reading" in line
 
 
+def test_a_closed_stdout_is_one_line() -> None:
+    command = ["/bin/sh", "-c", '"$0" >&-', str(COMMAND)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (1, "There is no stdout to write messages to.\n")
+
+
 def test_an_error_does_not_wait_for_a_request_in_flight(forked: Program) -> None:
     """A server that stalls would hold the process for as long as its read timeout."""
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))

@@ -17,7 +17,7 @@ from tap_public_jobs.errors import AccessError, PageError, RequestError
 if TYPE_CHECKING:
     from tap_public_jobs.changelog import ChangeLog
 
-FORBIDDEN = RequestError("the response is 403, although the key can read the list", 403)
+FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
 BROKEN = RequestError("the response is 500, after 8 tries", 500)
 
 

@@ -131,9 +131,8 @@ class PublicJobsClient:
             document = self._fetch(url, lambda it: _is_detail(it, job))
         except AccessError as error:
             self._raise_if_list_is_refused()
-            place, status = _place(url), error.status
-            msg = f"{place}: the response is {status}, although the key can read the list"
-            raise RequestError(msg, status) from error
+            msg = f"{_place(url)}: the response is {error.status}, although the key reads the list"
+            raise RequestError(msg, error.status) from error
         job_id = document.get("id")
         if isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {job.public_id!r} now belongs to another job"

@@ -24,9 +24,6 @@ Reason = Literal["new", "changed", "pending", "refreshed"]
 # Seconds.
 DAY = 86_400
 
-# Seconds. A run interrupted longer ago starts over: its first details are too old.
-RESUMABLE = DAY
-
 # Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
 
@@ -105,7 +102,8 @@ class Plan(NamedTuple):
 def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
     """Begin a run, or resume the one that was interrupted.
 
-    A run of the same kind is resumed within `RESUMABLE` seconds, under the same version.
+    A run of the same kind is resumed within a day, under the same version. Later, its first details
+    are too old.
 
     Args:
         state: The run is added to it.
@@ -120,7 +118,7 @@ def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
         if entry.fetched_at > now + DAY:
             state.jobs[key] = entry._replace(fetched_at=1)
     run = state.unfinished
-    if run and run.refresh == refresh and abs(now - run.started_at) < RESUMABLE:
+    if run and run.refresh == refresh and abs(now - run.started_at) < DAY:
         return True
     latest = max((entry.fetched_at for entry in state.jobs.values()), default=0)
     state.unfinished = Unfinished(max(int(now), latest + 1), refresh)

@@ -19,9 +19,6 @@ Json = Any
 
 FORMAT = 3
 
-# Milliseconds since the epoch, in the year 5138: the largest number in a state that is not damaged.
-LATEST = 10**14
-
 # Closed jobs to remember while nobody writes `job_publications`.
 MOST_CLOSED = 1_000
 
@@ -289,10 +286,10 @@ _OPTIONAL = (int, NoneType)
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    """Return values that have these types, and numbers that are times."""
+    """Return values that have these types."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
-        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value <= LATEST):
+        if not isinstance(value, kind):
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked

@@ -279,7 +279,7 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     with raw_server(answer) as server, pytest.raises(RequestError) as caught:
         connect(server.url, throttle=Throttle(1000, 0.001)).detail(JOB)
 
-    said = f"{API}/jobs/job-1: the response is {status[:3]}, although the key can read the list"
+    said = f"{API}/jobs/job-1: the response is {status[:3]}, although the key reads the list"
     assert str(caught.value).endswith(said)
     assert caught.value.status == int(status[:3])
     assert server.targets == ["/jobs/job-1"] * requests + ["/jobs?page=1&pageSize=10"]
