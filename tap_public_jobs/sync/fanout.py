@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Calls that run and results that wait for the consumer, at most: what the API allows in a minute.
+# Calls that run and results that wait for the consumer, unless there are more workers.
 #
-# The consumer may pause that long at no cost, and a process that is killed loses no more of them.
-AHEAD = 64
+# A process that is killed loses no more of them, and they are what takes memory. A consumer that
+# pauses for a minute loses no time, because the API then allows the requests of a minute at once.
+AHEAD = 16
 
 # Seconds after which a stop is noticed.
 POLL = 0.1
@@ -56,7 +57,7 @@ def fan_out(
             if stop_by() is not None:
                 calls = {call for call in calls if not call.cancel()}
             elif failure is None:
-                for item in islice(rest, AHEAD - len(calls)):
+                for item in islice(rest, max(AHEAD, workers) - len(calls)):
                     call = pool.submit(call_function, item)
                     calls.add(call)
                     call.add_done_callback(arrived.put)
