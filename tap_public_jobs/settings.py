@@ -27,8 +27,6 @@ Json = Any
 
 # What the names of the environment variables begin with.
 PREFIX = "TAP_PUBLIC_JOBS_"
-# Seconds. More than a day is a mistake of units.
-LONGEST_TIME = 86_400
 
 # JSON schema of the settings. The tap adds those of every SDK tap.
 CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
@@ -68,7 +66,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     ),
     th.Property(
         "rate_limit_period_seconds",
-        th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
+        th.NumberType(exclusive_minimum=0, maximum=86_400),
         default=60,
         description="Length of the rate limit's period, in seconds: above 0, at most 86,400.",
     ),
@@ -80,7 +78,7 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     ),
     th.Property(
         "request_timeout_seconds",
-        th.NumberType(exclusive_minimum=0, maximum=LONGEST_TIME),
+        th.NumberType(exclusive_minimum=0, maximum=86_400),
         default=30,
         description="Seconds to wait for a connection, and for each part of a response: above 0, "
         "at most 86,400. A whole body may take ten times as long.",

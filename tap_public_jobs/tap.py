@@ -192,8 +192,7 @@ class TapPublicJobs(Tap):
 
     def _read_change_log(self, state: SyncState) -> Changes | None:
         """Read what was notified since the last run; None if there is no log to read."""
-        log = self._change_log
-        if log is None:
+        if not (log := self._change_log):
             return None
         try:
             changes = log.read(state.log.position if state.log else 0)

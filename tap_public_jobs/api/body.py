@@ -56,17 +56,21 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         msg = f"the body is encoded as {encoding[:50]!r}, which was not asked for"
         raise BodyError(msg)
     decoder = None if encoding == "identity" else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
-    body = bytearray()
-    received = values = 0
+    pieces: list[bytes] = []  # a buffer that grows is copied, and takes twice the memory
+    received = size = values = 0
     # `read1` returns what has arrived: in any other method, each byte may take the read timeout.
     # Decompressed here, because urllib3 reads on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
         piece = decoder.decompress(chunk) if decoder else chunk
-        body += piece
+        if pieces and len(pieces[-1]) < CHUNK:
+            pieces[-1] += piece  # a million pieces of one byte would take fifty times the memory
+        else:
+            pieces.append(piece)
+        size += len(piece)
         # Text may hold these characters too; there are few of them in prose.
         values += sum(map(piece.count, (b"{", b"[", b",")))
-        if max(received, len(body)) > LARGEST:
+        if max(received, size) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
             raise BodyError(msg)
         if values > MOST_VALUES:
@@ -75,10 +79,10 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    return json_object(body)
+    return json_object(b"".join(pieces))
 
 
-def json_object(body: bytes | bytearray) -> dict[str, Json] | None:
+def json_object(body: bytes) -> dict[str, Json] | None:
     """Parse a JSON object, numbers as `int` or `Decimal`; None if the body is no JSON object.
 
     An invalid byte becomes U+FFFD, so that it costs one value and not the response.

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Calls that run and results that wait for the consumer, unless there are more workers.
-#
-# A process that is killed loses no more of them, and they are what takes memory. A consumer that
-# pauses for a minute loses no time, because the API then allows the requests of a minute at once.
-AHEAD = 16
-
-# Seconds after which a stop is noticed.
-POLL = 0.1
-
 
 def fan_out(
     function: Callable[[T], R],
@@ -34,6 +25,10 @@ def fan_out(
     stop_by: Callable[[], float | None] = lambda: None,
 ) -> Generator[R, None, None]:
     """Call a function for each item in threads, and yield the results as they arrive.
+
+    There are never more calls that run and results that wait for the consumer than workers: a
+    process that is killed loses no more of them, and they are what takes memory. A consumer that
+    pauses for a minute loses no time, because the API then allows the requests of a minute at once.
 
     Args:
         function: Called from several threads.
@@ -57,7 +52,7 @@ def fan_out(
             if stop_by() is not None:
                 calls = {call for call in calls if not call.cancel()}
             elif failure is None:
-                for item in islice(rest, max(AHEAD, workers) - len(calls)):
+                for item in islice(rest, workers - len(calls)):
                     call = pool.submit(call_function, item)
                     calls.add(call)
                     call.add_done_callback(arrived.put)
@@ -66,7 +61,7 @@ def fan_out(
             if not calls or time.monotonic() > (stop_by() or math.inf):
                 return
             try:
-                call = arrived.get(timeout=POLL)
+                call = arrived.get(timeout=0.1)  # a stop is noticed after that
             except Empty:
                 continue
             calls.discard(call)
