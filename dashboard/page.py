@@ -248,12 +248,12 @@ def _value(value: object) -> object:
 
 def page(tables: dict[str, Table | None]) -> str:
     """Return the page, in which no text of a job can end the script that holds it."""
+    import vl_convert  # noqa: PLC0415  # 88 MB, and who reads the numbers alone needs none of it
+
     themes = {name: _config(theme) for name, theme in THEMES.items()}
     data = json.dumps(
         {"charts": CHARTS, "themes": themes, "tables": tables}, separators=(",", ":")
     ).replace("<", "\\u003c")
-    import vl_convert  # noqa: PLC0415  # 88 MB, and who reads the numbers alone needs none of it
-
     template = (FOLDER / "page.html").read_text("utf-8")
     library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return template.replace("{{ library }}", library).replace("{{ data }}", data)

@@ -15,7 +15,7 @@ from emulators.engines import HERE, PROJECT, Emulated, Engine, bigquery, snowfla
 from public_jobs_sandbox.postings import make_jobs
 from transform.expected import History, assert_holds
 from transform.portal import opened
-from transform.test_history import HISTORY_ALONE, TABLES
+from transform.test_history import TABLES, first_day
 from transform.warehouses import TRANSFORM, Builds, plugin
 
 if TYPE_CHECKING:
@@ -103,13 +103,7 @@ def test_every_final_table_is_what_happened(
         target.emulator(tmp_path) as address,
         opened(warehouse := Warehouse(tmp_path, name, target, address), monkeypatch) as portal,
     ):
-        portal.edit(0, knockoutQuestions=[], salaryPeriod="year")
-        portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
-        portal.edit(2, **{"odd name/~.": {"nested": [1, None]}}, note="some text", maxSalary=9)
-        question = {"id": "q", "question": "Is it?", "type": "boolean", "required": True}
-        portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
-        portal.sync()
-        portal.build(*HISTORY_ALONE)
+        first_day(portal, odd="odd name/~.")
 
         portal.day(2)
         portal.edit(2, **{"odd name/~.": "text now"}, note="", maxSalary=2 * 10**15)

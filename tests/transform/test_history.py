@@ -45,16 +45,21 @@ HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_T
 pytestmark = pytest.mark.e2e
 
 
-def nine_days(portal: Portal) -> None:
-    """All that can happen to a job, and to a run."""
+def first_day(portal: Portal, odd: str = 'odd "name"/~.') -> None:
+    """Jobs that lack what others have; one has fields without a column, of which one is odd."""
     portal.edit(0, knockoutQuestions=[], salaryPeriod="year")
     portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
-    portal.edit(2, **{'odd "name"/~.': {"nested": [1, None]}}, note="some text", maxSalary=9)
+    portal.edit(2, **{odd: {"nested": [1, None]}}, note="some text", maxSalary=9)
     # A question that is none hides no other one.
     question = {"id": "q", "question": "Is it?", "type": "boolean", "required": True}
     portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
     portal.sync()
     portal.build(*HISTORY_ALONE)
+
+
+def nine_days(portal: Portal) -> None:
+    """All that can happen to a job, and to a run."""
+    first_day(portal)
     remembered = portal.state
 
     portal.day(2)

@@ -175,14 +175,7 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 {% macro duckdb__json_type(value) -%}
-    case coalesce(json_type({{ value }}), 'NULL')
-        when 'VARCHAR' then 'string'
-        when 'BOOLEAN' then 'boolean'
-        when 'ARRAY' then 'array'
-        when 'OBJECT' then 'object'
-        when 'NULL' then 'null'
-        else 'number'
-    end
+    {{ type_in_words_of_json('json_type(' ~ value ~ ')', 'NULL') }}
 {%- endmacro %}
 
 {% macro postgres__json_type(value) -%}
@@ -190,12 +183,17 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 {% macro snowflake__json_type(value) -%}
-    case coalesce(typeof({{ value }}), 'NULL_VALUE')
+    {{ type_in_words_of_json('typeof(' ~ value ~ ')', 'NULL_VALUE') }}
+{%- endmacro %}
+
+{# `absent` is the database's name for null; its numbers have several names. #}
+{% macro type_in_words_of_json(type, absent) -%}
+    case coalesce({{ type }}, '{{ absent }}')
         when 'VARCHAR' then 'string'
         when 'BOOLEAN' then 'boolean'
         when 'ARRAY' then 'array'
         when 'OBJECT' then 'object'
-        when 'NULL_VALUE' then 'null'
+        when '{{ absent }}' then 'null'
         else 'number'
     end
 {%- endmacro %}
