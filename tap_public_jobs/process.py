@@ -111,17 +111,20 @@ class JsonFile(click.File):
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        is_config = param is not None and param.name == "config"
+        option = param.name if param else None
         try:
             # A pipe, as in `--config <(decrypt settings.json)`, can be read only once, by the SDK.
-            if is_config and (value == "ENV" or Path(value).is_fifo()):
+            if option == "config" and (value == "ENV" or Path(value).is_fifo()):
                 return value
             text = Path(value).read_text("utf-8")
             # An error unless it is an object without NaN, as the SDK reads it.
-            {} | json.loads(text, parse_constant=int)
+            content = {} | json.loads(text, parse_constant=int)
         except (OSError, TypeError, ValueError, RecursionError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not a JSON object"
+            reason = error.strerror if isinstance(error, OSError) else "not a JSON object in UTF-8"
             shown = "…" if "{" in value else value  # it may be the settings themselves
-            msg = f"--{param.name if param else 'file'} {shown}: {reason}"
+            msg = f"--{option} {shown}: {reason}"
             raise PublicJobsError(msg) from error
-        return value if is_config else io.StringIO(text)
+        if option == "state" and content and "bookmarks" not in content:
+            msg = f"--state {value}: not a state; give only the `value` of a STATE message"
+            raise PublicJobsError(msg)
+        return value if option == "config" else io.StringIO(text)

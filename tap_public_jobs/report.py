@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ logger = logging.getLogger(__name__)
 # Seconds between two lines about the progress of the details.
 PROGRESS_INTERVAL = 30.0
 
+# Seconds.
+ONE_MINUTE = 60.0
+
 
 class Report:
     """The counts and events of a run. `count_retry` and `pacing` may be called from any thread.
@@ -29,6 +33,7 @@ class Report:
         limit: Requests per period that the API allows.
         period: Seconds.
         clock: Monotonic time in seconds.
+        epoch: Seconds since the epoch.
 
     Attributes:
         records: Records written, by stream.
@@ -38,7 +43,11 @@ class Report:
     """
 
     def __init__(
-        self, limit: int, period: float, clock: Callable[[], float] = time.monotonic
+        self,
+        limit: int,
+        period: float,
+        clock: Callable[[], float] = time.monotonic,
+        epoch: Callable[[], float] = time.time,
     ) -> None:
         self.records: Counter[str] = Counter()
         self.new_fields: dict[str, list[str]] = {}
@@ -49,6 +58,7 @@ class Report:
         self._period = period
         self._seconds_each = period / limit
         self._clock = clock
+        self._epoch = epoch
         self._started_at = clock()
         self._lock = threading.Lock()
         self._plan: Plan | None = None
@@ -59,17 +69,23 @@ class Report:
         with self._lock:
             self.retries += 1
 
-    def pacing(self, pause: float, interval: float) -> None:
-        """Log that the API rejected a request, and how the run continues."""
+    def pacing(self, status: int, pause: float, interval: float) -> None:
+        """Log that the API rejected a request, or may have, and how the run continues.
+
+        Args:
+            status: The HTTP status.
+            pause: Seconds; 0 if the response may have been a fault.
+            interval: Seconds between two requests after the pause.
+        """
         self._seconds_each = max(self._seconds_each, interval)
-        # The throttle knows nothing of the requests of earlier runs.
-        is_first = self._clock() - self._started_at < self._period
-        logger.log(
-            logging.INFO if is_first else logging.WARNING,
-            "The API rejected a request for the rate limit%s. Pausing for %.1f seconds, then "
-            "sending at most one request every %.3g seconds.",
-            f": another run used this key within the last {self._period:g} s" if is_first else "",
-            pause,
+        verb = "is" if status == HTTPStatus.TOO_MANY_REQUESTS else "may be"
+        until = time.strftime("%H:%M:%S UTC", time.gmtime(self._epoch() + pause))
+        logger.warning(
+            "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
+            "this key, or a limit without bursts. %s at most one request every %.3g seconds.",
+            status,
+            verb,
+            f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending",
             interval,
         )
 
@@ -93,8 +109,31 @@ class Report:
             self._period,
             in_words(len(plan.reasons) * self._seconds_each),
         )
+        with self._progress("Details", len(plan.reasons), lambda: outcomes.done):
+            yield
+
+    @contextmanager
+    def confirming(self, total: int, done: Callable[[], int]) -> Iterator[None]:
+        """Log that the run asks for jobs that are not listed, if that takes more than a minute.
+
+        Args:
+            total: Jobs to ask for.
+            done: Returns how many have answered.
+        """
+        seconds = total * self._seconds_each
+        if seconds > ONE_MINUTE:
+            logger.info(
+                "The list does not show %s known jobs. Asking whether they are unpublished: %s.",
+                f"{total:,}",
+                in_words(seconds),
+            )
+        with self._progress("Jobs that are not listed", total, done):
+            yield
+
+    @contextmanager
+    def _progress(self, what: str, total: int, done: Callable[[], int]) -> Iterator[None]:
         ended = threading.Event()
-        arguments = plan, outcomes, self._clock(), ended
+        arguments = what, total, done, self._clock(), ended
         threading.Thread(target=self._log_progress, args=arguments, daemon=True).start()
         try:
             yield
@@ -102,24 +141,23 @@ class Report:
             ended.set()
 
     def _log_progress(
-        self, plan: Plan, outcomes: Outcomes, since: float, ended: threading.Event
+        self, what: str, total: int, done: Callable[[], int], since: float, ended: threading.Event
     ) -> None:
         while not ended.wait(PROGRESS_INTERVAL):
-            logger.info("%s", self.progress(plan, outcomes, since))
+            logger.info("%s: %s", what, self.progress(done(), total, since))
 
-    def progress(self, plan: Plan, outcomes: Outcomes, since: float) -> str:
-        """Describe how far the details are, and the time left.
+    def progress(self, done: int, total: int, since: float) -> str:
+        """Describe how far requests are, and the time left.
 
         Args:
-            plan: The details to fetch.
-            outcomes: Their outcomes so far.
-            since: When the first one was requested, by the clock.
+            done: How many have an answer.
+            total: How many there are.
+            since: When the first one was sent, by the clock.
         """
-        done, total = outcomes.done, len(plan.reasons)
         # The first burst says little: the time left is at least what the rate limit needs.
         measured = (self._clock() - since) / done if done else 0.0
         left = (total - done) * max(self._seconds_each, measured)
-        return f"Details: {done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
+        return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
     def summary(self, *, requests: int, rejections: int) -> str:
         """Sum the run up in one line.

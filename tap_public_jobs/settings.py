@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from dotenv import load_dotenv
 from singer_sdk import typing as th
+from singer_sdk.plugin_base import PluginBase
 from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from tap_public_jobs.api.client import API_PATH
-from tap_public_jobs.errors import ChangeLogError
+from tap_public_jobs.api.transport import AUTH_HEADERS
+from tap_public_jobs.errors import ChangeLogError, PublicJobsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ Json = Any
 # What the names of the environment variables begin with.
 PREFIX = "TAP_PUBLIC_JOBS_"
 
-# JSON schema of the settings. The tap adds those of every SDK tap.
+# JSON schema of the settings.
 CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
     th.Property(
         "api_key",
@@ -42,12 +44,13 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         "base_url",
         th.StringType,
         required=True,
-        description="Address of the API, without /api/public/v1, such as https://jobs.example.com. "
-        "https only; plain http for loopback hosts only. A path prefix is allowed.",
+        description="Address of the API, the part before /api/public, such as "
+        "https://jobs.example.com. https only; plain http for loopback hosts only. A path prefix "
+        "is allowed.",
     ),
     th.Property(
         "auth_header",
-        th.StringType(allowed_values=["Authorization", "x-api-key"]),
+        th.StringType(allowed_values=list(AUTH_HEADERS)),
         default="Authorization",
         description="The header that carries the key: Authorization or x-api-key.",
     ),
@@ -127,6 +130,8 @@ CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
         description="The User-Agent header; by default tap-public-jobs/ and the version.",
     ),
 ).to_dict()
+PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)  # those of every SDK tap, but for BATCH
+SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
@@ -142,10 +147,16 @@ def from_environment() -> dict[str, Json]:
     The SDK would look for `.env` above the installed package, prefer it to the environment, read a
     misspelt "ture" as false, and fail on a bad number with a traceback. Here a value that does not
     fit stays text, and an unknown setting is included, for `problems` to name.
+
+    Raises:
+        PublicJobsError: `.env` is not in UTF-8.
     """
-    load_dotenv(".env")
-    known = CONFIG_JSONSCHEMA["properties"]
-    return {name: _typed(text, known.get(name, {})) for _, name, text in _variables()}
+    try:
+        load_dotenv(".env")
+    except UnicodeDecodeError as error:
+        msg = "The file .env is not in UTF-8: save it in that encoding."
+        raise PublicJobsError(msg) from error
+    return {name: _typed(text, SETTINGS.get(name, {})) for _, name, text in _variables()}
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -154,8 +165,7 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     In a deployment, an empty variable means that the setting is unset.
     """
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
-    known = CONFIG_JSONSCHEMA["properties"]
-    defaults = {name: rules["default"] for name, rules in known.items() if "default" in rules}
+    defaults = {name: rules["default"] for name, rules in SETTINGS.items() if "default" in rules}
     return defaults | given
 
 
@@ -165,10 +175,9 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     Args:
         config: The settings, with their defaults.
     """
-    known = CONFIG_JSONSCHEMA["properties"]
-    found = [problem for name in known if (problem := _problem(name, known[name], config))]
-    for name in sorted(config.keys() - known.keys()):
-        unknown = _unknown(name, known)
+    found = [problem for name in SETTINGS if (problem := _problem(name, config))]
+    for name in sorted(config.keys() - SETTINGS.keys()):
+        unknown = _unknown(name)
         if name == "batch_config":
             found.append(f"{name} is not supported: files carry no version, so no row is removed.")
         elif unknown.endswith("?"):
@@ -181,7 +190,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             if is_under_meltano()
             else "If .env sets it, run the tap in the folder of that file, with --config=ENV."
         )
-    for name, rules in known.items():
+    for name, rules in SETTINGS.items():
         if rules.get("secret") and name in config:  # another setting may hold it by mistake
             found = [problem.replace(str(config[name]), "…") for problem in found]
     return found
@@ -193,19 +202,19 @@ def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
     Args:
         config: The settings as they reached the tap, without defaults.
     """
-    known = CONFIG_JSONSCHEMA["properties"]
     # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
-    nested = tuple(f"{name}_" for name in known if "object" in known[name].get("type", []))
+    nested = tuple(f"{name}_" for name in SETTINGS if "object" in SETTINGS[name].get("type", []))
     for variable, name, _ in _variables():
-        if name in known and name not in config:
+        if name in SETTINGS and name not in config:
             listing = f"list {name} under `settings` of the plugin in meltano.yml"
             remedy = listing if is_under_meltano() else "run the tap with --config=ENV"
             yield f"{variable} has no effect: {remedy}."
         elif name not in config and not name.startswith(nested):
-            yield f"{variable} has no effect: {_unknown(name, known)}"
+            yield f"{variable} has no effect: {_unknown(name)}"
 
 
-def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -> str | None:
+def _problem(name: str, config: Mapping[str, Json]) -> str | None:
+    rules = SETTINGS[name]
     if name not in config:
         if name in CONFIG_JSONSCHEMA["required"]:
             return f"{name} is required. {rules['description']}"
@@ -217,9 +226,9 @@ def _problem(name: str, rules: Mapping[str, Json], config: Mapping[str, Json]) -
     return _CHECKS[name](config[name]) if name in _CHECKS else None
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _unknown(name: str) -> str:
     """Say that a setting is unknown, and what it probably means."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    close = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.75)
     return f"{name} is not a setting{f': did you mean {close[0]}?' if close else '.'}"
 
 
@@ -250,25 +259,27 @@ def _plain(value: Json) -> Json:
 
 
 def _check_key(value: str) -> str | None:
-    if re.fullmatch("[!-~]+", value):  # what a header can carry
+    if re.fullmatch("[!#-&(-~]+", value):  # what a header can carry, but for quotes
         return None
-    return "api_key must be the key alone, without a space, line break, umlaut or the word Bearer."
+    return "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
 
 
 def _check_base_url(value: str) -> str | None:
+    shown = re.sub(r".*@|(?<=[?#]).+", "…", value)  # where passwords and keys may stand
     try:
         url = parse_url(value)
         host = (url.host or "").encode("idna").decode()  # refuses empty and long labels
     except (LocationParseError, UnicodeError):
         host = ""
-    if not host or url.scheme not in {"http", "https"}:
-        return "base_url must be a URL such as https://jobs.example.com."
-    if url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
-        return "base_url must begin with https://: over plain http, anyone can read the key."
-    path = url.path or ""
-    if url.auth or url.query is not None or url.fragment is not None or API_PATH in path:
-        return f"base_url must end before {API_PATH}, and have no user name, password, ? or #."
-    return None
+    if not host or url.scheme not in {"http", "https"} or re.search(r"[\s\"']", value):
+        rule = "be a URL such as https://jobs.example.com, without quotes or spaces"
+    elif url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
+        rule = "begin with https://, because over plain http anyone can read the key"
+    elif url.auth or {url.query, url.fragment} != {None} or API_PATH in (url.path or ""):
+        rule = f"end before {API_PATH}, and have no user name, password, ? or #"
+    else:
+        return None
+    return f"base_url must {rule}: {shown!r}."
 
 
 def _check_changes_url(value: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from singer_sdk import SchemaDirectory, Stream, StreamSchema
 from singer_sdk.exceptions import MappingError
@@ -20,6 +20,7 @@ from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
+from tap_public_jobs.sync.facts import Form, Shows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -50,7 +51,12 @@ class PublicJobsStream(Stream):
     that an interrupted run did not reach.
     Here it follows the last record: the SDK resumes `get_records` only after it has written the
     record.
+
+    Attributes:
+        shows: What the records are about, which decides when the stream may be activated.
     """
+
+    shows: ClassVar[Shows]
 
     _tap: TapPublicJobs
     schema = _NamedSchema(SchemaDirectory(schemas))
@@ -73,19 +79,15 @@ class PublicJobsStream(Stream):
         if run is None:
             return
         activates = self.config["emit_activate_version_messages"]
-        version = run.state.versions.get(self.name) if activates else None
+        version = run.version_of(self.name) if activates else None
         self._stream_version = version
         for row in self.rows(run):
-            if run.is_checkpoint_due:  # `rows` has noted the record before this one as written
-                run.state.write(self.tap_state)
-                self._tap.state_writer.write_state(self.tap_state)
+            run.checkpoint()  # `rows` has noted the record before this one as written
             yield row
             self._tap.report.records[self.name] += 1
-        if version and run.has_everything(self.name):
+        if version and run.has_everything(self.shows):
             self._activate(version)
-        new_fields = run.state.note_fields(self.name, self.columns.undeclared)
-        self._tap.report.new_fields[self.name] = new_fields
-        run.state.write(self.tap_state)  # the SDK writes a STATE after each stream
+        run.end_stream(self.name, self.columns.undeclared)
 
     @property
     def writes_records(self) -> bool:
@@ -122,8 +124,8 @@ class PublicJobsStream(Stream):
         self.forced_replication_method = None
 
     @property
-    def form(self) -> str:
-        """A hash of what records are made of: columns, selection, and what the SDK maps.
+    def form(self) -> Form:
+        """What records are made of: columns, selection, and what the SDK maps.
 
         Raises:
             PublicJobsError: The catalog does not fit this stream.
@@ -140,7 +142,7 @@ class PublicJobsStream(Stream):
             for name in names
             if self.mask.get(("properties", name), True)
         }
-        return hash_of([columns, mapping])
+        return Form(hash_of([columns, mapping]), self.shows)
 
     @override
     def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
@@ -164,6 +166,7 @@ class Jobs(PublicJobsStream):
     """The summaries of all published jobs (API page, "List published jobs")."""
 
     name = "jobs"
+    shows = "summaries"
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
@@ -174,6 +177,7 @@ class JobPublications(PublicJobsStream):
     """When each job was published. It is history, and so never activated."""
 
     name = "job_publications"
+    shows = "publications"
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
@@ -188,6 +192,7 @@ class JobDetails(PublicJobsStream):
     """
 
     name = "job_details"
+    shows = "details"
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:

@@ -22,8 +22,11 @@ from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
-from tap_public_jobs.sync.run import Environment, in_short, start_run
+from tap_public_jobs.sync.run import in_short
+from tap_public_jobs.sync.services import Services
+from tap_public_jobs.sync.start import Order, start_run
 from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.stored import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -74,12 +77,14 @@ class TapPublicJobs(Tap):
     @cached_property
     def report(self) -> Report:
         """The counts and events of this run."""
-        return Report(*self._budget)
+        return Report(*self._budget, epoch=self.clock)
 
     @cached_property
     def throttle(self) -> Throttle:
         """The budget of the key."""
-        return Throttle(*self._budget)
+        state = self._sync_state
+        held = state.held_slots if state.key_hash == hash_key(self.config["api_key"]) else None
+        return Throttle(*self._budget, held=held, epoch=self.clock)
 
     @property
     def _budget(self) -> tuple[int, float]:
@@ -119,36 +124,40 @@ class TapPublicJobs(Tap):
         return {name: streams[name] for name in names if name in catalog}
 
     @cached_property
+    def _services(self) -> Services:
+        return Services(
+            self.client,
+            self.report,
+            self.config["max_concurrent_requests"],
+            self.clock,
+            self.sleep,
+            self.throttle.held,
+            self.state,
+            lambda: self.state_writer.write_state(self.state),
+        )
+
+    @cached_property
     def run(self) -> Run | None:
         """The run, which starts when it is first asked for; None if there is no work.
 
         Raises:
             PublicJobsError: The change log or the list cannot be read.
         """
-        streams = [stream for stream in self.streams.values() if stream.writes_records]
-        if not streams:
+        forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
+        if not forms:
             return None
-        environment = Environment(
-            self.client,
-            self.report,
-            hash_key(self.config["api_key"]),
-            self.config["max_concurrent_requests"],
-            self.clock,
-            self.sleep,
-        )
-        state = self._read_state()
-        return start_run(
-            environment,
-            state,
-            self._read_change_log(state),
-            {stream.name: stream.form for stream in streams},
+        if not self._has_state and settings.is_under_meltano():
+            logger.info(
+                "No state came in. If this is not the first run, add `state` to the plugin's "
+                "`capabilities` in meltano.yml."
+            )
+        order = Order(
             self.config["detail_refresh"],
             self.config["detail_max_age_days"] * DAY,
+            hash_key(self.config["api_key"]),
+            forms,
         )
-
-    @property
-    def _started_run(self) -> Run | None:
-        return vars(self).get("run")
+        return start_run(self._services, self._sync_state, self._read_change_log(), order)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
@@ -156,14 +165,14 @@ class TapPublicJobs(Tap):
         """Sync the selected streams, sum up, and report what is missing.
 
         Raises:
-            PublicJobsError: Something is missing for the first time, or the run could not continue.
+            PublicJobsError: A gap is new, or the run could not continue.
         """
-        missing: Collection[str] = ()
+        gaps: Collection[str] = ()
         try:
             # Before the first SCHEMA message: some targets empty a table there.
             if self.run:
                 super().sync_all()
-                missing = self.run.finish()
+                gaps = self.run.finish()
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
@@ -171,14 +180,13 @@ class TapPublicJobs(Tap):
             self.throttle.close()
             requests, rejections = self.throttle.requests, self.throttle.rejections
             logger.info("%s", self.report.summary(requests=requests, rejections=rejections))
-            # However the run ended: what it has written need not be fetched again.
-            if self._started_run:
-                self._started_run.state.write(self.state)
-            self.state_writer.write_state(self.state)
-        if missing:
+            # However the run ended: what it has paid for need not be fetched again.
+            self._services.checkpoint(self._sync_state)
+        if gaps:
             msg = (
-                f"The sync is incomplete: {in_short(missing)}. No row was removed from tables that "
-                "may lack a job. The next run tries again, and only warns of what stays missing."
+                f"The sync is incomplete: {in_short(gaps, 50)}. Everything else was synced, and no "
+                "row was removed from tables that may lack a job. Run again: the next run tries "
+                "only these; what stays missing for an hour becomes a warning."
             )
             raise PublicJobsError(msg)
 
@@ -190,14 +198,15 @@ class TapPublicJobs(Tap):
 
         return ChangeLog(self.config["changes_url"])
 
-    def _read_change_log(self, state: SyncState) -> Changes | None:
+    def _read_change_log(self) -> Changes | None:
         """Read what was notified since the last run; None if there is no log to read."""
         if not (log := self._change_log):
             return None
+        last_read = self._sync_state.last_read
         try:
-            changes = log.read(state.log.position if state.log else 0)
+            changes = log.read(last_read.position if last_read else 0)
             # Positions mean nothing in another log, or in an earlier copy of this one.
-            if state.log and not continues(changes, state.log):
+            if last_read and not continues(changes, last_read):
                 changes = log.read(0)
         except ChangeLogError as error:
             if self.config["detail_refresh"] == "notified":
@@ -206,29 +215,26 @@ class TapPublicJobs(Tap):
             return None
         return changes
 
-    def _read_state(self) -> SyncState:
-        if not self._has_state and settings.is_under_meltano():
-            logger.info(
-                "No state came in. If this is not the first run, add `state` to the plugin's "
-                "`capabilities` in meltano.yml."
-            )
+    @cached_property
+    def _sync_state(self) -> SyncState:
         try:
-            return SyncState.read(self.state)
+            state = load(self.state)
         except DamagedStateError as error:
             logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
             return SyncState()
+        if state == SyncState() and any(self.state.get("bookmarks", {}).values()):
+            logger.warning("Ignoring the state, which another tap wrote; starting over.")
+        return state
 
     @property
     @override
     # Private: the SDK looks for `.env` above the installed package, and reads "ture" as false.
     def _env_var_config(self) -> dict[str, Any]:
-        self.append_builtin_config(self.config_jsonschema)
         return settings.from_environment()
 
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
-        self.append_builtin_config(self.config_jsonschema)
         for warning in settings.unused_variables(self._config):
             self.logger.warning("%s", warning)
         self._config = settings.with_defaults(self._config)
@@ -272,7 +278,8 @@ class TapPublicJobs(Tap):
         # Private: the SDK exits with status 0, which a scheduler takes for success.
         status = 128 + signum
         exit_soon(status)
-        if self._started_run and self._started_run.stop(status):
+        run: Run | None = vars(self).get("run")
+        if run and run.stop(status):
             self.throttle.close()
         else:
             self.message_writer.stop(status)

@@ -28,6 +28,17 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("patient")
 
 
+# Seconds for a test of the parts that do not wait.
+IN_MEMORY = 120
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """End tests early that hang where nothing takes long."""
+    for item in items:
+        if item.path.parent.name in {"api", "records", "sync"}:
+            item.add_marker(pytest.mark.timeout(IN_MEMORY))
+
+
 @pytest.fixture(scope="session", name="postgresql")
 def postgresql_server() -> Iterator[str]:
     """The address of a real PostgreSQL server, the same for all tests."""

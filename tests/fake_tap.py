@@ -60,11 +60,17 @@ class Pipeline:
         return self.targets["hard"]
 
     def run(
-        self, *, catalog: dict[str, Any] | None = None, upto: int | None = None, **config: Any
+        self,
+        *,
+        later: float = 60,
+        catalog: dict[str, Any] | None = None,
+        upto: int | None = None,
+        **config: Any,
     ) -> list[str]:
         """Run the tap once.
 
         Args:
+            later: Seconds since the last run.
             catalog: What to select, if not everything.
             upto: The target dies after it has read this many messages.
             config: Settings of this run.
@@ -72,7 +78,7 @@ class Pipeline:
         Returns:
             The requests.
         """
-        self.now += 60
+        self.now += later
         self.api.requests.clear()
         pipeline = self
 
@@ -107,7 +113,7 @@ class Pipeline:
         """The streams that the last run activated."""
         return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
 
-    def at(self, minutes_ago: int = 0) -> str:
+    def at(self, minutes_ago: float = 0) -> str:
         """The time of the listing of the last run, or of one before."""
         moment = datetime.fromtimestamp(self.now - 60 * minutes_ago, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

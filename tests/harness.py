@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from singer_sdk.singerlib.json import serialize_json
 
+from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
@@ -111,5 +112,5 @@ def paths(requests: list[SeenRequest]) -> list[str]:
             numbers = sorted(int(request.query["page"]) for request in group)
             asked += [f"/jobs?page={number}" for number in numbers]
         else:
-            asked += [request.path.partition("/api/public/v1")[2] for request in group]
+            asked += [request.path.partition(API_PATH)[2] for request in group]
     return asked

@@ -1,60 +1,340 @@
 """What is missing: nothing unconfirmed is deleted, and no single job or number stops the pipeline.
 
-A gap fails the run that meets it first; later runs try again, warn, and end well.
+A gap is new for an hour, and each run that meets it fails. After that it is known, and runs warn.
 """
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from fake_api import FakeApi
 from fake_tap import Pipeline
 
-from tap_public_jobs.errors import AccessError, PageError, RequestError
+from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
+from tap_public_jobs.sync.gaps import HOUR, WEEK
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tap_public_jobs.changelog import ChangeLog
 
+DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
 BROKEN = RequestError("the response is 500, after 8 tries", 500)
+GONE = NotFoundError("the response is 404", 404)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_of_a_hundred_gone_jobs_those_that_are_published_stay(seed: int) -> None:
-    """The list and its total both lack five that are published. They are found again later."""
-    api = FakeApi(page_size=100)
-    for number in range(130):
+def organisation(jobs: int) -> tuple[FakeApi, Pipeline]:
+    """An API with this many jobs, and a pipeline that has loaded them."""
+    api = FakeApi()
+    for number in range(jobs):
         api.publish(str(number))
-    pipeline = Pipeline(api)
+    pipeline = Pipeline(api, page_size=100)
     pipeline.run()
-    gone = random.Random(seed).sample([*api.published], 100)  # noqa: S311  # draws, no secrets
-    hidden, closed = {*gone[:5]}, {*gone[5:]}
+    assert pipeline.error == ""
+    return api, pipeline
+
+
+def closed(pipeline: Pipeline) -> set[str]:
+    """The ids of the jobs that were closed."""
+    return {key for key, (*_, unpublished_at) in pipeline.periods().items() if unpublished_at}
+
+
+# How each kind of gap begins and ends, what is said of it, and what is asked for again.
+GAPS: dict[str, tuple[Callable[[FakeApi], object], str, list[str]]] = {
+    "detail": (
+        lambda api: api.answers.update({"pub-3": BROKEN}),
+        "the detail of 'pub-3' is missing: the response is 500",
+        ["pub-3"],
+    ),
+    "404 although listed": (
+        lambda api: api.answers.update({"pub-3": GONE}),
+        "the detail of 'pub-3' is missing: the response is 404, although the job is listed",
+        ["pub-3"],
+    ),
+    "missing": (
+        lambda api: api.hidden.add("3"),
+        "the list does not show the job 'pub-3': its detail exists",
+        ["pub-3"],
+    ),
+    "total": (lambda api: setattr(api, "total", 30), "the list shows 10 of 30 jobs", []),
+    "no total": (
+        lambda api: setattr(api, "total", None),
+        "the list does not say how many jobs there are",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_a_gap_fails_each_run_for_an_hour_and_is_a_warning_after_that(
+    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    """However often a scheduler retries; a retry requests only what is missing."""
+    begin, why, asked_again = GAPS[kind]
+    begin(api)
+    everything = {**pipeline.hard.rows["jobs"]}
+
+    for number, later in enumerate((60, 1, HOUR / 2, HOUR / 2 - 5)):
+        pipeline.run(later=later)
+        assert why in pipeline.error
+        assert "Still missing" not in caplog.text
+        assert sorted(api.details) == asked_again or number == 0
+        assert "job_details" not in pipeline.activated
+        assert pipeline.hard.rows["jobs"] == everything
+
+    for later, age in ((5, "1 hour"), (22 * HOUR, "23 hours"), (5 * DAY, "5 days")):
+        caplog.clear()
+        pipeline.run(later=later)
+        assert pipeline.error == ""
+        assert f"Still missing: {why}" in caplog.text
+        assert f"(for {age}). Everything else was synced." in caplog.text
+    assert {*api.details} == {f"pub-{key}" for key in api.published}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_a_gap_that_heals_and_returns(api: FakeApi, pipeline: Pipeline, kind: str) -> None:
+    """A job's gap ends at once; totals come and go, so theirs ends after a week without it."""
+    begin, why, _ = GAPS[kind]
+    is_of_a_job = "total" not in kind
+    begin(api)
+    pipeline.run()
+    pipeline.run(later=2 * HOUR)
+    assert pipeline.error == ""
+
+    for pause, is_new in ((3 * DAY, is_of_a_job), (WEEK + 2 * DAY, True)):
+        api.answers, api.total, api.hidden = {}, "exact", set()
+        pipeline.run(later=DAY)
+        assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+        begin(api)
+        pipeline.run(later=pause)
+        assert (why in pipeline.error) is is_new
+        pipeline.run(later=2 * HOUR)
+        assert pipeline.error == ""
+
+
+@pytest.mark.parametrize("published", [1, 5, 20, 21, 60])
+def test_of_a_hundred_gone_jobs_those_that_are_published_stay(published: int) -> None:
+    """The list and its total lack them all. After an hour the list is believed."""
+    api, pipeline = organisation(130)
+    hidden = {str(number) for number in range(published)}
+    for number in range(published, 100):
+        api.unpublish(str(number))
     api.hidden = hidden
-    for key in closed:
-        api.unpublish(key)
 
-    pipeline.run()
-
-    assert all(f"'pub-{key}'" in pipeline.error for key in hidden)
-    assert pipeline.activated == []
-    assert {key for key, it in pipeline.periods().items() if it[3]} == closed
-    assert pipeline.targets["upsert"].published() == {*api.published} - hidden
+    for later in (60, HOUR / 2):
+        pipeline.run(later=later)
+        assert "the list lacks 100 of 130 known jobs at once" in pipeline.error
+        assert pipeline.activated == []
+        assert closed(pipeline) == set()
+    still_asked = 0
+    for day in range(6):
+        pipeline.run(later=HOUR if day == 0 else DAY)
+        assert (pipeline.error, pipeline.activated) == ("", [])
+        assert pipeline.targets["upsert"].published() == {*api.published} - hidden
+        still_asked = len({*api.details} & {f"pub-{key}" for key in hidden})
+        assert still_asked <= 20
+    assert closed(pipeline) == {str(number) for number in range(published, 100)}
     assert pipeline.hard.rows["jobs"].keys() >= hidden
 
-    pipeline.run()
-
-    assert (pipeline.error, pipeline.activated) == ("", [])
-
     api.hidden = set()
-    pipeline.run()
+    pipeline.run(later=DAY)
 
     assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
     for target in pipeline.targets.values():
         assert target.published() == {*api.published}
     assert {it[1] for it in pipeline.periods().values()} == {pipeline.periods()["0"][1]}
     assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_believed"), [(GONE, True), (BROKEN, False), (FORBIDDEN, False)]
+)
+def test_an_empty_list_is_believed_after_an_hour_if_details_agree(
+    caplog: pytest.LogCaptureFixture, answer: Exception, *, is_believed: bool
+) -> None:
+    """As from an empty database behind the API. A job keeps its period if it comes back before."""
+    api, pipeline = organisation(150)
+    first_seen = pipeline.periods()["0"][1]
+    everything = {*api.published}
+    api.hidden = {*everything}
+    api.answers = {f"pub-{key}": answer for key in everything}
+
+    for later in (60, HOUR / 2):
+        pipeline.run(later=later)
+        assert "the list lacks 150 of 150 known jobs at once" in pipeline.error
+        assert pipeline.activated == []
+        # A retry asks for none: the list is not believed, whatever they answer.
+        assert len(api.details) == (0 if later != 60 else 150 if is_believed else 21)
+    pipeline.run(later=2 * HOUR)
+
+    assert pipeline.error == ""
+    assert "the list lacks 150 of 150 known jobs at once (for 2 hours)" in caplog.text
+    assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
+    assert closed(pipeline) == (everything if is_believed else set())
+    assert pipeline.hard.rows["jobs"].keys() == (set() if is_believed else everything)
+
+    api.hidden, api.answers = set(), {}
+    pipeline.run(later=DAY)
+    assert pipeline.targets["upsert"].published() == everything
+    assert (pipeline.periods()["0"][1] == first_seen) is not is_believed
+    # What was believed has ended: another empty list is another gap.
+    api.hidden, api.answers = everything, {f"pub-{key}": answer for key in everything}
+    pipeline.run(later=DAY)
+    assert bool(pipeline.error) is is_believed
+
+
+@pytest.mark.parametrize(("gone", "new"), [(5, 1), (10, 10), (21, 2), (60, 20), (150, 150)])
+def test_jobs_that_replace_many_do_not_make_their_closing_credible(gone: int, new: int) -> None:
+    """Each run of the hour knows more jobs, but those were listed while the list was in doubt."""
+    known = gone if gone in {5, 10, 150} else 2 * gone - 2
+    api, pipeline = organisation(known)
+    for number in range(gone):
+        api.unpublish(str(number))
+    for number in range(new):
+        api.publish(f"new-{number}")
+
+    for later in (60, 60, HOUR / 2):
+        pipeline.run(later=later)
+        assert f"the list lacks {gone} of" in pipeline.error
+        assert (closed(pipeline), pipeline.activated) == (set(), [])
+        assert len(pipeline.hard.rows["jobs"]) == known + new
+    pipeline.run(later=HOUR)
+    assert (pipeline.error, closed(pipeline)) == ("", {str(number) for number in range(gone)})
+
+
+@pytest.mark.parametrize("listed", [0, 100])
+def test_a_job_is_closed_by_an_answer_of_the_run_that_closes_it(listed: int) -> None:
+    """Once, everything was empty and answered 404. When details answer again, none is closed."""
+    api, pipeline = organisation(150)
+    api.hidden = {*api.published}
+    api.answers = {f"pub-{key}": GONE for key in api.published}
+    pipeline.run()
+    api.answers = {}
+    api.hidden = {str(number) for number in range(listed, 150)}
+
+    for later in (600, 2 * HOUR):
+        pipeline.run(later=later)
+        assert (closed(pipeline), pipeline.activated) == (set(), [])
+    assert pipeline.error == ""
+
+
+def test_a_list_that_was_right_in_between_is_doubted_again_for_an_hour() -> None:
+    """It is known, so nobody is alarmed again; and it is not believed at first sight."""
+    api, pipeline = organisation(30)
+
+    def empty_list() -> None:
+        api.hidden = {*api.published}
+        api.answers = {f"pub-{key}": GONE for key in api.published}
+
+    empty_list()
+    pipeline.run()
+    assert pipeline.error
+    api.hidden, api.answers = set(), {}
+    pipeline.run()
+    assert pipeline.error == ""
+    empty_list()
+
+    for later, is_believed in ((3 * DAY, False), (HOUR / 2, False), (HOUR / 2, True)):
+        pipeline.run(later=later)
+        assert pipeline.error == ""
+        assert closed(pipeline) == ({*map(str, range(30))} if is_believed else set())
+        assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
+
+
+def test_without_a_working_detail_no_job_is_gone() -> None:
+    """Every detail answers 404, and the list shows a first page that agrees with its total."""
+    api, pipeline = organisation(150)
+    api.hidden = {str(number) for number in range(100, 150)}
+    api.answers = {f"pub-{number}": GONE for number in range(150)}
+
+    for later in (60, 2 * HOUR, DAY):
+        pipeline.run(later=later)
+        assert bool(pipeline.error) is (later == 60)
+        assert (closed(pipeline), pipeline.activated) == (set(), [])
+    assert len(pipeline.hard.rows["jobs"]) == len(pipeline.hard.rows["job_details"]) == 150
+
+
+def test_a_gone_job_costs_no_detail_twice(api: FakeApi, pipeline: Pipeline) -> None:
+    """The detail that shows that details arrive is one that the run needs."""
+    api.unpublish("3")
+
+    pipeline.run()
+
+    assert sorted(api.details) == [f"pub-{number}" for number in range(10)]
+    assert closed(pipeline) == {"3"}
+    api.unpublish("4")
+    pipeline.run(detail_refresh="changed")
+    assert sorted(api.details) == ["pub-0", "pub-4"]
+
+
+def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:
+    api, pipeline = organisation(30)
+    pipeline.state = {}
+    api.total, api.hidden = 30, {str(number) for number in range(10, 30)}
+
+    for later in (60, 1, HOUR / 2):
+        pipeline.run(later=later)
+        assert "the list shows 10 of 30 jobs" in pipeline.error
+        assert pipeline.activated == []
+    assert len(pipeline.hard.rows["jobs"]) == len(pipeline.hard.rows["job_details"]) == 30
+
+
+def test_a_total_that_is_cached_for_long_counts_jobs_that_are_confirmed_gone(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    api.total = 10
+    api.unpublish("3")
+
+    pipeline.run()
+
+    assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+    assert closed(pipeline) == {"3"}
+
+
+def test_a_total_that_alternates_between_replicas_alerts_once(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    errors = []
+    for run in range(8):
+        api.total = 12 if run % 2 else "exact"
+        pipeline.run(later=HOUR)
+        errors.append(bool(pipeline.error))
+
+    assert errors == [False, True, *[False] * 6]
+
+
+def test_a_shortfall_that_grows_by_one_a_day_alerts_each_time_it_has_more_than_doubled(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    errors = []
+    for day in range(1, 17):
+        api.total = 10 + day
+        pipeline.run(later=DAY)
+        errors += [day] if pipeline.error else []
+
+    assert errors == [1, 3, 7, 15]
+
+
+@pytest.mark.parametrize("kind", ["closed jobs too", "always the same"])
+def test_a_total_that_never_fits_stops_no_churning_list(api: FakeApi, kind: str) -> None:
+    """The shortfall differs from run to run by the jobs that were closed and opened."""
+    ever = {*api.published}
+    api.total = lambda: 5 + len(ever) if kind == "closed jobs too" else 50
+    pipeline = Pipeline(api)
+    pipeline.run()
+    assert pipeline.error
+
+    for day in range(4):
+        api.unpublish(str(day))
+        api.publish(f"new-{day}")
+        ever |= {*api.published}
+        requests = pipeline.run(later=DAY)
+
+        assert (pipeline.error, requests.count("page 1")) == ("", 1)
+        assert pipeline.targets["upsert"].published() == {*api.published}
+        assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
 
 
 @pytest.mark.parametrize("counted", [True, False], ids=["in the total", "not in the total"])
@@ -76,7 +356,7 @@ def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
         api.unpublish(str(day))
         api.edit("9", jobTitle=f"Edit {day}")
 
-        pipeline.run()
+        pipeline.run(later=DAY)
 
         assert bool(pipeline.error) is (day == 0)
         assert "'pub-3'" in pipeline.error or day > 0
@@ -86,61 +366,6 @@ def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
         assert pipeline.periods()[str(day)][3] is not None
         assert pipeline.activated == []
         assert {"3"} <= pipeline.hard.rows["jobs"].keys()
-
-
-@pytest.mark.parametrize("total", [30, None], ids=["counts more", "is not there"])
-def test_a_total_that_counts_something_else_is_believed_once_it_repeats(
-    api: FakeApi, pipeline: Pipeline, total: int | None
-) -> None:
-    api.total = total
-    api.unpublish("3")
-
-    pipeline.run()
-
-    assert "the list" in pipeline.error
-    assert pipeline.activated == []
-    assert pipeline.output.records("job_publications") == []
-    assert len(pipeline.output.records("jobs")) == 9
-
-    requests = pipeline.run()
-
-    assert pipeline.error == ""
-    assert pipeline.activated[:1] == ["jobs"]
-    assert requests.count("page 1") == 1
-    assert pipeline.targets["upsert"].published() == {*api.published}
-    assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
-
-
-@pytest.mark.parametrize("kind", ["closed jobs too", "always the same"])
-def test_a_total_that_never_fits_stops_no_churning_list(api: FakeApi, kind: str) -> None:
-    """The shortfall differs from run to run by the jobs that were closed and opened."""
-    ever = {*api.published}
-    api.total = lambda: 5 + len(ever) if kind == "closed jobs too" else 50
-    pipeline = Pipeline(api)
-    pipeline.run()
-    assert pipeline.error
-
-    for day in range(4):
-        api.unpublish(str(day))
-        api.publish(f"new-{day}")
-        ever |= {*api.published}
-        api.unpublish(str(9 - day))
-        requests = pipeline.run()
-
-        assert (pipeline.error, requests.count("page 1")) == ("", 1)
-        assert pipeline.targets["upsert"].published() == {*api.published}
-        assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
-
-
-def test_a_shortfall_that_grows_is_a_new_gap(api: FakeApi, pipeline: Pipeline) -> None:
-    api.total = 30
-    pipeline.run()
-    api.total = 31
-
-    pipeline.run()
-
-    assert "the list shows 10 of 31 jobs" in pipeline.error
-    assert pipeline.activated == []
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed"])
@@ -153,12 +378,12 @@ def test_a_listed_job_whose_detail_always_fails_stops_nothing(api: FakeApi, refr
     for day in range(4):
         api.edit("3", jobTitle=f"Edit {day}")
         api.edit("4", jobTitle=f"Edit {day}", roleOverview=f"Day {day}")
-        requests = pipeline.run()
+        requests = pipeline.run(later=DAY)
 
         assert bool(pipeline.error) is (day == 0)
         assert "the detail of 'pub-3' is missing" in pipeline.error or day > 0
         assert requests.count("detail pub-3") == 1
-        assert requests[-1] == "detail pub-3" or day == 0 or refresh == "changed"
+        assert requests[-1] == "detail pub-3" or day == 0
         assert pipeline.hard.rows["job_details"]["4"]["roleOverview"] == f"Day {day}"
         assert pipeline.hard.rows["job_details"]["3"]["roleOverview"] == "About 3."
         assert pipeline.hard.rows["jobs"]["3"]["jobTitle"] == f"Edit {day}"
@@ -172,22 +397,66 @@ def test_a_listed_job_whose_detail_always_fails_stops_nothing(api: FakeApi, refr
     assert pipeline.activated == ["jobs", "job_details"] if refresh == "all" else ["jobs"]
 
 
-def test_a_second_gap_fails_the_run_again_and_the_first_is_a_warning(
+def test_each_new_gap_fails_the_run_beside_known_ones(
     api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The error names up to 50, the warning ten."""
     api.answers["pub-3"] = BROKEN
     pipeline.run()
-    api.answers["pub-4"] = BROKEN
-    api.edit("4", jobTitle="Edited")
-    caplog.clear()
+    for number in range(60):
+        api.publish(f"new-{number}")
+        api.answers[f"pub-new-{number}"] = BROKEN
 
-    pipeline.run()
+    pipeline.run(later=2 * HOUR)
 
-    assert "'pub-4'" in pipeline.error
+    assert pipeline.error.count("the detail of 'pub-new-") == 50
+    assert "; and 10 more." in pipeline.error
     assert "'pub-3'" not in pipeline.error
     (warning,) = [it for it in caplog.records if "Still missing" in it.message]
     assert warning.levelname == "WARNING"
     assert "'pub-3'" in warning.message
+
+
+def test_a_long_confirmation_says_so_and_goes_on_where_it_was_stopped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api, pipeline = organisation(400)
+    for number in range(100, 250):
+        api.unpublish(str(number))
+
+    def stop(request: str) -> None:
+        if request == "detail pub-220":
+            raise SystemExit
+
+    api.on_request = stop
+
+    with caplog.at_level("INFO"), pytest.raises(SystemExit):
+        pipeline.run()
+    pipeline.state = pipeline.output.messages[-1]["value"]
+    stopped_after = {*api.details}
+    api.on_request = lambda _: None
+    pipeline.run()
+
+    assert "150 known jobs. Asking whether they are unpublished: about 3 minutes." in caplog.text
+    again = stopped_after & {*api.details} - {"pub-220"}
+    assert len(again - {f"pub-{key}" for key in api.published}) <= 2  # in flight at the stop
+    assert pipeline.error == ""
+    assert closed(pipeline) == {str(number) for number in range(100, 250)}
+
+
+def test_a_run_that_is_killed_while_it_confirms_repeats_at_most_fifty_requests() -> None:
+    """It keeps what was confirmed before it writes anything else."""
+    api, pipeline = organisation(400)
+    for number in range(100, 250):
+        api.unpublish(str(number))
+
+    pipeline.run(upto=2)
+    assert [message["type"] for message in pipeline.output.messages[:3]] == ["STATE"] * 3
+    pipeline.run()
+
+    confirming = {f"pub-{number}" for number in range(100, 250)}
+    assert len({*api.details} & confirming) == 50
+    assert closed(pipeline) == {str(number) for number in range(100, 250)}
 
 
 @pytest.mark.parametrize(
@@ -196,22 +465,15 @@ def test_a_second_gap_fails_the_run_again_and_the_first_is_a_warning(
 def test_nothing_is_written_before_the_list_was_read(
     api: FakeApi, pipeline: Pipeline, error: Exception
 ) -> None:
-    """A target with `load_method: overwrite` empties a table at its SCHEMA."""
+    """A target with `load_method: overwrite` empties a table at its SCHEMA. It is never known."""
     api.answers[1] = error
 
-    pipeline.run()
-
-    assert str(error) in pipeline.error
-    assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
-    assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
-
-
-def test_a_failing_list_is_never_a_known_gap(api: FakeApi, pipeline: Pipeline) -> None:
-    api.answers[2] = PageError("page 2: 503")
-
     for _ in range(3):
-        pipeline.run()
-        assert "page 2: 503" in pipeline.error
+        pipeline.run(later=2 * HOUR)
+
+        assert str(error) in pipeline.error
+        assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
+    assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
 
 
 def test_an_empty_list_after_a_lost_state_deletes_nothing(api: FakeApi, pipeline: Pipeline) -> None:
@@ -221,7 +483,7 @@ def test_an_empty_list_after_a_lost_state_deletes_nothing(api: FakeApi, pipeline
     api.hidden = {*api.published}
 
     for _ in range(3):
-        pipeline.run()
+        pipeline.run(later=2 * HOUR)
 
         assert (pipeline.error, pipeline.activated) == ("", [])
         assert pipeline.hard.rows["jobs"] == everything
@@ -229,6 +491,26 @@ def test_an_empty_list_after_a_lost_state_deletes_nothing(api: FakeApi, pipeline
     pipeline.run()
     assert pipeline.activated == ["jobs", "job_details"]
     assert pipeline.targets["upsert"].published() == {*api.published}
+
+
+@pytest.mark.parametrize("listed", [0, 4], ids=["empty", "of half the jobs"])
+def test_a_list_that_breaks_during_the_details_deletes_none_of_them(
+    api: FakeApi, pipeline: Pipeline, listed: int
+) -> None:
+    """All details answer 404, and the list that is read after them is short or empty."""
+
+    def shorten(_: str) -> None:
+        if api.details:
+            api.hidden = {*list(api.published)[listed:]}
+            api.total = None if listed else "exact"
+
+    api.on_request = shorten
+    api.answers = {f"pub-{key}": GONE for key in api.published}
+
+    pipeline.run()
+
+    assert "and the list is not complete" in pipeline.error
+    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
 
 
 @pytest.mark.parametrize("refresh", ["changed", "notified"])
@@ -245,22 +527,23 @@ def test_only_all_activates_details(
 
     notified.run(detail_refresh=refresh, **config)
 
-    assert len(api.details) in {1, 10}
+    assert len(api.details) in {2, 10}
     assert notified.activated == ["jobs"]
     assert notified.hard.rows["job_details"].keys() == {*map(str, range(10))}
 
 
-def test_news_is_not_forgotten_while_the_list_is_incomplete(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
+@pytest.mark.parametrize("total", ["exact", 11], ids=["total lags too", "total is right"])
+def test_a_new_job_that_the_list_does_not_show_yet_is_awaited(
+    api: FakeApi, notified: Pipeline, log: ChangeLog, total: Any
 ) -> None:
-    """Two short lists lack the new job; when the list is whole again, it comes."""
+    """Its webhook comes before the list of two runs shows it. Nothing else repeats its news."""
     api.publish("new")
     api.hidden.add("new")
     log.append(["pub-new"])
-    for total in (20, 25):
-        api.total = total
-        notified.run()
-        assert notified.error
+    api.total = total
+    for _ in range(2):
+        assert notified.run().count("detail pub-new") == 1
+        assert bool(notified.error) is (total == 11)
 
     api.total, api.hidden = "exact", set()
     notified.run()
@@ -270,22 +553,86 @@ def test_news_is_not_forgotten_while_the_list_is_incomplete(
     assert notified.run() == []
 
 
-def test_a_known_gap_is_no_work_for_notified(
+def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
+    api: FakeApi, notified: Pipeline, log: ChangeLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However long the list lags, no other news is needed. Then a warning ends the wait."""
+    api.publish("new")
+    api.hidden.add("new")
+    log.append(["pub-new"])
+    for later in (60, 2 * HOUR, DAY - 2 * HOUR):
+        assert "detail pub-new" in notified.run(later=later)
+        assert "not shown the job" not in caplog.text
+
+    assert "detail pub-new" in notified.run()
+    assert "The list has not shown the job 'pub-new' for a day" in caplog.text
+    assert notified.run() == []
+
+
+def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    api.unpublish("3")
+    log.append(["pub-3", "unknown"])
+    api.answers["unknown"] = AccessError("the API refused the key (401)", 401)
+    notified.run()
+    assert notified.output.of("RECORD") == []
+    api.answers.clear()
+
+    notified.run(later=2 * HOUR)
+
+    assert closed(notified) == {"3"}
+    assert notified.hard.rows["jobs"].keys() == api.published.keys()
+
+
+def test_of_many_publicids_those_that_were_named_last_are_awaited(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    api.publish("new")
+    api.hidden.add("new")
+    log.append(["pub-new"])
+    notified.run()
+    log.append([*(f"unknown-{number}" for number in range(30)), "pub-new"])
+
+    assert "detail pub-new" in notified.run()
+
+
+def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(
     api: FakeApi, log: ChangeLog, changes_url: str
 ) -> None:
     """Otherwise a gate that asks every two minutes would start a run each time."""
     assert log
     pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
     api.answers["pub-3"] = BROKEN
+    pipeline.run()
 
-    requests = [pipeline.run(), pipeline.run(), pipeline.run()]
+    for later in (60, HOUR - 120):
+        requests = pipeline.run(later=later)
+        assert sorted(requests) == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
+        assert pipeline.error
 
-    assert requests[0].count("detail pub-3") == 1
-    # It is tried once more, and no other.
-    assert sorted(requests[1]) == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
-    assert requests[2] == []
+    assert pipeline.run(later=120) == []
     assert pipeline.output.of("SCHEMA") == []  # an overwriting target keeps its tables
     assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
+    del api.answers["pub-3"]
+    log.append(["pub-1"])
+    assert "detail pub-3" in pipeline.run()
+    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
+
+
+def test_a_run_has_work_as_long_as_the_last_of_its_gaps_is_new(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    for key in "34":
+        api.answers[f"pub-{key}"] = BROKEN
+        log.append([f"pub-{key}"])
+        notified.run(later=HOUR / 2)
+
+    notified.run(later=HOUR / 2 + 60)
+
+    assert "'pub-4'" in notified.error
+    assert "'pub-3'" not in notified.error
+    assert notified.run(later=HOUR / 2) == []
 
 
 @pytest.mark.parametrize("total", [20, "exact"], ids=["incomplete", "complete"])
@@ -309,3 +656,16 @@ def test_times_rise_wherever_the_clock_goes(
     assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
     for opened_after, first_seen, last_seen, unpublished in pipeline.periods().values():
         assert (opened_after or "") < first_seen <= last_seen < (unpublished or "9")
+
+
+@pytest.mark.parametrize("jump", [-30 * DAY, 30 * DAY])
+def test_a_gap_is_known_in_the_end_wherever_the_clock_goes(
+    api: FakeApi, pipeline: Pipeline, jump: float
+) -> None:
+    api.answers["pub-3"] = BROKEN
+    pipeline.run()
+    pipeline.run(later=jump)
+    assert bool(pipeline.error) is (jump < 0)
+
+    pipeline.run(later=HOUR)
+    assert pipeline.error == ""

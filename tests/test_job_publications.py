@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_tap import CONFIG, Pipeline
 from harness import select_only
+
+from tap_public_jobs.sync import state
 
 if TYPE_CHECKING:
     from fake_api import FakeApi
@@ -100,17 +102,24 @@ def test_an_incomplete_list_closes_nothing_and_writes_no_period(
     assert pipeline.periods()["3"] == (None, first, third, None)
 
 
-def test_the_key_of_another_organisation_changes_nothing(api: FakeApi, pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("total", ["exact", 3, None], ids=["whole", "short", "without a total"])
+@pytest.mark.parametrize("jobs", [["other"], []], ids=["other jobs", "no jobs"])
+def test_the_key_of_another_organisation_changes_nothing(
+    api: FakeApi, pipeline: Pipeline, jobs: list[str], total: Any
+) -> None:
     before, published = pipeline.state["bookmarks"]["jobs"], api.published
-    api.published = {}
-    api.publish("other")
+    api.published, api.total = {}, total
+    for key in jobs:
+        api.publish(key)
 
-    assert pipeline.run(api_key="their-key") == ["page 1"]
+    assert {*pipeline.run(api_key="their-key")} <= {"page 1", "page 2"}
 
-    assert "seems to belong to another organisation" in pipeline.error
+    assert "lists none of the 10 jobs" in pipeline.error
+    assert "Set api_key back" in pipeline.error
+    assert "--full-refresh" in pipeline.error
     assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
     assert pipeline.state["bookmarks"]["jobs"] == before
-    api.published = published
+    api.published, api.total = published, "exact"
     pipeline.run()
     assert pipeline.hard.rows["jobs"].keys() == published.keys()
 
@@ -118,14 +127,16 @@ def test_the_key_of_another_organisation_changes_nothing(api: FakeApi, pipeline:
 def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
     api: FakeApi, pipeline: Pipeline
 ) -> None:
+    """The latter after an hour, since the list could be wrong."""
     requests = pipeline.run(api_key="a-new-key", detail_refresh="changed")
     assert sorted(requests) == ["page 1", "page 2", "page 3", "page 4"]
     api.published = {}
     api.publish("new")
 
-    pipeline.run(api_key="a-new-key")
+    for later in (60, 3600):
+        pipeline.run(api_key="a-new-key", later=later)
+        assert bool(pipeline.error) is (later == 60)
 
-    assert pipeline.error == ""
     assert pipeline.targets["upsert"].published() == pipeline.hard.rows["jobs"].keys() == {"new"}
 
 
@@ -145,3 +156,18 @@ def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_agai
     period = (second, third, third, None) if again else (None, first, first, second)
     assert pipeline.periods()["0"] == period
     assert pipeline.state["bookmarks"]["jobs"]["sync"]["closed"] == []
+
+
+@pytest.mark.parametrize("stream", ["job_publications", "jobs"])
+def test_all_closings_are_written_and_the_last_ones_kept_while_they_cannot_be(
+    api: FakeApi, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    monkeypatch.setattr(state, "MOST_CLOSED", 2)
+    for key in "012":
+        api.unpublish(key)
+
+    pipeline.run(catalog=select_only(CONFIG, stream))
+    pipeline.run()
+
+    closed = {key for key, (*_, unpublished) in pipeline.periods().items() if unpublished}
+    assert closed == ({*"012"} if stream == "job_publications" else {*"12"})

@@ -65,14 +65,15 @@ def test_news_costs_the_list_and_what_was_named_or_changed(
     assert notified.run() == []
 
 
-def test_a_flood_of_unknown_public_ids_costs_the_list_once(
+def test_a_flood_of_unknown_public_ids_costs_the_list_and_twenty_requests(
     notified: Pipeline, log: ChangeLog
 ) -> None:
-    """Each of them could be anything; not one is requested, remembered, or named again."""
+    """The last twenty are asked for; a 404 ends the wait. None is remembered."""
     size = len(json.dumps(notified.state))
     log.append([f"unknown-{number}" for number in range(5_000)])
 
-    assert sorted(notified.run()) == LIST
+    asked = [f"detail unknown-{number}" for number in range(4_980, 5_000)]
+    assert sorted(notified.run()) == sorted([*asked, *LIST])
     assert notified.output.records("job_details") == []
     assert notified.run() == []
     assert position(notified) == 5_001

@@ -121,55 +121,106 @@ class TestRelease:
         assert says in finished.stdout
 
 
+@pytest.mark.e2e
+def test_the_units_for_systemd_are_valid_and_hardened(tmp_path: Path) -> None:
+    """As far as systemd can say without starting them: 10 is an exposed service, 0 a safe one."""
+    units = [tmp_path / file.name for file in (REPOSITORY / "deploy" / "systemd").iterdir()]
+    for unit in units:
+        text = (REPOSITORY / "deploy" / "systemd" / unit.name).read_text("utf-8")
+        unit.write_text(text.replace("/opt/public-jobs/sync", "/bin/true"), "utf-8")
+    verified = ["systemd-analyze", "verify", *map(str, units)]
+    assert subprocess.check_output(verified, stderr=subprocess.STDOUT, text=True) == ""
+    rated = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager"]
+    service = tmp_path / "public-jobs.service"
+    subprocess.run([*rated, service], check=True)
+    # Each try that fails alerts, whatever the version of systemd.
+    found = re.search(
+        r"^ExecStopPost=\+/bin/sh -c '(.+)'$", service.read_text("utf-8"), re.MULTILINE
+    )
+    tries = f"for SERVICE_RESULT in success exit-code; do {found and found[1]}; done"
+    script = f"systemctl() {{ echo $SERVICE_RESULT: $@; }}; {tries}"
+    alerts = subprocess.check_output(["/bin/sh", "-c", script], text=True)
+    assert alerts == "exit-code: start --no-block public-jobs-alert\n"
+
+
 MELTANO = """#!/bin/sh
 # Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
 trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
-{tap} --config x &
+$TAP --config x &
 tap=$!
 echo "target" &
 echo "meltano"
-wait $tap || {{ echo "tap ended with $?"; exit 1; }}
+wait $tap || { echo "tap ended with $?"; exit 1; }
 """
 TAP = """#!/bin/sh
 trap 'echo "tap stopped"; exit 143' TERM
+mkfifo pipe || exit
 echo ready
-while true; do read -r _ < {pipe}; done
+while true; do read -r _ < pipe; done
 """
+# Says what it is given, and ends with a status of its own for the load and for the build.
+STATUSES = (
+    "#!/bin/sh\necho $TAP_PUBLIC_JOBS_API_KEY: $*\ncase $2 in tap*) exit $LOAD; esac; exit $BUILD"
+)
 
 
-class TestEntrypoint:
-    """The first process of a container gets the signal of `docker stop`."""
+class TestRunMeltano:
+    """The first process of a container, and what Airflow starts."""
+
+    def start(
+        self, folder: Path, arguments: str, programs: dict[str, str], **variables: str
+    ) -> subprocess.Popen[str]:
+        for name, text in programs.items():
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        return subprocess.Popen(
+            [REPOSITORY / "deploy" / "run-meltano", *arguments.split()],
+            cwd=folder,
+            env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"} | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     @pytest.mark.parametrize(
-        ("tap", "status", "said"),
+        ("arguments", "tap", "status", "said"),
         [
-            pytest.param(
-                "tap-public-jobs",
-                1,
-                ["tap stopped", "tap ended with 143"],
-                id="the tap is stopped and meltano ends by itself",
-            ),
-            pytest.param("another", 3, ["meltano stopped"], id="without a tap meltano is stopped"),
+            ("run tap target", "tap-public-jobs", 1, ["tap stopped", "tap ended with 143"]),
+            ("sync", "tap-public-jobs", 1, ["tap stopped", "tap ended with 143"]),
+            ("run tap target", "another", 3, ["meltano stopped"]),
         ],
+        ids=["meltano ends by itself", "what was stopped is not built", "no tap: meltano stops"],
     )
-    def test_a_signal(self, tmp_path: Path, tap: str, status: int, said: list[str]) -> None:
-        (tmp_path / "bin").mkdir()
-        os.mkfifo(tmp_path / "pipe")
-        for name, text in ((tap, TAP), ("meltano", MELTANO)):
-            file = tmp_path / "bin" / name
-            file.write_text(text.format(tap=tmp_path / "bin" / tap, pipe=tmp_path / "pipe"))
-            file.chmod(0o755)
-        with subprocess.Popen(
-            [REPOSITORY / "docker-entrypoint.sh", "run", "tap", "target"],
-            env=os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
+    def test_a_signal_stops_the_tap(
+        self, tmp_path: Path, arguments: str, tap: str, status: int, said: list[str]
+    ) -> None:
+        programs = {tap: TAP, "meltano": MELTANO}
+        with self.start(tmp_path, arguments, programs, TAP=str(tmp_path / tap)) as process:
             assert process.stdout
             lines = sorted(process.stdout.readline().strip() for _ in range(3))
             assert lines == ["meltano", "ready", "target"]
             process.send_signal(signal.SIGTERM)
             output, _ = process.communicate()
 
-        assert [line for line in output.splitlines() if line in said] == said
+        assert [line for line in output.splitlines() if line in {*said, "meltano"}] == said
+        assert process.returncode == status
+
+    @pytest.mark.parametrize(
+        ("file", "load", "build", "status"),
+        [("key", 0, 0, 0), ("key", 1, 0, 1), ("key", 1, 2, 1), ("key", 0, 2, 2), ("no", 0, 0, 1)],
+    )
+    def test_sync_builds_after_every_load_and_ends_with_its_status(
+        self, tmp_path: Path, file: str, load: int, build: int, status: int
+    ) -> None:
+        """Without the file of a secret it starts nothing."""
+        (tmp_path / "key").write_text("k\n")
+        variables = {"TAP_PUBLIC_JOBS_API_KEY_FILE": file, "LOAD": f"{load}", "BUILD": f"{build}"}
+        with self.start(tmp_path, "sync", {"meltano": STATUSES}, **variables) as process:
+            output, _ = process.communicate()
+
+        commands = ["k: run tap-public-jobs target-postgres", "k: run dbt-postgres:build"]
+        refused = (
+            f"TAP_PUBLIC_JOBS_API_KEY_FILE=no: set it to a file that user {os.getuid()} can read"
+        )
+        assert output.splitlines() == (commands if file == "key" else [refused])
         assert process.returncode == status

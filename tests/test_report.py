@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from sync.samples import job, listing
+from sync.samples import job
 
 from tap_public_jobs.report import PROGRESS_INTERVAL, Report, in_words, key_works
 from tap_public_jobs.sync.outcomes import Outcomes
@@ -30,7 +30,7 @@ def clock() -> Clock:
 @pytest.fixture
 def report(clock: Clock) -> Report:
     """The report of a run that may make 60 requests per minute."""
-    return Report(60, 60, clock)
+    return Report(60, 60, clock, lambda: 9_960.0)
 
 
 def plan_of(count: int) -> Plan:
@@ -62,41 +62,28 @@ class TestProgress:
     def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
         self, report: Report, clock: Clock, done: int, seconds: float, words: str
     ) -> None:
-        outcomes = Outcomes()
-        outcomes.written = done
         clock.now = seconds
 
-        assert report.progress(plan_of(3000), outcomes, 0.0) == f"Details: {words}"
+        assert report.progress(done, 3000, 0.0) == words
 
     def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(self, report: Report) -> None:
         for pace in (2.0, 0.1):
-            report.pacing(0.0, pace)
-            line = report.progress(plan_of(3000), Outcomes(), 0.0)
-            assert line == "Details: 0 of 3,000 (0 %), about 1 hour 40 minutes left."
-
-    def test_it_counts_what_comes_of_the_details(self, report: Report) -> None:
-        outcomes = Outcomes()
-        outcomes.note_written()
-        outcomes.not_found[job("1")] = "it answered 404"
-        outcomes.note_failure(job("2"), "timeout")
-
-        line = report.progress(plan_of(4), outcomes, 0.0)
-        assert line == "Details: 3 of 4 (75 %), less than a minute left."
+            report.pacing(503, 0.0, pace)
+            line = report.progress(0, 3000, 0.0)
+            assert line == "0 of 3,000 (0 %), about 1 hour 40 minutes left."
 
     def test_it_is_logged_every_thirty_seconds_until_the_work_ends(
         self, report: Report, caplog: pytest.LogCaptureFixture
     ) -> None:
         waits: list[float] = []
-        outcomes = Outcomes()
 
         class Ended(threading.Event):
             def wait(self, timeout: float | None = None) -> bool:
                 waits.append(timeout or 0.0)
-                outcomes.written = 30 * len(waits)
                 return len(waits) == 3
 
         with caplog.at_level("INFO"):
-            report._log_progress(plan_of(90), outcomes, 0.0, Ended())
+            report._log_progress("Details", 90, lambda: 30 * len(waits), 0.0, Ended())
 
         assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
         assert caplog.messages == [
@@ -132,33 +119,35 @@ class TestReport:
 
         assert caplog.messages == [f"Fetching {count:,} of 3,000 details{words}"]
 
-    def test_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-        self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
+    @pytest.mark.parametrize(
+        ("status", "pause", "words"),
+        [
+            (429, 30.0, "is its rate limit. {}. Pausing until 02:46:30 UTC (30.0 s), then sending"),
+            (
+                403,
+                1501.0,
+                "may be its rate limit. {}. Pausing until 03:11:01 UTC (1,501.0 s), then",
+            ),
+            (503, 0.0, "may be its rate limit. {}. Sending at most one request every 2 seconds."),
+        ],
+    )
+    def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
+        self,
+        report: Report,
+        caplog: pytest.LogCaptureFixture,
+        status: int,
+        pause: float,
+        words: str,
     ) -> None:
-        clock.now = 61.0
-        report.pacing(30.0, 2.0)
+        report.pacing(status, pause, 2.0)
 
         (record,) = caplog.records
+        why = "Likely causes: another run or client of this key, or a limit without bursts"
         assert record.levelname == "WARNING"
-        assert record.getMessage() == (
-            "The API rejected a request for the rate limit. Pausing for 30.0 seconds, then "
-            "sending at most one request every 2 seconds."
+        assert record.getMessage().startswith(
+            f"The API answered {status}, which " + words.format(why)
         )
-
-    def test_a_rejection_in_the_first_period_is_no_fault(
-        self, report: Report, clock: Clock, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        clock.now = 59.0
-        with caplog.at_level("INFO"):
-            report.pacing(60.0, 1.0)
-
-        (record,) = caplog.records
-        assert record.levelname == "INFO"
-        assert record.getMessage() == (
-            "The API rejected a request for the rate limit: another run used this key within the "
-            "last 60 s. Pausing for 60.0 seconds, then sending at most one request every 1 "
-            "seconds."
-        )
+        assert record.getMessage().endswith("ending at most one request every 2 seconds.")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +174,8 @@ class TestSummary:
         outcomes.note_failure(job("2"), "timeout")
         for number in ("3", "4"):
             outcomes.not_found[job(number)] = "it answered 404"
-        outcomes.settle(listing(job("3")))
+        assert outcomes.done == 5
+        outcomes.settle({"3": job("3")})
         report.records.update({"jobs": 3000, "job_publications": 3001, "job_details": 2})
         report.new_fields.update(
             {"jobs": [], "job_details": ["salaryPeriod", "remote"], "job_publications": []}
@@ -202,6 +192,15 @@ class TestSummary:
             "new fields in job_details: salaryPeriod, remote; "
             "took about 51 minutes."
         )
+
+    @pytest.mark.parametrize(("opened", "closed"), [(1, 0), (0, 2)])
+    def test_openings_are_counted_without_closings_and_the_other_way(
+        self, report: Report, opened: int, closed: int
+    ) -> None:
+        report.opened, report.closed = opened, closed
+
+        counts = "1 job opened and 0 jobs closed" if opened else "0 jobs opened and 2 jobs closed"
+        assert f"; {counts} since" in report.summary(requests=1, rejections=0)
 
     def test_it_leaves_out_what_did_not_happen(self, report: Report) -> None:
         assert report.summary(requests=1, rejections=0) == (

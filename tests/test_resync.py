@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline
-from harness import select_only
+from harness import catalog_of, select_only
 
 from tap_public_jobs.errors import AccessError, RequestError
 from tap_public_jobs.sync import plan
@@ -62,12 +62,16 @@ def test_changed_fetches_new_and_changed_jobs_alone(
     assert changed.activated == ["jobs"]
 
 
-def test_details_expire(api: FakeApi, changed: Pipeline) -> None:
-    changed.now += 7 * DAY
+@pytest.mark.parametrize(
+    ("max_age", "days", "details"), [(7, 7, 10), (7, 3, 0), (1, 1, 10), (0, 0, 10)]
+)
+def test_details_expire(
+    api: FakeApi, changed: Pipeline, max_age: float, days: float, details: int
+) -> None:
+    """Between half the age and the whole."""
+    changed.run(later=days * DAY, detail_max_age_days=max_age)
 
-    changed.run()
-
-    assert {*api.details} == {f"pub-{key}" for key in api.published}
+    assert len(changed.output.rows("job_details")) == len(api.details) == details
 
 
 @pytest.mark.parametrize("later", [60, -3600], ids=["a minute later", "the clock was put back"])
@@ -92,7 +96,8 @@ def test_an_interrupted_run_resumes_where_it_stopped(
     activations = pipeline.output.of("ACTIVATE_VERSION", "job_details")
     assert [message["version"] for message in activations] == [version] * (refresh == "all")
     assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-    assert pipeline.state["bookmarks"]["jobs"]["sync"]["unfinished"] is None
+    pipeline.run()
+    assert len(pipeline.output.rows("job_details")) == (10 if refresh == "all" else 0)
 
 
 @pytest.mark.parametrize("after_the_state", [0, 1])
@@ -125,7 +130,7 @@ def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None
 
 
 @pytest.mark.parametrize("recovers", [True, False])
-def test_the_run_after_a_failure_fetches_what_failed_and_those_after_it_everything(
+def test_a_retry_fetches_what_failed_and_runs_after_an_hour_everything(
     api: FakeApi, caplog: pytest.LogCaptureFixture, *, recovers: bool
 ) -> None:
     """A detail that fails for good does not keep the others from being refreshed."""
@@ -142,7 +147,7 @@ def test_the_run_after_a_failure_fetches_what_failed_and_those_after_it_everythi
     assert pipeline.activated == (["jobs", "job_details"] if recovers else ["jobs"])
     assert f"details: {recovers:d} fetched, 0 unchanged, {not recovers:d} failed" in caplog.text
     for _ in range(2):
-        pipeline.run()
+        pipeline.run(later=3600)
         assert {*api.details} == {f"pub-{key}" for key in api.published}
 
 
@@ -191,9 +196,18 @@ def test_a_state_that_cannot_be_read_is_set_aside(
     assert changed.activated == ["jobs"]
 
 
+def without(column: str) -> dict[str, Any]:
+    """A catalog in which this column of the details is not selected."""
+    catalog = catalog_of(CONFIG)
+    for entry in catalog["streams"][2]["metadata"]:
+        entry["metadata"]["selected"] = entry["breadcrumb"] != ["properties", column]
+    return catalog
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ({"catalog": without("jobTitle")}, {}),
         ({}, {"column_naming": "snake_case"}),
         ({}, {"stream_maps": {"job_details": {"x": "1"}}}),
         (
@@ -205,13 +219,13 @@ def test_a_state_that_cannot_be_read_is_set_aside(
             {"flattening_enabled": True, "flattening_max_depth": 1, "flattening_separator": "-"},
         ),
     ],
-    ids=["column_naming", "stream_maps", "stream_map_config", "flattening_separator"],
+    ids=["selection", "column_naming", "stream_maps", "stream_map_config", "flattening_separator"],
 )
 @pytest.mark.parametrize("refresh", ["changed", "notified"])
 def test_other_columns_are_in_every_row_after_one_run(
     notified: Pipeline, before: dict[str, Any], after: dict[str, Any], refresh: str
 ) -> None:
-    """Also if no run in between writes details."""
+    """Also if no run in between writes details; a column that is selected later is one of them."""
     notified.run(detail_refresh=refresh, **before)
     notified.run(detail_refresh=refresh, catalog=select_only(CONFIG, "jobs"))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from decimal import Decimal
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from api.raw_server import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline
 from harness import catalog_of, json_text, paths, select_only, sync
@@ -15,11 +17,16 @@ from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from requests.adapters import HTTPAdapter
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
+from tap_public_jobs import tap
+from tap_public_jobs.api.throttle import ThrottleClosedError
 from tap_public_jobs.errors import NotFoundError, PageError, RequestError
 from tap_public_jobs.sync import plan
-from tap_public_jobs.tap import ORDER
+from tap_public_jobs.sync.run import Run
+from tap_public_jobs.tap import ORDER, TapPublicJobs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from public_jobs_sandbox.state import Sandbox
     from requests import PreparedRequest, Response
 
@@ -48,8 +55,14 @@ def test_every_job_arrives_whole_and_no_request_is_wasted(sandbox: Sandbox, conf
         for posting in sandbox.organisation.published()
     ]
     assert len(jobs) == 25
-    assert output.records("jobs") == [summary(job) | {"additionalFields": None} for job in jobs]
-    assert output.rows("job_details") == {job["id"]: detail(job) for job in jobs}
+    summaries = {job["id"]: summary(job) | {"additionalFields": None} for job in jobs}
+    details = {job["id"]: detail(job) for job in jobs}
+    assert [*output.rows("jobs")] == [*summaries]
+    for stream, expected in (("jobs", summaries), ("job_details", details)):
+        rows = output.rows(stream)
+        differing = [expected[key].items() ^ row.items() for key, row in rows.items()]
+        assert {field for fields in differing for field, _ in fields} == set()
+        assert rows == expected
     asked = paths(sandbox.requests)
     assert asked[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
     assert sorted(asked[3:]) == sorted(f"/jobs/{job['publicId']}" for job in jobs)
@@ -81,6 +94,28 @@ def test_the_key_travels_in_the_chosen_header_alone(
     assert not any("authorization" in request.headers for request in sandbox.requests)
     assert {request.headers["user-agent"] for request in sandbox.requests} == {"acme-etl/1"}
     assert timeouts == {77}
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_before(
+    sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And how much of the limit is used, which is nothing for another key."""
+    config |= {"rate_limit_period_seconds": 3600}
+    sandbox.fail_next("http_503")
+    with caplog.at_level("INFO"):
+        state = sync(config).state
+
+    assert "The API answered 503, which may be its rate limit." in caplog.text
+    assert "29 requests (0 rejections, 1 retry)" in caplog.text
+    held = TapPublicJobs(config=config, state=state).throttle.held()
+    assert (held and held.number) == 29
+    other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)
+    assert other.throttle.held() is None
+    with unused_port() as port:
+        config |= {"base_url": f"http://127.0.0.1:{port}"}
+        with pytest.raises(PageError, match="Connection refused, after 8 tries"):
+            sync(config, state=state)
 
 
 # The messages.
@@ -276,12 +311,26 @@ def test_flattening_loses_nothing(api: FakeApi) -> None:
     assert rows["3"]["additionalFields"] == '{"nested":{"a":{"b":[1]}}}'
 
 
-def test_a_stream_map_that_fails_on_a_record_is_an_error_with_a_remedy(api: FakeApi) -> None:
-    pipeline = Pipeline(api, stream_maps={"jobs": {"half": "maxSalary / 'two'"}})
+@pytest.mark.parametrize(
+    ("expression", "error"),
+    [
+        ("maxSalary / 'two'", "TypeError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("config['no']", "KeyError"),
+        ("int(jobTitle)", "ValueError"),
+        ("jobTitle.no", "MapExpressionError"),
+    ],
+)
+def test_a_stream_map_that_fails_on_a_record_is_an_error_with_a_remedy(
+    api: FakeApi, expression: str, error: str
+) -> None:
+    pipeline = Pipeline(api, stream_maps={"jobs": {"x": expression}})
 
     pipeline.run()
 
-    assert "stream_maps cannot be applied to the record of jobs with the id '0'" in pipeline.error
+    said = f"stream_maps cannot be applied to the record of jobs with the id '0': {error}: "
+    assert pipeline.error.startswith(said)
+    assert pipeline.error.endswith(" Correct the expression.")
 
 
 TEXT = {"type": "string"}
@@ -325,9 +374,13 @@ def test_a_replication_key_in_the_catalog_has_no_effect(api: FakeApi) -> None:
 # What changes or fails during the details.
 
 
+@pytest.mark.parametrize("total", ["exact", 10], ids=["current", "cached"])
 def test_a_job_unpublished_after_the_listing_is_skipped_and_counted(
-    api: FakeApi, caplog: pytest.LogCaptureFixture
+    api: FakeApi, caplog: pytest.LogCaptureFixture, total: Any
 ) -> None:
+    """The list is read once more, whatever its total."""
+    api.total = total
+
     def unpublish(request: str) -> None:
         if request == "detail pub-3":
             api.unpublish("3")
@@ -343,6 +396,7 @@ def test_a_job_unpublished_after_the_listing_is_skipped_and_counted(
     assert pipeline.activated == ["jobs", "job_details"]
     assert "1 unpublished during the run" in caplog.text
     assert sorted(requests[-4:]) == ["page 1", "page 2", "page 3", "page 4"]
+    assert requests.count("page 1") == 2
 
 
 def test_a_public_id_that_another_job_takes_over_costs_no_job(api: FakeApi) -> None:
@@ -364,6 +418,22 @@ def test_a_public_id_that_another_job_takes_over_costs_no_job(api: FakeApi) -> N
     assert {key: row["publicId"] for key, row in rows.items()} == {
         key: job["publicId"] for key, job in api.published.items()
     }
+
+
+def test_a_job_whose_new_public_id_is_not_found_either_is_a_gap(api: FakeApi) -> None:
+    def rename(request: str) -> None:
+        if request == "detail pub-2":
+            api.edit("2", publicId="renamed")
+
+    api.on_request = rename
+    api.answers["renamed"] = NotFoundError("the response is 404", 404)
+    pipeline = Pipeline(api)
+
+    pipeline.run()
+
+    said = "the detail of 'renamed' is missing: the response is 404, although the job is listed"
+    assert said in pipeline.error
+    assert pipeline.activated == ["jobs"]
 
 
 def test_details_that_are_missing_while_their_jobs_are_listed_delete_nothing(
@@ -411,3 +481,45 @@ def test_details_that_fail_in_a_row_end_the_run_if_the_list_fails_too(api: FakeA
     assert pipeline.error == "Page 1 of the list of jobs cannot be read"
     assert pipeline.output.rows("job_details").keys() == {"0", "1"}
     assert len(pipeline.state["bookmarks"]["jobs"]["sync"]["jobs"]) == 10
+
+
+@pytest.fixture
+def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A signal ends no test, and later ones find the handlers as they were."""
+    monkeypatch.setattr(tap, "exit_soon", lambda _: None)
+    handlers = {it: signal.getsignal(it) for it in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize(
+    ("moment", "streams"),
+    [("the first record", []), ("the list is checked", [*STREAMS])],
+)
+def test_a_stop_is_no_error_and_writes_the_state(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, moment: str, streams: list[str]
+) -> None:
+    """Before the details, at once."""
+    down = RequestError("the response is 502, after 8 tries", 502)
+    api.answers = {f"pub-{key}": down for key in range(1, 10)}
+
+    def stop(request: str = "") -> None:
+        if not request:
+            signal.raise_signal(signal.SIGTERM)
+        elif api.details and request == "page 1":
+            signal.raise_signal(signal.SIGTERM)
+            raise ThrottleClosedError
+
+    if moment == "the first record":
+        monkeypatch.setattr(Run, "checkpoint", lambda _: stop())
+    api.on_request = stop
+    pipeline = Pipeline(api, max_concurrent_requests=1)
+
+    with pytest.raises(SystemExit) as caught:
+        pipeline.run()
+
+    assert caught.value.code == 143
+    assert pipeline.output.messages[-1]["type"] == "STATE"
+    assert [it for it in STREAMS if pipeline.output.of("RECORD", it)] == streams

@@ -61,7 +61,7 @@ def parts(names: set[str]) -> set[str]:
         ),
         *(
             pytest.param(f"sync.{name}", {"time", "threading", "logging"}, id=f"{name}: no I/O")
-            for name in ("plan", "outcomes", "state")
+            for name in ("facts", "gaps", "outcomes", "plan", "state", "stored")
         ),
         pytest.param("records", {"requests", "urllib3"}, id="records know no HTTP"),
     ],

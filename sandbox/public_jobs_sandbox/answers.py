@@ -12,13 +12,6 @@ import click
 FALLBACK_WIDTH = 100
 FEWEST_CHARACTERS = 8
 
-PUBLISHED = """
-create temp view published as
-select id from public_jobs.job_publications
-where unpublished_at is null
-  and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications);
-"""
-
 
 class Question(NamedTuple):
     """A question that an analyst asks, in words and in SQL."""
@@ -31,15 +24,14 @@ def answer(database: Path, questions: Sequence[Question], *, first: int = 1) -> 
     """Ask a DuckDB file, and print each question and its answer.
 
     Args:
-        database: A warehouse that the tap has filled.
-        questions: They may join the view `published`.
+        database: A warehouse.
+        questions: What to ask.
         first: The number of the first question.
     """
     import duckdb  # noqa: PLC0415  # slow to import, and only the demo needs it
 
     width = shutil.get_terminal_size((FALLBACK_WIDTH, 24)).columns
     with duckdb.connect(str(database), read_only=True) as connection:
-        connection.execute(PUBLISHED)
         for number, question in enumerate(questions, start=first):
             result = connection.execute(question.sql)
             names = [column[0] for column in result.description or ()]

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
 
 from starlette.responses import Response
@@ -65,7 +64,7 @@ def _answer(sandbox: Sandbox, request: SeenRequest, jobs_path: re.Pattern[str]) 
     request.organisation = organisation.name
     wait = sandbox.count(key)
     if wait is not None:
-        return _rejection(wait)
+        return _rejection(sandbox.options.reject_with, wait)
     return sandbox.take_fault(request) or _operation(organisation, request, path[1])
 
 
@@ -83,10 +82,11 @@ def _key(headers: dict[str, str]) -> str:
     return bearer if scheme == "Bearer" else headers.get("x-api-key", "")
 
 
-def _rejection(wait: float) -> Response:
+def _rejection(reject_with: str, wait: float) -> Response:
     """Return the response to a request over the rate limit (*Errors*)."""
-    headers = {"retry-after": str(math.ceil(wait))}
-    return _error(HTTPStatus.TOO_MANY_REQUESTS, "Rate limit exceeded", **headers)
+    status, _, header = reject_with.replace("{}", str(math.ceil(wait))).partition(" ")
+    name, _, value = header.partition(": ")
+    return _error(int(status), "Rate limit exceeded", **({name: value} if name else {}))
 
 
 def _list(organisation: Organisation, query: dict[str, str]) -> Response:

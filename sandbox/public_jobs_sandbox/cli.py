@@ -1,7 +1,9 @@
 """The command `public-jobs-sandbox`."""
 
 import contextlib
+import re
 import threading
+from typing import Any
 
 import click
 
@@ -24,6 +26,15 @@ def main() -> None:
 main.add_command(demo)
 
 
+def _rejection(_: click.Context, __: click.Parameter, text: str) -> str:
+    if not re.fullmatch(r"[45]\d\d( [\w-]+: .+)?", text):
+        message = (
+            f"{text!r} is not a status, such as 503, alone or with a header: {DEFAULTS.reject_with}"
+        )
+        raise click.BadParameter(message)
+    return text
+
+
 @main.command()
 @click.option("--port", default=8000, help="Port to listen on; 0 picks a free one.")
 @click.option("--jobs", default=120, help="Number of published jobs.")
@@ -35,15 +46,23 @@ main.add_command(demo)
 )
 @click.option(
     "--limit",
+    "limit_requests",
     type=click.IntRange(min=1),
     default=DEFAULTS.limit_requests,
     help="Requests allowed per period and key.",
 )
 @click.option(
     "--period",
+    "limit_period",
     type=click.FloatRange(min=0, min_open=True),
     default=DEFAULTS.limit_period,
     help="Length of a period in seconds.",
+)
+@click.option(
+    "--reject-with",
+    callback=_rejection,
+    default=DEFAULTS.reject_with,
+    help="Status of a rejection, alone or with a header, in which {} becomes the seconds to wait.",
 )
 @click.option("--no-limit", is_flag=True, help="Turn the rate limit off.")
 @click.option("--latency", default=DEFAULTS.latency, help="Seconds that each response takes.")
@@ -54,26 +73,16 @@ main.add_command(demo)
     multiple=True,
     help="Kind of a fault, and N: every N-th request meets it. May be repeated.",
 )
-def serve(  # noqa: PLR0913 - one parameter per option
+def serve(
     *,
     port: int,
     jobs: int,
-    limit_algorithm: str,
-    limit: int,
-    period: float,
     no_limit: bool,
-    latency: float,
     faults: tuple[tuple[str, int], ...],
+    **options: Any,  # noqa: ANN401  # of `Options`
 ) -> None:
     """Serve the API until Ctrl-C."""
-    options = Options(
-        limit_algorithm=limit_algorithm,
-        limit_requests=limit,
-        limit_period=period,
-        limited=not no_limit,
-        latency=latency,
-    )
-    sandbox = Sandbox.demo(jobs, options=options)
+    sandbox = Sandbox.demo(jobs, options=Options(limited=not no_limit, **options))
     for kind, every in faults:
         sandbox.fail_every(kind, every)
     try:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from public_jobs_sandbox import meltano
-from public_jobs_sandbox.answers import PUBLISHED, Question, answer, indented
+from public_jobs_sandbox.answers import Question, answer
 from public_jobs_sandbox.meltano import COMMAND, PERIOD, REPOSITORY, REQUESTS, SCHEMA
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
@@ -20,6 +20,8 @@ from public_jobs_sandbox.webhook_demo import show_webhook
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
 DASHBOARD = Path("dashboard", "page.py")
+# A snapshot records what a listing shows, in half the time of a build of all tables.
+BUILD, SNAPSHOT = "dbt-duckdb:build", "dbt-duckdb:snapshot"
 
 
 class Change(NamedTuple):
@@ -36,7 +38,7 @@ QUESTIONS = (
         "Which departments have the most open roles?",
         """
         select department, count(*) as open_roles, count(distinct location) as places
-        from public_jobs.jobs join published using (id)
+        from analytics.open_jobs
         group by department
         order by open_roles desc, department;
         """,
@@ -44,35 +46,28 @@ QUESTIONS = (
     Question(
         "What do roles pay, by seniority? (Amounts in different currencies are never mixed.)",
         """
-        select currency, seniority_level, count(*) as roles,
-               min(min_salary) as lowest, max(max_salary) as highest
-        from public_jobs.jobs join published using (id)
+        select currency, seniority_level, jobs, lowest, median, highest
+        from analytics.salary_ranges
         where currency in ('EUR', 'USD')
-        group by currency, seniority_level
         order by currency, lowest, highest;
         """,
     ),
     Question(
-        "Which questions can rule an applicant out most often? (Each job has a JSON array.)",
+        "Which questions can rule an applicant out most often?",
         """
-        select item ->> 'question' as question, count(*) as jobs,
-               count(*) filter (where (item ->> 'required')::boolean) as answer_required
-        from public_jobs.job_details join published using (id)
-        cross join unnest(knockout_questions::json::json[]) as questions(item)
+        select question, count(*) as jobs,
+               count(*) filter (where answer_required) as answer_required
+        from analytics.knockout_questions
         group by question
         order by jobs desc, question
         limit 5;
         """,
     ),
     Question(
-        "What is in the fields that the API returns but does not document?",
+        "Which fields does the API return without documenting them?",
         """
-        select key as field, count(*) as jobs,
-               arg_min(json_type(value), public_id) as type,
-               arg_min(value ->> '$', public_id) as example
-        from public_jobs.job_details join published using (id)
-        cross join json_each(additional_fields)
-        group by field
+        select field, types, filled_jobs, share_filled
+        from analytics.undeclared_fields
         order by field;
         """,
     ),
@@ -84,14 +79,13 @@ OVER_TIME = (
         "How many roles were open at each sync, and how many opened and closed before it?",
         """
         select listed_at,
-               count(*) filter (where listed_at between first_seen_at and last_seen_at) as open,
-               count(*) filter (where listed_at = first_seen_at
+               count(*) filter (where opened_by <= listed_at
+                                  and (is_open or closed_by > listed_at)) as open,
+               count(*) filter (where opened_by = listed_at
                                   and opened_after is not null) as opened,
-               count(*) filter (where listed_at = unpublished_at) as closed,
+               count(*) filter (where closed_by = listed_at) as closed,
                bar(open, 0, 125, 25) as open_roles
-        from public_jobs.job_publications,
-             (select distinct unnest([first_seen_at, last_seen_at]) as listed_at
-              from public_jobs.job_publications)
+        from analytics.listings join analytics.publication_periods using (organisation)
         group by listed_at
         order by listed_at;
         """,
@@ -100,11 +94,11 @@ OVER_TIME = (
         "How long were the closed roles open? (A listing dates each end, so there are two bounds.)",
         """
         select job_title,
-               round(epoch(last_seen_at - first_seen_at), 1) as at_least_seconds,
-               round(epoch(unpublished_at - opened_after), 1) as at_most_seconds
-        from public_jobs.job_publications join public_jobs.jobs using (id)
-        where unpublished_at is not null and opened_after is not null
-        order by at_least_seconds desc, jobs.public_id;
+               round(epoch(closed_after - opened_by), 1) as at_least_seconds,
+               round(epoch(closed_by - opened_after), 1) as at_most_seconds
+        from analytics.publication_periods
+        where not is_open and opened_after is not null
+        order by at_least_seconds desc, public_id;
         """,
     ),
 )
@@ -131,32 +125,32 @@ def _show_syncs(database: Path) -> None:
         click.echo(
             f"A sandbox of the Public Jobs API serves {JOBS} made-up jobs at {base_url}.\n"
             f"Like the API it allows {REQUESTS} requests per period; here a period is {PERIOD} "
-            f"second, not 60.\n\n{COMMAND}"
+            f"second, not 60.\n\n{COMMAND} {BUILD}"
         )
-        meltano.run(variables)
+        meltano.run(variables, BUILD)
         rejected = sum(
             request.status == HTTPStatus.TOO_MANY_REQUESTS for request in sandbox.requests
         )
         click.echo(
             f"\nThe sandbox counted {len(sandbox.requests)} requests and rejected {rejected}. "
-            "The answers come from the warehouse.\n\n"
-            f"The open roles, by a rule that holds on every target:\n\n{indented(PUBLISHED)}"
+            "The answers come from the tables that dbt has built of the rows."
         )
         answer(database, QUESTIONS)
         click.echo(
             f"\nNow {len(CHANGES)} more syncs with detail_refresh: changed, which fetch the list\n"
-            "and the details of new jobs. Before each, roles open and close in the sandbox."
+            "and the details of new jobs. Before each, roles open and close in the sandbox.\n"
+            "dbt records what each sync finds, and builds its tables again after the last."
         )
         variables["TAP_PUBLIC_JOBS_DETAIL_REFRESH"] = "changed"
         new = iter(make_jobs(2 * JOBS)[-JOBS:])
-        for closed, opened in CHANGES:
+        for (closed, opened), block in zip(CHANGES, (SNAPSHOT, SNAPSHOT, BUILD), strict=True):
             published = sandbox.organisation.published()
             for posting in published[:: len(published) // closed][:closed]:
                 sandbox.unpublish(posting.job["publicId"])
             for _ in range(opened):
                 sandbox.publish(next(new))
-            click.echo(f"\n{COMMAND}")
-            meltano.run(variables, install=False)
+            click.echo(f"\n{COMMAND} {block}")
+            meltano.run(variables, block, install=False)
     answer(database, OVER_TIME, first=len(QUESTIONS) + 1)
     # In an environment of its own, as Meltano. If that fails, its error says why.
     command = [*meltano.uv_command(), "run", "--quiet", "--script", str(REPOSITORY / DASHBOARD)]
@@ -164,14 +158,14 @@ def _show_syncs(database: Path) -> None:
     if drawn.returncode == 0:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")
     click.echo(
-        f"\nThe warehouse is {DATABASE}, schema {SCHEMA}, tables jobs, job_details and "
-        "job_publications. Each demo creates it again. Ask it more:\n\n"
+        f"\nThe warehouse is {DATABASE}: the tap's tables are in the schema {SCHEMA}, and dbt's in "
+        "analytics. Each demo creates it again. Ask it more:\n\n"
         f"  uvx --from duckdb-cli duckdb -readonly {DATABASE}\n\n"
-        "transform/README.md has more answers over time, such as pay changes.\n\n"
+        "transform/README.md has more questions.\n\n"
         "With your own key, in this folder:\n\n"
         "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
         "  uv tool install 'meltano~=4.4'\n"
-        "  meltano run tap-public-jobs target-duckdb\n\n"
+        f"  meltano run tap-public-jobs target-duckdb {BUILD}\n\n"
         "That fills output/warehouse.duckdb, which holds nothing from the demo. docs/start.md has "
         "the other warehouses, and your own Meltano project."
     )

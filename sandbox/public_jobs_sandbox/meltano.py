@@ -42,6 +42,7 @@ class LogLine(NamedTuple):
             "meltano": ("Install",),
             "tap-public-jobs": ("Fetching", "Details", "Synced", "The "),
             "target-duckdb": ("Loading",),
+            "dbt-duckdb": ("public_jobs:",),
         }
         return self.text.startswith(news.get(self.source, ("",)))
 
@@ -67,7 +68,7 @@ def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -
         database: The DuckDB file to fill.
         folder: For the state, so that the user's next sync resumes where their last one ended.
     """
-    private = ("TAP_PUBLIC_JOBS_", "TARGET_DUCKDB_", "MELTANO_")
+    private = ("TAP_PUBLIC_JOBS_", "TARGET_DUCKDB_", "MELTANO_", "PUBLIC_JOBS_", "DBT_")
     inherited = {
         name: value for name, value in os.environ.items() if not name.upper().startswith(private)
     }
@@ -87,20 +88,21 @@ def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -
     }
 
 
-def run(variables: dict[str, str], *, install: bool = True) -> None:
-    """Sync into DuckDB and print what matters; if the sync fails, print the whole log.
+def run(variables: dict[str, str], *blocks: str, install: bool = True) -> None:
+    """Sync into DuckDB, run more blocks, and print what matters; after a failure, the whole log.
 
     Args:
         variables: The environment.
+        blocks: What runs after the sync.
         install: Whether to install plugins that are missing.
 
     Raises:
-        click.ClickException: If the sync fails.
+        click.ClickException: If the sync or a block fails.
     """
     command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano"]
     # The user's .env is about their own API and warehouse.
     command += ["--env-file", os.devnull, "--log-format", "json"]
-    command += ["run", "tap-public-jobs", "target-duckdb"]
+    command += ["run", "tap-public-jobs", "target-duckdb", *blocks]
     command += [] if install else ["--no-install"]
     lines: list[LogLine] = []
     with subprocess.Popen(  # noqa: S603  # no shell, no user input
@@ -124,7 +126,7 @@ def run(variables: dict[str, str], *, install: bool = True) -> None:
         for line in lines:
             click.echo(line)
     message = (
-        "The sync failed, and the last lines above say why. A first run needs the network, to "
+        "The run failed, and the last lines above say why. A first run needs the network, to "
         "install Meltano and its plugins."
     )
     raise click.ClickException(message)

@@ -12,6 +12,8 @@ class Options:
         limit_algorithm: How the rate limit counts requests: a key of `ALGORITHMS` (*Limits*).
         limit_requests: Requests that a key may make per `limit_period` (*Limits*: 60).
         limit_period: Length of a period in seconds (*Limits*: one minute).
+        reject_with: Status of a rejection, and a header after it (*Errors*), in which `{}` becomes
+            the whole seconds until a retry can succeed.
         latency: Seconds that each response takes, half of them before the request is counted and
             half after, as on a network that is equally slow in both directions.
         jitter: Longest random delay in seconds, added to `latency`; a random part of the delay
@@ -25,6 +27,7 @@ class Options:
     limit_algorithm: str = "sliding_log"
     limit_requests: int = 60
     limit_period: float = 60.0
+    reject_with: str = "429 Retry-After: {}"
     latency: float = 0.0
     jitter: float = 0.0
     path_prefix: str = ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import threading
 import time
 import zlib
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +20,7 @@ Json = Any
 # Bytes of a body after decompression: a hundred times a large posting.
 LARGEST = 8 * 1024 * 1024
 
-# Approximate JSON values in a body: a value can take fifty times the memory of its text.
+# JSON values in a body: a value can take fifty times the memory of its text.
 MOST_VALUES = 50_000
 
 # Levels of arrays and objects; what is nested more deeply becomes text.
@@ -29,6 +33,11 @@ MOST_DIGITS = 4300
 
 # Bytes read at once; they become a megabyte at most when they are decompressed.
 CHUNK = 1024
+# All up to what begins a value in an array or object; text may hold these characters too.
+_VALUE = re.compile(r'(?:[^"\[{,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[\[{,]|\Z)', re.DOTALL)
+
+# To parse takes several times the memory of a body: one at a time.
+_PARSING = threading.Lock()
 
 
 class BodyError(Exception):
@@ -56,30 +65,21 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         msg = f"the body is encoded as {encoding[:50]!r}, which was not asked for"
         raise BodyError(msg)
     decoder = None if encoding == "identity" else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
-    pieces: list[bytes] = []  # a buffer that grows is copied, and takes twice the memory
-    received = size = values = 0
+    body = io.BytesIO()
+    received = 0
     # `read1` returns what has arrived: in any other method, each byte may take the read timeout.
     # Decompressed here, because urllib3 reads on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
-        piece = decoder.decompress(chunk) if decoder else chunk
-        if pieces and len(pieces[-1]) < CHUNK:
-            pieces[-1] += piece  # a million pieces of one byte would take fifty times the memory
-        else:
-            pieces.append(piece)
-        size += len(piece)
-        # Text may hold these characters too; there are few of them in prose.
-        values += sum(map(piece.count, (b"{", b"[", b",")))
-        if max(received, size) > LARGEST:
+        body.write(decoder.decompress(chunk) if decoder else chunk)
+        if max(received, body.tell()) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
-            raise BodyError(msg)
-        if values > MOST_VALUES:
-            msg = f"the body has more than {MOST_VALUES:,} values"
             raise BodyError(msg)
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    return json_object(b"".join(pieces))
+    with _PARSING:
+        return json_object(body.getvalue())
 
 
 def json_object(body: bytes) -> dict[str, Json] | None:
@@ -87,9 +87,14 @@ def json_object(body: bytes) -> dict[str, Json] | None:
 
     An invalid byte becomes U+FFFD, so that it costs one value and not the response.
     """
+    text = body.decode(json.detect_encoding(body), errors="replace")
+    # At the end of the text are two more matches.
+    if next(islice(_VALUE.finditer(text), MOST_VALUES + 2, None), None):
+        msg = f"the body has more than {MOST_VALUES:,} values"
+        raise BodyError(msg)
     try:
         document = json.loads(
-            body.decode(json.detect_encoding(body), errors="replace"),
+            text,
             parse_float=_decimal,
             parse_int=lambda text: (int if len(text) <= MOST_DIGITS else Decimal)(text),
             strict=False,  # a raw control character costs one value too

@@ -51,12 +51,14 @@ REMEDIES = {
     "Create a new one in the portal under Settings → Integrations → API keys and set api_key, or "
     "the variable TAP_PUBLIC_JOBS_API_KEY.",
     403: "The key is valid, but the plan of its organisation does not include the public API "
-    "(403). Ask the organisation to add it, or set api_key to the key of another organisation.",
+    "(403), or a rate limit answers 403. Ask the organisation to add it, or set api_key to the key "
+    "of another organisation; if the key worked before, lower rate_limit_requests.",
 }
 REMEDY_LIMIT = (
     f"The API rejected a request for the rate limit {MAX_REJECTIONS} times in a row: another "
     "client may be using this key. Use one key per integration, or lower rate_limit_requests."
 )
+REMEDY_PROXY = "The proxy does not answer as one: correct HTTPS_PROXY, or add the host to NO_PROXY."
 
 
 class _FaultError(RequestError):
@@ -118,8 +120,12 @@ class PublicJobsClient:
         size = _count(envelope, "pageSize") or self.page_size
         return Page(envelope["data"], size, _count(envelope, "total"))
 
-    def detail(self, job: JobRef) -> dict[str, Json]:
+    def detail(self, job: JobRef, tries: int | None = None) -> dict[str, Json]:
         """Fetch the detail of one job; numbers are `int` or `Decimal`.
+
+        Args:
+            job: With an empty id, whichever job has the publicId.
+            tries: Of a request that fails; `MAX_TRIES` by default.
 
         Raises:
             NotFoundError: The job is not published, or its publicId now belongs to another job.
@@ -128,13 +134,13 @@ class PublicJobsClient:
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
         try:
-            document = self._fetch(url, lambda it: _is_detail(it, job))
+            document = self._fetch(url, lambda it: _is_detail(it, job), tries)
         except AccessError as error:
             self._raise_if_list_is_refused()
             msg = f"{_place(url)}: the response is {error.status}, although the key reads the list"
             raise RequestError(msg, error.status) from error
         job_id = document.get("id")
-        if isinstance(job_id, str) and job_id != job.id:
+        if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {job.public_id!r} now belongs to another job"
             raise NotFoundError(msg)
         return document
@@ -150,25 +156,29 @@ class PublicJobsClient:
             if self._key_error:
                 raise self._key_error
 
-    def _fetch(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
-        """Request one JSON object, up to `MAX_TRIES` times.
+    def _fetch(
+        self, url: str, is_expected: Callable[[dict[str, Json]], bool], tries: int | None = None
+    ) -> dict[str, Json]:
+        """Request one JSON object.
 
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the expected shape.
+            tries: How often to try; `MAX_TRIES` by default.
         """
+        tries = tries or MAX_TRIES
         retrying = backoff.on_exception(
             backoff.expo,
             _FaultError,
-            max_tries=MAX_TRIES,
+            max_tries=tries,
             factor=FIRST_WAIT,
-            on_backoff=self._log_retry,
+            on_backoff=lambda details: self._log_retry(details | {"of": tries}),
             logger=None,
         )
         try:
             document: dict[str, Json] = retrying(self._try)(url, is_expected)
         except _FaultError as error:
-            msg = f"{error}, after {MAX_TRIES} tries"
+            msg = f"{error}, after {tries} tries"
             raise RequestError(msg, error.status) from error
         self.has_answered = True
         return document
@@ -212,20 +222,23 @@ class PublicJobsClient:
     def _fault(self, error: Exception, url: str) -> Exception:
         cause: BaseException = error
         # The messages of requests and urllib3 name objects in memory.
-        while deeper := cause.__cause__ or cause.__context__:
-            cause = deeper
-        is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
-        is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
-        is_refused = isinstance(cause, ConnectionRefusedError)
-        is_proxy = isinstance(error, requests.exceptions.ProxyError)
-        if (is_untrusted or is_unknown or is_refused) and not (self.has_answered or is_proxy):
-            hint = "; set REQUESTS_CA_BUNDLE if your own authority signed it"
-            return _not_the_api(url, f"{self._quote(cause)}{hint if is_untrusted else ''}")
-        return _FaultError(f"{_place(url)}: {type(error).__name__}: {self._quote(cause)}")
+        while (it := cause.__cause__ or cause.__context__) and not isinstance(it, AccessError):
+            cause = it
+        said = self._quote(cause)
+        if not self.has_answered:
+            if isinstance(error, requests.exceptions.ProxyError):
+                return PublicJobsError(f"{_place(url)}: {said}. {REMEDY_PROXY}")
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                said += "; set REQUESTS_CA_BUNDLE if your own authority signed it"
+            is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
+            is_no_tls = isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError)
+            if is_unknown or is_no_tls or isinstance(cause, ConnectionRefusedError):
+                return _not_the_api(url, said)
+        return _FaultError(f"{_place(url)}: {type(error).__name__}: {said}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
         self.on_retry()
-        line = f"Try %(tries)d of {MAX_TRIES} failed: %(exception)s. Trying again in %(wait).1f s."
+        line = "Try %(tries)d of %(of)d failed: %(exception)s. Trying again in %(wait).1f s."
         logger.warning(line, details)
 
     def _quote(self, text: object) -> str:
@@ -264,6 +277,8 @@ def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
 def _count(envelope: dict[str, Json], name: str) -> int | None:
     """Read a whole number; None if it makes no sense, or is too large to work with."""
     value = envelope.get(name)
+    if isinstance(value, str) and value.isdecimal() and len(value) < 11:  # noqa: PLR2004
+        value = int(value)  # some databases count as text
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return int(value) if 0 <= value <= 10**9 and value == int(value) else None

@@ -1,4 +1,4 @@
-"""The API's responses, as values."""
+"""The API's responses and its limit, as values."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ class Page(NamedTuple):
     items: list[Json]
     size: int
     total: int | None
+
+
+class HeldSlots(NamedTuple):
+    """How much of the rate limit a run had used when its last response came.
+
+    Attributes:
+        last_response_at: Milliseconds since the epoch.
+        number: The requests that it had sent, and whose responses were not yet a period old.
+    """
+
+    last_response_at: int
+    number: int
 
 
 def hash_of(value: Json) -> str:

@@ -12,11 +12,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from tap_public_jobs.api.models import HeldSlots
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# Paced requests are this much further apart than the limit needs, for clocks that differ.
-MARGIN = 1.003
 
 # Requests in flight after the first response, until this many more have come.
 FEW = 3
@@ -34,32 +33,45 @@ class Throttle:
     So a request holds one of `limit` slots from its sending until `period` after the receipt, and
     whatever the network's delays, no window at the server, fixed or sliding, counts more than
     `limit` of them.
+    A run that begins with the slots that the run before it held keeps this promise for both.
 
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
     measuring reject even that.
     Two lessons are enough for all of them:
 
-    1. After a rejection all requests pause, then go out evenly, `MARGIN * period / (limit - 1)`
-       apart: a server that estimates its window from the one before allows one request less.
+    1. After a rejection all requests pause, then go out evenly, `period / (limit - 1)` apart: a
+       server that estimates its window from the one before allows one request less.
     2. If one is rejected again, for instance because the network let two requests catch up with
        each other, all pause for a whole period and then go out one at a time, each that interval
        after the response to the one before: they are then as far apart at the server.
+
+    A response that may be a rejection or a fault teaches the same without a pause: the first one to
+    send evenly; more than `FEW`, and more than one in four, to send one at a time.
+    Several in a row count as one, because a server that is down is no limit.
 
     All methods may be called from any thread.
 
     Args:
         limit: Requests per period.
         period: Seconds.
+        held: The slots that the last run held at its end; None if that is unknown.
+        epoch: Seconds since the epoch.
         clock: Monotonic time in seconds.
         wait: Called with the lock held and the seconds to wait, or None to wait until another
             request ends. It may return early. The default really waits, and releases the lock.
+
+    Attributes:
+        requests: Requests sent.
+        rejections: How many of them were rejected.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # most replace the time in tests
         self,
         limit: int,
         period: float,
         *,
+        held: HeldSlots | None = None,
+        epoch: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float | None], object] | None = None,
     ) -> None:
@@ -67,6 +79,7 @@ class Throttle:
         self.rejections = 0
         self._limit = limit
         self._period = period
+        self._epoch = epoch
         self._clock = clock
         self._changed = threading.Condition()
         self._wait = wait or self._changed.wait
@@ -76,7 +89,14 @@ class Throttle:
         self._received: deque[float] = deque()  # times of responses whose requests hold a slot
         self._not_before = -math.inf
         self._lessons = 0
+        self._step = 0  # sends 1: evenly, 2: one at a time
+        self._doubts = 0  # responses that may be rejections, one for each row of them
+        self._is_up = True
         self._last_lesson_at = -math.inf
+        if held:
+            # After a clock was set back, the last response seems to be yet to come.
+            age = max(0.0, epoch() - held.last_response_at / 1000)
+            self._received.extend([clock() - age] * min(held.number, limit))
 
     def acquire(self) -> float:
         """Wait until a request may be sent, and count it as sent.
@@ -113,16 +133,29 @@ class Throttle:
                 self._not_before = now + self._interval
             return delay
 
-    def answered(self, sent: float) -> None:
+    def answered(self, sent: float, *, is_doubtful: bool = False) -> tuple[float, float] | None:
         """Free the slot of a request, one period from now.
 
         Args:
             sent: What `acquire` returned. A request without a response ends here too: it may have
                 reached the server all the same.
+            is_doubtful: Whether the response may be a rejection.
+
+        Returns:
+            As `rejected` does, with a pause of no seconds.
         """
         with self._changed:
-            self._end(sent)
-            self._answered += 1
+            now = self._end(sent)
+            if not is_doubtful:
+                self._answered += 1
+                self._is_up = True
+                return None
+            self._doubts += self._is_up
+            self._is_up = False
+            is_limit = self._doubts > max(FEW, self._answered / 4)
+            before, self._step = self._step, max(self._step, 1 + is_limit)
+            self._not_before = max(self._not_before, now + self._interval)
+            return (0.0, self._interval) if self._step > before else None
 
     def rejected(self, sent: float, retry_after: float | None = None) -> tuple[float, float] | None:
         """Pause all requests because the server rejected this one for the rate limit.
@@ -132,7 +165,7 @@ class Throttle:
             retry_after: Seconds that the server asked to wait, if it did.
 
         Returns:
-            If this taught a lesson, the seconds of the pause and between two requests after it.
+            The seconds of the pause, and between two requests after it; None if that is no news.
         """
         with self._changed:
             now = self._end(sent)
@@ -141,13 +174,32 @@ class Throttle:
             is_lesson = sent > self._last_lesson_at
             if is_lesson:
                 self._lessons += 1
+                self._step = max(self._step, self._lessons)
                 self._last_lesson_at = now
             pause = self._period if retry_after is None else retry_after
             if self._lessons > 1:  # what the server asked for was not enough
                 pause = max(pause, self._period)
             pause = max(pause, self._interval)
+            is_much_longer = now + pause > self._not_before + self._period
             self._not_before = max(self._not_before, now + pause)
-            return (pause, self._interval) if is_lesson else None
+            return (pause, self._interval) if is_lesson or is_much_longer else None
+
+    def can_learn_from(self, sent: float) -> bool:
+        """Return whether a rejection of this request is a lesson, or of the burst of the last."""
+        return self._lessons < 2 or sent <= self._last_lesson_at  # noqa: PLR2004
+
+    def held(self) -> HeldSlots | None:
+        """Return the slots that the next run must hold; None if no request was ever sent.
+
+        A request in flight counts as answered now.
+        """
+        with self._changed:
+            if not (self._in_flight or self._received):
+                return None
+            now = self._clock()
+            last = now if self._in_flight else self._received[-1]
+            number = self._in_flight + sum(it + self._period >= last for it in self._received)
+            return HeldSlots(math.floor((self._epoch() - (now - last)) * 1000) + 1, number)
 
     def close(self) -> None:
         """Let no further request through; those that wait get `ThrottleClosedError`."""
@@ -157,14 +209,16 @@ class Throttle:
 
     @property
     def _interval(self) -> float:
+        if not self._step:
+            return 0.0
         # Under a limit of 1 such a server needs an empty window between two requests.
-        return MARGIN * self._period / max(self._limit - 1, 0.5) if self._lessons else 0.0
+        return self._period / max(self._limit - 1, 0.5)
 
     @property
     def _most_in_flight(self) -> int:
         # A limit that allows no burst rejects the second request. Until that is known, it should
         # cost few rejections, not one for each worker.
-        if self._lessons > 1 or self._answered == 0:
+        if self._step > 1 or self._answered == 0:
             return 1
         return FEW if self._answered <= FEW else self._limit
 
@@ -187,7 +241,7 @@ class Throttle:
         now = self._clock()
         self._in_flight -= 1
         self._received.append(now)
-        if self._lessons > 1 and sent > self._last_lesson_at:
+        if self._step > 1 and sent > self._last_lesson_at:
             self._not_before = max(self._not_before, now + self._interval)
         self._changed.notify_all()
         return now

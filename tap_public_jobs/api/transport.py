@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -27,23 +27,28 @@ MAX_REJECTIONS = 10
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
 
+# Seconds. Load balancers and firewalls forget connections that are idle for some 30 or more.
+LONGEST_IDLE = 5.0
+
+# The headers that can carry the key, and how (API page, "Authentication", rule 3).
+AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
+
 
 @dataclass
 class KeyAuth(AuthBase):
-    """Sends the API key in one of the two headers (API page, "Authentication", rule 3)."""
+    """Sends the API key in one of `AUTH_HEADERS`."""
 
     key: str = field(repr=False)
     header: str
 
     @override
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        is_plain = self.header == "x-api-key"
-        request.headers[self.header] = self.key if is_plain else f"Bearer {self.key}"
+        request.headers[self.header] = AUTH_HEADERS[self.header].format(self.key)
         return request
 
 
 class Session(requests.Session):
-    """A session that follows no redirect, keeps no cookie, and sends through one adapter.
+    """A session that follows no redirect and sends through one adapter.
 
     Args:
         adapter: Sends every request.
@@ -64,8 +69,6 @@ class Session(requests.Session):
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
-        # The API knows no cookies, and the jar is the one part that threads would share.
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -79,8 +82,8 @@ class ThrottledAdapter(HTTPAdapter):
     Args:
         throttle: The limit that all requests of this adapter share.
         connections: Connections kept open at once.
-        on_pacing: Called with the seconds of the pause and the seconds between two requests from
-            then on, whenever a rejection teaches the throttle to send more slowly.
+        on_pacing: Called with the status of a response that teaches the throttle to send more
+            slowly, the seconds of the pause, and the seconds between two requests from then on.
     """
 
     def __init__(
@@ -88,46 +91,74 @@ class ThrottledAdapter(HTTPAdapter):
         throttle: Throttle,
         *,
         connections: int,
-        on_pacing: Callable[[float, float], None] = lambda *_: None,
+        on_pacing: Callable[[int, float, float], None] = lambda *_: None,
     ) -> None:
         self._throttle = throttle
+        self._key_works = throttle.held() is not None  # it was answered in the last run
         self._on_pacing = on_pacing
+        self._connected_at = -math.inf
+        self._is_403_a_limit = False
         super().__init__(pool_connections=1, pool_maxsize=connections)
 
     @override
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
         """Send a request; the caller sees only the last of `MAX_REJECTIONS` rejections."""
+        was_403 = False
         for _ in range(MAX_REJECTIONS):
             sent = self._throttle.acquire()
+            if sent > self._connected_at + LONGEST_IDLE:
+                self.close()  # connections in use stay open for their responses
+                self._connected_at = sent
             try:
                 response = super().send(request, *args, **kwargs)
             except BaseException:
                 self._throttle.answered(sent)
                 raise
-            if not is_rejection(response):
-                self._throttle.answered(sent)
+            status = response.status_code
+            if is_rejected := is_rejection(response) or self._may_reject(status, sent, was_403):
+                pacing = self._throttle.rejected(sent, retry_after(response.headers))
+            else:
+                pacing = self._throttle.answered(sent, is_doubtful=status == 503)  # noqa: PLR2004
+            if pacing:
+                self._on_pacing(status, *pacing)
+            if not is_rejected:
                 break
-            if pacing := self._throttle.rejected(sent, retry_after(response.headers)):
-                self._on_pacing(*pacing)
+            was_403 = status == HTTPStatus.FORBIDDEN
             response.close()
         return response
 
+    def _may_reject(self, status: int, sent: float, was_403: bool) -> bool:  # noqa: FBT001
+        """Return whether a status that says nothing of a limit may mean a rejection.
+
+        Some servers reject with 403. If the key has worked, requests that are answered so are sent
+        again, until one is answered, and 403 is known to mean a rejection, or until the throttle
+        has nothing more to learn from rejections, and 403 is a refusal.
+        """
+        if status == HTTPStatus.OK:
+            self._key_works = True
+            self._is_403_a_limit |= was_403
+        if status != HTTPStatus.FORBIDDEN or not self._key_works:
+            return False
+        return self._is_403_a_limit or self._throttle.can_learn_from(sent)
+
 
 def is_rejection(response: Response) -> bool:
-    """Return whether a response means "too many requests".
+    """Return whether a response says "too many requests".
 
     The status of a rejection is not documented (API page, "Errors"). The tap takes it to be 429,
-    or any client error or 503 that says when to try again.
+    any client error or 503 that says when to try again, or 403 or 503 when no request is left.
     """
-    status = response.status_code
-    return status == HTTPStatus.TOO_MANY_REQUESTS or (
-        "Retry-After" in response.headers
-        and (400 <= status < 500 or status == HTTPStatus.SERVICE_UNAVAILABLE)  # noqa: PLR2004
+    status, headers = response.status_code, response.headers
+    left = headers.get("RateLimit-Remaining", headers.get("X-RateLimit-Remaining"))
+    return (
+        status == HTTPStatus.TOO_MANY_REQUESTS
+        or (left == "0" and status in {403, 503})
+        or ("Retry-After" in headers and (status in range(400, 500) or status == 503))  # noqa: PLR2004
     )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds the server asks to wait.
+    """Read how many seconds the server asks to wait, and add one: some servers round down.
 
     Returns:
         None if the header is absent or makes no sense: neither digits nor a date, or longer than
@@ -137,4 +168,4 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = Retry().parse_retry_after(headers.get("Retry-After", ""))
     except (InvalidHeader, OverflowError, ValueError):
         return None
-    return seconds if seconds <= LONGEST_RETRY_AFTER else None
+    return seconds + 1 if seconds <= LONGEST_RETRY_AFTER else None

@@ -7,7 +7,6 @@ import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
 from queue import Empty, SimpleQueue
-from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ def fan_out(
         Exception: The first that `function` raised, after the results that had arrived with it;
             none once the work is to stop.
     """
-    call_function = _until_failure(function)
     rest = iter(items)
     calls: set[Future[R]] = set()
     arrived: SimpleQueue[Future[R]] = SimpleQueue()
@@ -53,7 +51,7 @@ def fan_out(
                 calls = {call for call in calls if not call.cancel()}
             elif failure is None:
                 for item in islice(rest, workers - len(calls)):
-                    call = pool.submit(call_function, item)
+                    call = pool.submit(function, item)
                     calls.add(call)
                     call.add_done_callback(arrived.put)
             elif arrived.empty():
@@ -72,19 +70,3 @@ def fan_out(
                 failure = failure or error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _until_failure(function: Callable[[T], R]) -> Callable[[T], R]:
-    """Wrap a function so that no call starts after one has failed."""
-    has_failed = Event()
-
-    def call(item: T) -> R:
-        if has_failed.is_set():
-            raise CancelledError
-        try:
-            return function(item)
-        except BaseException:
-            has_failed.set()
-            raise
-
-    return call

@@ -4,46 +4,56 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.errors import NotFoundError, PublicJobsError, RequestError
+from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.sync.fanout import fan_out
-from tap_public_jobs.sync.pages import read_pages
+from tap_public_jobs.sync.gaps import MOST_ABSENT, is_mass
+from tap_public_jobs.sync.pages import Sweep, read_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
-    from tap_public_jobs.sync.pages import Api, Sweep
+    from tap_public_jobs.sync.gaps import Gaps
+    from tap_public_jobs.sync.services import Services
+    from tap_public_jobs.sync.state import SyncState
 
 logger = logging.getLogger(__name__)
 
 MAX_SWEEPS = 8
 
-# Known jobs that may disappear from the list although they are published. Beyond that, the list is
-# not believed.
-MOST_MISSING = 20
+# Tries of a request that only confirms something.
+TRIES_TO_CONFIRM = 3
+
+CONFIRMED_BETWEEN_CHECKPOINTS = 50
+
+# Listed jobs to ask for until the detail of one arrives.
+MOST_WITNESSES = 3
+
+EXISTS = "its detail exists"
 
 Json = Any
 
 
-class Known(NamedTuple):
-    """What earlier runs know, which decides what a list is good for.
+class Findings(NamedTuple):
+    """What the API answered about the list, and about the known jobs that it lacks.
 
     Attributes:
-        jobs: The publicIds of the published jobs, by id.
-        missing: Ids of those that the last list did not show.
-        shortfall: Of the last list.
-        failed: Ids of published jobs whose details failed.
-        is_new_key: Whether the API key differs from that of the last run.
+        jobs: The listed jobs by id, in the order in which they were first seen.
+        summaries: Of the same jobs, as the API sent them.
+        sweep: The last walk through the pages.
+        gone: Ids of known jobs that are not listed, and confirmed gone.
+        absent: Why, by id, a known job that is not listed is not confirmed gone; empty if this run
+            did not ask for it.
     """
 
-    jobs: Mapping[str, str] = {}
-    missing: Collection[str] = ()
-    shortfall: int | None = 0
-    failed: Collection[str] = ()
-    is_new_key: bool = False
+    jobs: dict[str, JobRef]
+    summaries: list[dict[str, Json]]
+    sweep: Sweep
+    gone: list[str]
+    absent: dict[str, str]
 
 
 class Listing(NamedTuple):
@@ -52,180 +62,203 @@ class Listing(NamedTuple):
     Attributes:
         jobs: By id, in the order in which they were first seen.
         summaries: Of the same jobs, as the API sent them.
-        gone: Ids of known jobs that the list does not show, and whose details confirm it.
-        missing: Why, by id, it is unknown whether a known job that the list does not show is
-            published.
-        shortfall: How many jobs fewer than its total the list shows; None if it has no total.
-        problems: In which ways the list falls short, one sentence each.
-        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published: the
-            list does not fall short, or no more than the last one did.
+        gone: Ids of known jobs that are not published any more; none unless the list is complete.
+        missing: Ids of known jobs that are neither listed nor confirmed gone.
+        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published.
     """
 
     jobs: dict[str, JobRef]
     summaries: list[dict[str, Json]]
     gone: list[str]
-    missing: dict[str, str]
-    shortfall: int | None
-    problems: list[str]
+    missing: list[str]
     is_complete: bool
+
+
+def judge(findings: Findings, state: SyncState, gaps: Gaps, at: float) -> Listing:
+    """Decide what the list is good for.
+
+    Args:
+        findings: What the API answered.
+        state: What earlier runs know.
+        gaps: What the list lacks is added to them.
+        at: Seconds since the epoch.
+    """
+    jobs, summaries, sweep, gone, absent = findings
+    size = sweep.shortfall(len(jobs) + len(gone) + len(absent))
+    if size != 0:
+        gaps.meet("total", sweep.problem(len(jobs)), at, size=size or 0)
+    perhaps_gone = {*gone, *(key for key, reason in absent.items() if not reason)}
+    is_doubtful = len(absent) > MOST_ABSENT or is_mass(perhaps_gone, state.listed_jobs)
+    if is_doubtful:
+        lacks = len(gone) + len(absent)
+        why = f"the list lacks {lacks:,} of {len(state.jobs):,} known jobs at once"
+        gaps.meet("list", why, at, size=lacks)
+    for key, reason in absent.items():
+        if reason:
+            why = f"the list does not show the job {state.jobs[key].public_id!r}: {reason}"
+            gaps.meet("missing", why, at, job_id=key, within="list" if is_doubtful else None)
+    is_complete = not (gaps.is_doubt("total") or gaps.is_doubt("list"))
+    gaps.end("missing", jobs)
+    if is_complete:
+        gaps.heal()
+        gaps.end("missing", gone)
+        gaps.end("detail", gone)
+        if is_doubtful and len(absent) <= MOST_ABSENT:
+            gaps.end("list")  # it was right
+    return Listing(jobs, summaries, gone if is_complete else [], [*absent], is_complete)
 
 
 @dataclass
 class ListReader:
-    """Reads the list in sweeps, from the first page to the last, until it is complete.
+    """Asks the API for the list, and for the known jobs that it lacks.
 
     The list can change between two pages, and then a sweep misses jobs.
     So sweeps are combined until they have seen at least as many jobs as the last one counts.
     Even then a swap of two jobs can hide a third.
-    So a job counts as unpublished only if its own detail is gone too.
+    So a job counts as gone only if its own detail is gone too.
 
     Attributes:
-        api: Answers requests.
-        known: What earlier runs know.
-        workers: Requests at once.
-        sleep: Waits for a number of seconds.
+        services: What the run works with.
+        state: What earlier runs know. What is confirmed is added to it as answers arrive, so that a
+            run that is stopped keeps it.
+        gaps: Of earlier runs.
+        jobs: The listed jobs so far, by id.
+        summaries: Of the same jobs, as the API sent them.
+        details: The details that arrived, of listed jobs.
     """
 
-    api: Api
-    known: Known
-    workers: int
-    sleep: Callable[[float], object]
-    _jobs: dict[str, JobRef] = field(default_factory=dict)
-    _summaries: dict[str, dict[str, Json]] = field(default_factory=dict)
+    services: Services
+    state: SyncState
+    gaps: Gaps
+    jobs: dict[str, JobRef] = field(default_factory=dict)
+    summaries: dict[str, dict[str, Json]] = field(default_factory=dict)
+    details: dict[JobRef, dict[str, Json]] = field(default_factory=dict)
 
-    def read(self) -> Listing:
-        """Read the list, and confirm that the jobs that it no longer shows are gone.
+    def sweep(self, absent: Collection[str]) -> Sweep:
+        """Read the list until another sweep would show nothing new; return the last sweep.
+
+        Args:
+            absent: Ids of jobs that the total may count although the list does not show them.
 
         Raises:
-            PublicJobsError: A page cannot be read; or the key is new, and no known job is listed.
+            PublicJobsError: A page cannot be read.
         """
-        sweep = self._sweeps()
-        self._refuse_other_organisation()
-        known = self.known
-        shortfall = self._shortfall(sweep)
-        unlisted = [key for key in known.jobs if key not in self._jobs]
-        # Missing jobs may be all that the list falls short by.
-        may_explain = shortfall is not None and shortfall <= min(len(unlisted), MOST_MISSING)
-        unconfirmed: dict[str, str] = {}
-        if may_explain or self._is_known(shortfall, len(unlisted)):
-            unconfirmed = self._unconfirmed(unlisted)
-        missing = {key: why for key, why in unconfirmed.items() if key not in self._jobs}
-        gone = [key for key in unlisted if key not in unconfirmed and key not in self._jobs]
-        shortfall = self._shortfall(sweep)  # the list may have been read again
-        problems = self._problems(sweep, shortfall, len(missing))
-        is_complete = not problems or self._is_known(shortfall, len(gone))
-        if len(missing.keys() - known.missing) > MOST_MISSING:
-            is_complete = False
-            lacks = f"{len(unlisted):,} of {len(known.jobs):,} known jobs"
-            problems = [f"the list lacks {lacks}, and many of them still have a detail"]
-        return Listing(
-            self._jobs,
-            list(self._summaries.values()),
-            gone if is_complete else [],
-            missing if is_complete else {},
-            shortfall,
-            problems,
-            is_complete,
-        )
-
-    def _sweeps(self) -> Sweep:
-        """Read the list until another sweep would show nothing new; return the last sweep."""
         for number in count(1):
-            sweep = self._sweep()
-            short = self._shortfall(sweep)
-            unlisted = [key for key in self.known.jobs if key not in self._jobs]
-            missing = len({*unlisted} & {*self.known.missing})
-            if number == MAX_SWEEPS or short is None or self._is_known(short, len(unlisted)):
+            sweep = self._sweep_once()
+            short = sweep.shortfall(len(self.jobs))
+            beyond = sweep.shortfall(len(self.jobs.keys() | self.state.jobs.keys()))
+            explained = max(len(sweep.unusable), len({*absent} - self.jobs.keys()))
+            if number == MAX_SWEEPS or short is None or short <= explained:
                 break
-            if short <= max(len(sweep.unusable), missing):
+            if self.gaps.is_known("total", size=beyond or 0):
                 break
-            logger.info("Reading the list again: %s.", self._problems(sweep, short)[0])
-            self.sleep(number)  # a cached total lags for some seconds
+            logger.info("Reading the list again: %s.", sweep.problem(len(self.jobs)))
+            self.services.sleep(number)  # a cached total lags for some seconds
         return sweep
 
-    def _is_known(self, shortfall: int | None, gone: int) -> bool:
-        """Whether the list falls short no more than the last one did.
+    def _sweep_once(self) -> Sweep:
+        sweep = read_pages(self.services.api, self.services.workers)
+        self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
+        self.summaries |= sweep.summaries
+        return sweep
 
-        What the total counts is not documented (API page, rule 5 of the list): it may go on
-        counting the jobs that are gone.
-        """
-        known = self.known.shortfall
-        if shortfall is None or not known:
-            return shortfall in {0, known}
-        return shortfall <= known + gone
-
-    def _shortfall(self, sweep: Sweep) -> int | None:
-        if sweep.total is None:
-            return None
-        return max(sweep.total - len(self._jobs), len(sweep.unusable), 0)
-
-    def _problems(self, sweep: Sweep, shortfall: int | None, missing: int = 0) -> list[str]:
-        if sweep.unusable:
-            return [
-                f"a job without a usable id or publicId was left out: {place} of the list"
-                for place in sweep.unusable
-            ]
-        if shortfall is None:
-            return ["the list does not say how many jobs there are"]
-        if shortfall <= missing:
-            return []
-        shown = len(self._jobs)
-        return [f"the list shows {shown:,} of {shown + shortfall:,} jobs"]
-
-    def _refuse_other_organisation(self) -> None:
-        known = self.known.jobs
-        if self.known.is_new_key and known and not known.keys() & self._jobs.keys():
-            msg = (
-                f"api_key has changed, and the API lists none of the {len(known):,} jobs "
-                "that were synced before: the key seems to belong to another organisation. Set "
-                "api_key back, or give each organisation its own state and schema; to replace "
-                "the contents of the tables, run once with --full-refresh."
-            )
-            raise PublicJobsError(msg)
-
-    def _unconfirmed(self, unlisted: Iterable[str]) -> dict[str, str]:
-        """Request the details of known jobs that are not listed.
+    def find(self, sweep: Sweep) -> Findings:
+        """Ask for the known jobs that the list lacks.
 
         If one of them still has a detail, the list may have drifted: it is read once more.
 
-        Returns:
-            Why, by id, it is unknown whether a job is published.
-        """
-        # A publicId that is listed for another job no longer belongs to this one.
-        taken = {job.public_id for job in self._jobs.values()}
-        asked = [
-            JobRef(key, self.known.jobs[key])
-            for key in unlisted
-            if self.known.jobs[key] not in taken
-        ]
-        new = [job for job in asked if job.id not in self.known.missing]
-        found: dict[str, str] = {}
-        while new and (most := MOST_MISSING + 1 - len(found)):
-            found |= self._ask(new[:most])
-            new = new[most:]
-        if len(found) > MOST_MISSING:
-            return found
-        if found:
-            logger.info("Reading the list again: it lacks jobs that still have a detail.")
-            self._sweep()
-        before = [job for job in asked if job.id in self.known.missing]
-        return found | self._ask(job for job in before if job.id not in self._jobs)
+        Args:
+            sweep: The last one.
 
-    def _ask(self, jobs: Iterable[JobRef]) -> dict[str, str]:
-        outcomes = fan_out(self._why_not_gone, jobs, workers=self.workers)
-        return {job.id: why for job, why in outcomes if why}
+        Raises:
+            PublicJobsError: The run cannot continue.
+        """
+        unlisted = [key for key in self.state.jobs if key not in self.jobs]
+        # A publicId that is listed for another job no longer belongs to this one.
+        taken = {job.public_id for job in self.jobs.values()}
+        doubtful = [
+            JobRef(key, self.state.jobs[key].public_id)
+            for key in unlisted
+            if key not in self.state.confirmed and self.state.jobs[key].public_id not in taken
+        ]
+        beyond = sweep.shortfall(len(self.jobs) + len(unlisted))
+        answers: dict[str, str] = {}
+        # Some lists are incomplete whatever they answer: the total counts more, or too many jobs
+        # have been absent for less than an hour.
+        is_explained = beyond == 0 or self.gaps.is_known("total", size=beyond or 0)
+        is_mass_again = self.gaps.is_just_met("list") and is_mass(unlisted, self.state.listed_jobs)
+        if is_explained and not is_mass_again:
+            answers = self._confirm(doubtful)
+            is_news = not answers.keys() <= self.gaps.of_jobs("missing").keys()
+            if is_news and len(answers) <= MOST_ABSENT:
+                logger.info("Reading the list again: it lacks jobs that still have a detail.")
+                sweep = self._sweep_once()
+        unlisted = [key for key in unlisted if key not in self.jobs]
+        absent = {
+            job.id: answers.get(job.id, "")
+            for job in doubtful
+            if job.id not in self.state.confirmed and job.id not in self.jobs
+        }
+        gone = [key for key in unlisted if key not in absent]
+        return Findings(self.jobs, [*self.summaries.values()], sweep, gone, absent)
+
+    def _confirm(self, jobs: Collection[JobRef]) -> dict[str, str]:
+        """Ask whether jobs are gone, and end after those that make the list doubtful.
+
+        Returns:
+            Why not, by id.
+        """
+        found: dict[str, str] = {}
+        # A list that is known to be doubtful is believed; a few of its jobs are asked for again.
+        most = MOST_ABSENT + (not self.gaps.is_known("list"))
+        # Those come first that were not asked for longest.
+        asked = {key: gap.last_met for key, gap in self.gaps.of_jobs("missing").items()}
+        rest = iter(sorted(jobs, key=lambda job: asked.get(job.id, 0)))
+        before = len(self.state.confirmed)
+        arrive: bool | None = None
+        with self.services.report.confirming(
+            len(jobs), lambda: len(self.state.confirmed) - before + len(found)
+        ):
+            while some := [*islice(rest, most - len(found))]:
+                for job, why in self.ask(some):
+                    if not why and arrive is None:
+                        arrive = EXISTS in found.values() or self._details_arrive()
+                    if arrive and not why:
+                        self.state.confirmed[job.id] = int(self.services.clock())
+                        if len(self.state.confirmed) % CONFIRMED_BETWEEN_CHECKPOINTS == 0:
+                            self.services.checkpoint(self.state)
+                    else:
+                        found[job.id] = why or "no detail of a listed job arrives either"
+        return found
+
+    def _details_arrive(self) -> bool:
+        """Whether a 404 means anything: the detail of a listed job arrives, if one is listed."""
+        broken = self.gaps.of_jobs("detail")
+
+        def order(job: JobRef) -> tuple[bool, int]:
+            entry = self.state.jobs.get(job.id)
+            is_current = entry and entry.detail_hash == job.summary_hash
+            return job.id in broken, entry.fetched_at if entry and is_current else 0
+
+        # The one whose detail is oldest: this run needs it anyway, if it needs any.
+        witnesses = sorted(self.jobs.values(), key=order)[:MOST_WITNESSES]
+        for job in witnesses:
+            try:
+                self.details[job] = self.services.api.detail(job, TRIES_TO_CONFIRM)
+            except RequestError:
+                continue
+            return True
+        return not witnesses
+
+    def ask(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str]]:
+        """Request details; yield why a job is not gone, or nothing if it is."""
+        return fan_out(self._why_not_gone, jobs, workers=self.services.workers)
 
     def _why_not_gone(self, job: JobRef) -> tuple[JobRef, str]:
         try:
-            self.api.detail(job)
+            self.services.api.detail(job, TRIES_TO_CONFIRM)
         except NotFoundError:
             return job, ""
         except RequestError as error:
             return job, str(error)
-        return job, "its detail exists"
-
-    def _sweep(self) -> Sweep:
-        sweep = read_pages(self.api, self.workers)
-        self._jobs |= sweep.jobs  # a publicId may have changed since the last sweep
-        self._summaries |= sweep.summaries
-        return sweep
+        return job, EXISTS

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.listing import Listing
 
 # Failures in a row after which the API may be down.
 MANY_FAILURES = 5
@@ -46,21 +47,23 @@ class Outcomes:
         self._failures_in_a_row += 1
         return self._failures_in_a_row % MANY_FAILURES == 0
 
-    def settle(self, listing: Listing) -> list[JobRef]:
-        """Classify the details that were not found, by a listing that was read after them.
+    def settle(self, listed: Mapping[str, JobRef] | None) -> list[JobRef]:
+        """Classify the details that were not found.
+
+        Args:
+            listed: The jobs of a list that was read after them; None if it is not complete.
 
         Returns:
             The jobs that are listed under another publicId, to be fetched with it.
         """
         renamed: list[JobRef] = []
         for job, reason in self.not_found.items():
-            listed = listing.jobs.get(job.id)
-            if listed is None and listing.is_complete:
-                self.unpublished.append(job)
-            elif listed is None:
+            if listed is None:
                 self.failed[job] = f"{reason}, and the list is not complete"
-            elif listed.public_id != job.public_id:
-                renamed.append(listed)
+            elif (found := listed.get(job.id)) is None:
+                self.unpublished.append(job)
+            elif found.public_id != job.public_id:
+                renamed.append(found)
             else:
                 self.failed[job] = f"{reason}, although the job is listed"
         self.not_found = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.api.models import job_ref
 from tap_public_jobs.errors import PageError
@@ -14,25 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tap_public_jobs.api.models import JobRef, Page
+    from tap_public_jobs.sync.services import Api
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
 
 Json = Any
 
 
-class Api(Protocol):
-    """The operations of the API; `PublicJobsClient` implements them."""
-
-    def page(self, number: int) -> Page:
-        """Fetch one page of the list."""
-
-    def detail(self, job: JobRef) -> dict[str, Json]:
-        """Fetch the detail of one job."""
-
-
 @dataclass
 class Sweep:
-    """One walk from the first page to the last."""
+    """One walk from the first page to the last.
+
+    Attributes:
+        jobs: By id, in the order of the list.
+        summaries: Of the same jobs, as the API sent them.
+        unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
+        collected: Items on all pages, repeated ones included.
+        total: The largest number that a page counts; None if no page has one.
+    """
 
     jobs: dict[str, JobRef] = field(default_factory=dict)
     summaries: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class Sweep:
 
     def add(self, number: int, page: Page) -> bool:
         """Add a page; return whether it has a job that the sweep had not seen."""
-        known = len(self.jobs) + len(self.unusable)
+        before = len(self.jobs) + len(self.unusable)
         # A page beyond the last may say 0 (API page, "List published jobs", rule 2).
         if page.total is not None and (page.items or number == 1):
             self.total = max(page.total, self.total or 0)
@@ -53,7 +52,26 @@ class Sweep:
                 self.summaries[job.id] = item
             else:
                 self.unusable.append(f"page {number}, item {position}")
-        return len(self.jobs) + len(self.unusable) > known
+        return len(self.jobs) + len(self.unusable) > before
+
+    def shortfall(self, accounted: int) -> int | None:
+        """Return how many jobs the list lacks; None if it does not say how many there are.
+
+        Args:
+            accounted: Jobs that the list shows, or that are known to be absent from it.
+        """
+        if self.total is None:
+            return None
+        return max(self.total - accounted, len(self.unusable), 0)
+
+    def problem(self, shown: int) -> str:
+        """Describe a list that falls short, and of which this many jobs were seen."""
+        if self.unusable:
+            places = "; ".join(self.unusable[:10])
+            return f"a job without a usable id or publicId was left out: {places} of the list"
+        if self.total is None:
+            return "the list does not say how many jobs there are"
+        return f"the list shows {shown:,} of {self.total:,} jobs"
 
     @property
     def is_at_total(self) -> bool:

@@ -7,14 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.sync.state import Unfinished
+from tap_public_jobs.sync.facts import Cycle
+from tap_public_jobs.sync.gaps import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.sync.state import Entry, LastRead, SyncState
+    from tap_public_jobs.sync.facts import Entry, Form, LastRead
+    from tap_public_jobs.sync.state import SyncState
 
 # Which details a run fetches again; `none` if the stream is not selected.
 Refresh = Literal["all", "changed", "none"]
@@ -23,6 +25,8 @@ Reason = Literal["new", "changed", "pending", "refreshed"]
 
 # Seconds.
 DAY = 86_400
+# A nightly run that begins a second early still begins a new cycle.
+RESUME_WITHIN = 20 * HOUR
 
 # Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
@@ -37,34 +41,39 @@ def is_covered(state: SyncState, end: Changes | None) -> bool:
     """Whether a change log names every job that has changed since the last run."""
     return (
         end is not None
-        and state.log is not None
-        and continues(end, state.log)
-        and end.forgotten <= state.log.position
+        and state.last_read is not None
+        and continues(end, state.last_read)
+        and end.forgotten <= state.last_read.position
         and state.listed_at is not None
     )
 
 
-def has_work(state: SyncState, end: Changes | None, forms: Mapping[str, str] | None = None) -> bool:
+def has_work(
+    state: SyncState, end: Changes | None, now: float, forms: Mapping[str, Form] | None = None
+) -> bool:
     """Whether a run under `detail_refresh: notified` has anything to do.
 
-    What was missing twice is no work: it is tried again when there is other work.
+    A new gap is work; a known one is tried again when there is other work.
 
     Args:
         state: Of the last run.
         end: Of the change log, if there is one.
-        forms: Per stream that the run writes, a hash of what its records are made of; those of the
-            last run by default.
+        now: Seconds since the epoch.
+        forms: Per stream that the run writes, what its records are made of; those of the last run
+            by default.
     """
-    if end is None or state.log is None or not is_covered(state, end):
+    if end is None or state.last_read is None or not is_covered(state, end):
         return True
-    if end.position > state.log.position or state.unfinished:
+    if end.position > state.last_read.position or state.cycle is None or state.cycle.is_open(now):
+        return True
+    if state.awaited:
         return True
     forms = state.forms if forms is None else forms
-    if any(state.forms.get(stream) != form for stream, form in forms.items()):
+    if not state.forms or any(state.forms.get(stream) != form for stream, form in forms.items()):
         return True
-    known_gaps = {*state.failed, *state.missing}
-    return "job_details" in forms and any(
-        not entry.detail_hash and key not in known_gaps for key, entry in state.jobs.items()
+    with_gap = {job_id for _, job_id in state.gaps}
+    return "details" in {form.shows for form in forms.values()} and any(
+        not entry.detail_hash and key not in with_gap for key, entry in state.jobs.items()
     )
 
 
@@ -72,7 +81,7 @@ class Plan(NamedTuple):
     """What a run fetches.
 
     Attributes:
-        reasons: Why, by job, in the order of the list; jobs whose details failed before come last.
+        reasons: Why, by job, in the order of the list; jobs whose details are a gap come last.
         published: How many jobs are published.
         fetched_before: How many details the run had fetched before it was interrupted.
     """
@@ -99,29 +108,31 @@ class Plan(NamedTuple):
         return f"{numbers} ({parts})" if parts else numbers
 
 
-def begin_run(state: SyncState, refresh: Refresh, now: float) -> bool:
-    """Begin a run, or resume the one that was interrupted.
+def begin_cycle(state: SyncState, refresh: Refresh, now: float) -> bool:
+    """Begin a cycle, or resume the last one if it is open.
 
-    A run of the same kind is resumed within a day, under the same version. Later, its first details
-    are too old.
+    It is resumed by a run that refreshes the same details, within 20 hours. Later, its first
+    details are too old.
 
     Args:
-        state: The run is added to it.
+        state: The cycle is added to it.
         refresh: Which details the run fetches again.
         now: Seconds since the epoch.
 
     Returns:
-        Whether the run is resumed.
+        Whether a cycle is resumed.
     """
     # A time in the future shows that the clock was set back since: treat it as very old.
     for key, entry in state.jobs.items():
         if entry.fetched_at > now + DAY:
             state.jobs[key] = entry._replace(fetched_at=1)
-    run = state.unfinished
-    if run and run.refresh == refresh and abs(now - run.started_at) < DAY:
+    cycle = state.cycle
+    is_recent = cycle is not None and abs(now - cycle.started_at) < RESUME_WITHIN
+    if cycle and is_recent and cycle.refresh == refresh and cycle.is_open(now):
+        state.cycle = cycle._replace(open_until=None)
         return True
     latest = max((entry.fetched_at for entry in state.jobs.values()), default=0)
-    state.unfinished = Unfinished(max(int(now), latest + 1), refresh)
+    state.cycle = Cycle(max(int(now), latest + 1), refresh)
     return False
 
 
@@ -129,39 +140,36 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
     """Decide which details a run has to fetch.
 
     Args:
-        state: Has the listing and the run.
+        state: Has the listing and the cycle.
         jobs: The published jobs.
         now: Seconds since the epoch.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
     """
-    run = state.unfinished or Unfinished(int(now), "all")
-    failed = {*state.failed}
-    listed = sorted(jobs, key=lambda job: job.id in failed)
+    cycle = state.cycle or Cycle(int(now), "all")
+    listed = sorted(jobs, key=lambda job: ("detail", job.id) in state.gaps)
     reasons = {
         job: reason
         for job in listed
-        if (reason := _reason(job, state.jobs[job.id], run, now, max_age))
+        if (reason := _reason(job, state.jobs[job.id], cycle, now, max_age))
     }
     fetched_before = sum(
-        job not in reasons and state.jobs[job.id].fetched_at >= run.started_at for job in listed
+        job not in reasons and state.jobs[job.id].fetched_at >= cycle.started_at for job in listed
     )
     return Plan(reasons, len(listed), fetched_before)
 
 
-def _reason(
-    job: JobRef, entry: Entry, run: Unfinished, now: float, max_age: float
-) -> Reason | None:
+def _reason(job: JobRef, entry: Entry, cycle: Cycle, now: float, max_age: float) -> Reason | None:
     if not entry.fetched_at:
         return "new"
     if not entry.detail_hash:
         return "pending"
     if entry.detail_hash != job.summary_hash:
         return "changed"
-    if entry.fetched_at >= run.started_at:
+    if entry.fetched_at >= cycle.started_at:
         return None
     is_expired = not max_age or now - entry.fetched_at >= max_age * _share(job.id)
-    return "refreshed" if run.refresh == "all" or is_expired else None
+    return "refreshed" if cycle.refresh == "all" or is_expired else None
 
 
 def _share(job_id: str) -> float:

@@ -43,7 +43,7 @@ def connect() -> Iterator[Connect]:
         timeout: float = 10.0,
         has_answered: bool = False,
         throttle: Throttle | None = None,
-        on_pacing: Callable[[float, float], None] = lambda *_: None,
+        on_pacing: Callable[[int, float, float], None] = lambda *_: None,
         on_retry: Callable[[], None] = lambda: None,
     ) -> PublicJobsClient:
         adapter = ThrottledAdapter(

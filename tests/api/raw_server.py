@@ -8,6 +8,8 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from tap_public_jobs.api.client import API_PATH
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
@@ -44,7 +46,7 @@ class RawServer:
     @property
     def targets(self) -> list[str]:
         """Path and query of each request."""
-        return [head.split(" ")[1].removeprefix("/api/public/v1") for head in self.heads]
+        return [head.split(" ")[1].removeprefix(API_PATH) for head in self.heads]
 
     def run(self) -> None:
         while True:

@@ -18,6 +18,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
+from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page, hash_of
 from tap_public_jobs.api.throttle import Throttle
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from tap_public_jobs.api.client import PublicJobsClient
 
-API = "/api/public/v1"
 KEY = "pj_5f3de1c7a902"
 JOB = JobRef("id-1", "job-1")
 DETAIL = {"id": "id-1", "publicId": "job-1"}
@@ -127,7 +127,9 @@ def test_nesting_costs_one_value_or_one_detail_and_never_the_list(connect: Conne
     [
         ("5", "7", (5, 7)),
         ("0", "null", (10, None)),
-        ('"5"', "-7", (10, None)),
+        ('"5"', '"130"', (5, 130)),
+        ('"5.0"', "-7", (10, None)),
+        ('"99999999999"', '"-1"', (10, None)),
         ("true", "1000000001", (10, None)),
         ("1e-999999", "1e9999999999999999999", (10, None)),  # to convert one would take hours
     ],
@@ -202,6 +204,8 @@ def test_a_fault_is_tried_eight_times_and_described(
     "answer",
     [
         *(response(b"", it) for it in ("204 No Content", "206 Part", "408 Timeout", "599 Odd")),
+        # A detail, and another object with an id, whose status says that they are none.
+        *(response(it, "500 Oops") for it in (DETAIL, {"id": "id-1", "error": "down"})),
         # Objects that show neither key of the job.
         *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": DETAIL})),
     ],
@@ -245,7 +249,7 @@ def test_waits_between_tries_double_and_vary(
         ("401 No", "The API refused the key (401)", "set api_key, or the variable TAP_PUBLIC_JOBS"),
         (
             "403 No",
-            "plan of its organisation does not include the public API (403)",
+            "plan of its organisation does not include the public API (403), or a rate limit",
             "Ask the organisation to add it",
         ),
     ],
@@ -320,7 +324,7 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
     connect: Connect, status: str, code: int
 ) -> None:
     """404 and 410 say that the job is not published. What a server says is quoted in short."""
-    answer = response(b"", status, "Location: /elsewhere")
+    answer = response(b"", status, "Location: http://[")  # which is not even read
     with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
         connect(server.url).detail(JOB)
 
@@ -392,7 +396,7 @@ def test_a_first_page_that_is_not_the_apis_names_the_url_that_was_asked(
 
     assert "base_url does not look like the Public Jobs API" in str(caught.value)
     assert f"requested {base_url}{API}/jobs, " in str(caught.value)
-    assert "Set base_url to the part of the address before /api/public/v1." in str(caught.value)
+    assert f"Set base_url to the part of the address before {API}." in str(caught.value)
     assert len(sandbox.requests) == 1
 
 
@@ -430,12 +434,16 @@ def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect,
     assert len(retries) == MAX_TRIES - 1
 
 
-def test_a_refused_connection_in_a_first_run_is_blamed_on_base_url(connect: Connect) -> None:
-    with (
-        unused_port() as port,
-        pytest.raises(PublicJobsError, match=r"base_url does not look .* Connection refused"),
-    ):
-        connect(f"http://127.0.0.1:{port}").page(1)
+@pytest.mark.parametrize(
+    ("scheme", "said"), [("http", "Connection refused"), ("https", r"\[SSL: WRONG_VERSION")]
+)
+def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
+    connect: Connect, base_url: str, caplog: pytest.LogCaptureFixture, scheme: str, said: str
+) -> None:
+    with unused_port() as port, pytest.raises(PublicJobsError, match=f"base_url does .* {said}"):
+        connect(f"http://127.0.0.1:{port}" if scheme == "http" else f"https{base_url[4:]}").page(1)
+
+    assert caplog.messages == []
 
 
 NOBODY = "http://proxy.example.com:3128"
@@ -449,11 +457,17 @@ NOBODY = "http://proxy.example.com:3128"
             {},
             socket.EAI_NONAME,
             PublicJobsError,
-            "jobs.example.com:8443/eu/api/public/v1/jobs, [Errno -2] Name",
+            f"jobs.example.com:8443/eu{API}/jobs, [Errno -2] Name",
             1,
         ),
         ({}, socket.EAI_AGAIN, PageError, "Name or service not known", 8),
-        ({"HTTPS_PROXY": NOBODY}, socket.EAI_NONAME, PageError, "ProxyError: ", 8),
+        (
+            {"HTTPS_PROXY": NOBODY},
+            socket.EAI_NONAME,
+            PublicJobsError,
+            "The proxy does not answer as one",
+            1,
+        ),
         ({"REQUESTS_CA_BUNDLE": "/no/ca.pem"}, socket.EAI_NONAME, PageError, "/no/ca.pem", 0),
     ],
     ids=["no such host", "name server", "no such proxy", "no certificates"],
@@ -496,7 +510,6 @@ def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
         f"Bearer {KEY}\r\n\r\n".encode(),
         f"HTTP/1.1 200 OK\r\nContent-Length: {KEY}\r\nTransfer-Encoding: {KEY}\r\n\r\n".encode(),
         f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{KEY}\r\n".encode(),
-        response(b"x", "200 OK", "Content-Encoding: gzip"),
     ],
 )
 def test_no_error_and_no_log_line_repeats_the_key(

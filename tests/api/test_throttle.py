@@ -8,21 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS
 
-from tap_public_jobs.api.throttle import (
-    FEW,
-    MARGIN,
-    Throttle,
-    ThrottleClosedError,
-)
+from tap_public_jobs.api.client import MAX_TRIES
+from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.api.throttle import FEW, Throttle, ThrottleClosedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from public_jobs_sandbox.limits import Limiter
 
 
@@ -33,9 +32,12 @@ class Network:
     Every request takes a time to reach the server and a time back. All times are simulated.
 
     Attributes:
+        hint: What the server says of the seconds until it accepts a request again.
+        is_bare_503: Whether it rejects as a server that is down, so that requests are tried again.
         counted: When the requests arrived that the server accepted.
         rejected: When the others arrived.
         lessons: What the throttle made of rejections: the pause, and the seconds between requests.
+        offset: Of the clock that shows the time since the epoch.
     """
 
     limit: int
@@ -44,41 +46,59 @@ class Network:
     delays: list[tuple[float, float]]
     server: Limiter | None = None
     now: float = 0.0
+    hint: Callable[[float], float | None] = lambda seconds: seconds
+    is_bare_503: bool = False
     counted: list[float] = field(default_factory=list)
     rejected: list[float] = field(default_factory=list)
     lessons: list[tuple[float, float]] = field(default_factory=list)
+    offset: float = 1_800_000_000.0
     throttle: Throttle = field(init=False)
 
     def __post_init__(self) -> None:
-        self.throttle = Throttle(self.limit, self.period, clock=lambda: self.now)
+        self.start(None)
+
+    def start(self, held: HeldSlots | None) -> None:
+        """Begin a run with what the one before held."""
+        self.throttle = Throttle(
+            self.limit,
+            self.period,
+            held=held,
+            epoch=lambda: self.now + self.offset,
+            clock=lambda: self.now,
+        )
 
     def run(self, requests: int) -> None:
         """Send requests until as many are accepted."""
-        # (time, kind, request, sent, hint); the server judges requests in order of arrival.
-        events: list[tuple[float, str, int, float, float | None]] = []
-        waiting, idle, number = requests, self.workers, 0
+        # (time, kind, number, tries, sent, hint); the server judges requests in order of arrival.
+        events: list[tuple[float, str, int, int, float, float | None]] = []
+        waiting, idle, number = [0] * requests, self.workers, 0
         while waiting or events:
             delay = math.inf
             while waiting and idle and (delay := self.throttle.try_acquire()) == 0:
-                waiting, idle = waiting - 1, idle - 1
+                idle -= 1
                 up, _ = self.delays[number % len(self.delays)]
-                heapq.heappush(events, (self.now + up, "arrives", number, self.now, None))
+                event = (self.now + up, "arrives", number, waiting.pop(), self.now, None)
+                heapq.heappush(events, event)
                 number += 1
             wake = self.now + delay if waiting and idle else math.inf
             if events and events[0][0] <= wake:
-                self.now, kind, request, sent, hint = heapq.heappop(events)
+                self.now, kind, request, tries, sent, hint = heapq.heappop(events)
                 if kind == "arrives":
                     hint = self.judge()
                     back = self.now + self.delays[request % len(self.delays)][1]
-                    heapq.heappush(events, (back, "returns", request, sent, hint))
-                    continue
-                idle += 1
-                if hint is None:
-                    self.throttle.answered(sent)
+                    heapq.heappush(events, (back, "returns", request, tries, sent, hint))
+                elif kind == "returns" and hint is not None and self.is_bare_503:
+                    assert tries < MAX_TRIES - 1
+                    self.learn(self.throttle.answered(sent, is_doubtful=True))
+                    again = self.now + 2**tries / 2
+                    heapq.heappush(events, (again, "tries again", request, tries + 1, sent, hint))
                 else:
-                    waiting += 1
-                    if lesson := self.throttle.rejected(sent, hint):
-                        self.lessons.append(lesson)
+                    idle += 1
+                    waiting += [tries] * (hint is not None)
+                    if hint is None:
+                        self.throttle.answered(sent)
+                    elif kind == "returns":
+                        self.learn(self.throttle.rejected(sent, self.hint(hint)))
             else:
                 assert wake < math.inf, "the throttle waits for a request that is not in flight"
                 assert wake > self.now, "the throttle asks to be asked again at once"
@@ -88,6 +108,9 @@ class Network:
         hint = self.server.hit(self.now) if self.server else None
         (self.counted if hint is None else self.rejected).append(self.now)
         return hint
+
+    def learn(self, lesson: tuple[float, float] | None) -> None:
+        self.lessons += [lesson] if lesson else []
 
     @property
     def is_within_limit(self) -> bool:
@@ -101,7 +124,7 @@ class Network:
 
 
 # Seconds between paced requests at 60 a minute.
-PACE = MARGIN * 60 / 59
+PACE = 60 / 59
 
 seconds = st.integers(0, 40).map(lambda quarters: quarters / 4)
 # What requests take to the server and what their responses take back, whatever it be.
@@ -123,6 +146,55 @@ def test_no_window_at_the_server_sees_more_than_the_limit_on_any_network(
 
     assert len(network.counted) == requests
     assert network.is_within_limit
+
+
+@given(
+    limit=limits,
+    period=periods,
+    workers=workers,
+    delays=delays,
+    runs=st.lists(
+        st.tuples(st.integers(0, 20), seconds, st.sampled_from([0.0, -0.5, -60.0, -1e9])),
+        max_size=5,
+    ),
+)
+@settings(deadline=None, max_examples=200)
+def test_nor_does_one_of_runs_in_a_row_with_one_state(
+    limit: int,
+    period: float,
+    workers: int,
+    delays: list[tuple[float, float]],
+    runs: list[tuple[int, float, float]],
+) -> None:
+    """Whether or not a run makes requests, and even if the clock is set back between two."""
+    network = Network(limit, period, workers, delays)
+    for requests, pause, jump in runs:
+        network.run(requests)
+        held = network.throttle.held()
+        network.now += pause
+        network.offset += jump
+        network.start(held)
+    network.run(limit)
+
+    assert network.is_within_limit
+
+
+@given(
+    limit=limits,
+    period=periods,
+    at=st.integers(-(10**15), 10**15),
+    number=st.integers(-(10**15), 10**15),
+)
+def test_slots_of_an_earlier_run_are_held_for_a_period_at_most_whatever_the_state_says(
+    limit: int, period: float, at: int, number: int
+) -> None:
+    network = Network(limit, period, 1, [(0.0, 0.0)])
+    network.start(HeldSlots(at, number))
+    network.now += period + 0.001
+
+    network.run(limit)
+
+    assert network.now == period + 0.001
 
 
 @given(
@@ -157,6 +229,7 @@ def test_limits_that_allow_a_burst_of_their_size_never_reject_on_any_network(
     workers=st.integers(1, 8),
     delays=delays,
     start=st.floats(0, 100),
+    hint=st.sampled_from([lambda it: it, lambda it: int(it) + 1.0, lambda _: None]),
 )
 @settings(deadline=None)
 def test_any_limit_on_any_network_is_learnt_in_two_lessons(
@@ -166,10 +239,14 @@ def test_any_limit_on_any_network_is_learnt_in_two_lessons(
     workers: int,
     delays: list[tuple[float, float]],
     start: float,
+    hint: Callable[[float], float | None],
 ) -> None:
-    """A lesson costs at most one rejection of each worker, and the guarantee holds throughout."""
+    """A lesson costs at most one rejection of each worker, and the guarantee holds throughout.
+
+    The server says how long to wait exactly, or in whole seconds rounded down, or not at all.
+    """
     server = ALGORITHMS[algorithm](limit, float(period))
-    network = Network(limit, float(period), workers, delays, server, now=start)
+    network = Network(limit, float(period), workers, delays, server, now=start, hint=hint)
 
     network.run(4 * limit)
 
@@ -231,6 +308,32 @@ def test_a_limit_without_burst_costs_few_rejections_however_many_workers() -> No
     assert gaps == pytest.approx([PACE] * 48)
 
 
+@given(
+    algorithm=st.sampled_from(sorted(ALGORITHMS)),
+    limit=st.integers(1, 60),
+    period=st.integers(1, 60),
+    workers=st.integers(1, 16),
+    delays=delays,
+    start=st.floats(0, 100),
+)
+@settings(deadline=None)
+def test_a_limit_that_rejects_as_a_server_that_is_down_fails_no_request(
+    algorithm: str,
+    limit: int,
+    period: int,
+    workers: int,
+    delays: list[tuple[float, float]],
+    start: float,
+) -> None:
+    server = ALGORITHMS[algorithm](limit, float(period))
+    network = Network(limit, float(period), workers, delays, server, now=start, is_bare_503=True)
+
+    network.run(4 * limit)
+
+    assert len(network.counted) == 4 * limit
+    assert network.is_within_limit
+
+
 class FakeTime:
     """A clock that only waiting moves."""
 
@@ -264,6 +367,43 @@ def test_a_rejection_pauses_every_request_for_as_long_as_the_server_asks(
     throttle.acquire()
 
     assert time.waits == [pytest.approx(waited)]
+
+
+def test_the_longest_pause_of_one_burst_counts_and_is_reported_if_it_is_much_longer(
+    throttle: Throttle, time: FakeTime
+) -> None:
+    for _ in range(4):
+        throttle.answered(throttle.acquire())
+    burst = [throttle.acquire() for _ in range(4)]
+
+    reported: list[Any] = [
+        throttle.rejected(sent, asked) for sent, asked in zip(burst, (5, 60, 300, 5), strict=True)
+    ]
+    throttle.acquire()
+
+    assert reported == [(5, pytest.approx(PACE)), None, (300, pytest.approx(PACE)), None]
+    assert time.waits == [300]
+
+
+def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is_down_does_not(
+    throttle: Throttle, time: FakeTime
+) -> None:
+    """One of them teaches to send evenly; many, but not in a row, to send one at a time."""
+
+    def end(*doubts: int) -> list[tuple[float, float] | None]:
+        return [throttle.answered(throttle.acquire(), is_doubtful=bool(it)) for it in doubts]
+
+    even: Any = (0.0, pytest.approx(PACE))
+    assert end(0, 1, *[1] * 20, *[0] * 10) == [None, even, *[None] * 30]
+    assert time.waits == [pytest.approx(PACE)] * 30
+    assert throttle.try_acquire() == pytest.approx(PACE)
+    assert end(1, 0, 1, 0, 1, 0) == [*[None] * 4, even, None]
+    sent = throttle.acquire()
+    time.now += 5.0
+
+    assert throttle.try_acquire() == math.inf
+    throttle.answered(sent)
+    assert throttle.try_acquire() == pytest.approx(PACE)
 
 
 def test_after_a_second_lesson_requests_go_one_at_a_time(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from api.raw_server import PAGE, answering, raw_server, response
 from requests import Response
 
-from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.api.throttle import MARGIN, Throttle
+from tap_public_jobs.api.models import HeldSlots, JobRef
+from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection, retry_after
 from tap_public_jobs.errors import (
+    AccessError,
     PublicJobsError,
     RateLimitedError,
+    RequestError,
 )
 
 if TYPE_CHECKING:
@@ -48,20 +52,41 @@ def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
     return response(b"{}", status, *headers)
 
 
+@dataclass
+class FakeTime:
+    """Time that passes only while the throttle waits."""
+
+    now: float = 1000.0
+    waits: list[float] = field(default_factory=list)
+
+    def wait(self, seconds: float | None) -> None:
+        assert seconds is not None
+        self.waits.append(seconds)
+        self.now += seconds
+
+    def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
+        return Throttle(
+            limit, period, clock=lambda: self.now, epoch=lambda: 0.0, wait=self.wait, **options
+        )
+
+
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "status", "pause"),
     [
-        rejection("Retry-After: 0", status="403 Forbidden"),
-        rejection("Retry-After: soon"),
-        rejection(),
+        (rejection("Retry-After: 0", status="403 Forbidden"), 403, 1.0169),
+        (rejection("Retry-After: 7"), 429, 8),
+        (rejection("Retry-After: soon"), 429, 60),
+        (rejection(), 429, 60),
     ],
 )
 def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
-    connect: Connect, answer: bytes
+    connect: Connect, answer: bytes, status: int, pause: float
 ) -> None:
+    """A second later than the server asks: some servers round down."""
     retries: list[int] = []
-    paces: list[tuple[float, float]] = []
-    throttle = Throttle(1000, 0.01)
+    paces: list[Any] = []
+    time = FakeTime()
+    throttle = time.throttle()
     with raw_server(answering(answer, answer, DETAIL)) as server:
         api = connect(
             server.url,
@@ -72,9 +97,39 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
         assert api.detail(JOB) == {"id": "id-1"}
 
     assert server.targets == ["/jobs/job-1"] * 3
-    assert (throttle.requests, throttle.rejections) == (3, 2)
-    assert [interval for _, interval in paces] == [pytest.approx(MARGIN * 0.01 / 999)] * 2
-    assert retries == []
+    assert (throttle.requests, throttle.rejections, retries) == (3, 2, [])
+    assert time.waits == pytest.approx([pause, 60], abs=0.001)
+    assert paces == [(status, pytest.approx(it, abs=0.001), 60 / 59) for it in time.waits]
+
+
+HELD = HeldSlots(-1_000_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("held", "answers", "targets", "pauses"),
+    [
+        pytest.param(None, "FF", "dp", 0, id="the first answer: the plan"),
+        pytest.param(HELD, "FD", "dd", 1, id="after an answer in the last run: a limit"),
+        pytest.param(None, "DFD", "ddd", 1, id="after an answer in this run: a limit"),
+        pytest.param(HELD, "FFFP", "dddp", 2, id="three times: this one job"),
+        pytest.param(HELD, "FFFF", "dddp", 2, id="and the list as well: the plan"),
+        pytest.param(HELD, "FDFFFD", "dddddd", 4, id="once known to be a limit: no refusal"),
+        pytest.param(HELD, "FFFPFP", "dddpdp", 2, id="once known to be a refusal: no pause"),
+    ],
+)
+def test_a_bare_403_of_a_key_that_works_may_be_a_limit(
+    connect: Connect, held: HeldSlots | None, answers: str, targets: str, pauses: int
+) -> None:
+    time, asked = FakeTime(), {"d": "/jobs/job-1", "p": "/jobs?page=1&pageSize=10"}
+    sent = {"D": DETAIL, "P": PAGE, "F": rejection(status="403 Forbidden")}
+    with raw_server(answering(*(sent[it] for it in answers), b"")) as server:
+        api = connect(server.url, throttle=time.throttle(held=held))
+        while len(server.heads) < len(answers):
+            with contextlib.suppress(RequestError, AccessError):
+                api.detail(JOB)
+
+    assert server.targets == [asked[it] for it in targets]
+    assert [it for it in time.waits if it > 2] == [60] * pauses
 
 
 REJECTED = rejection("Retry-After: 0", status="503 Service Unavailable")
@@ -83,7 +138,7 @@ REJECTED = rejection("Retry-After: 0", status="503 Service Unavailable")
 def test_a_list_that_is_rejected_ten_times_too_ends_the_run_with_the_remedy(
     connect: Connect,
 ) -> None:
-    throttle = Throttle(1000, 0.001)
+    throttle = FakeTime().throttle()
     with raw_server(answering(REJECTED)) as server:
         api = connect(server.url, throttle=throttle)
         with pytest.raises(RateLimitedError, match="10 times in a row") as caught:
@@ -104,13 +159,17 @@ def test_a_list_that_is_rejected_ten_times_too_ends_the_run_with_the_remedy(
         (429, {"Retry-After": "soon"}, True),
         (403, {"retry-after": "1"}, True),
         (503, {"Retry-After": "1"}, True),
+        (403, {"X-RateLimit-Remaining": "0"}, True),
+        (503, {"ratelimit-remaining": "0"}, True),
+        (403, {"RateLimit-Remaining": "1"}, False),
+        (404, {"RateLimit-Remaining": "0"}, False),
         (403, {}, False),
         (503, {}, False),
         (500, {"Retry-After": "1"}, False),
         (302, {"Retry-After": "1"}, False),
     ],
 )
-def test_a_rejection_is_429_or_says_when_to_try_again(
+def test_a_rejection_is_429_or_says_when_to_try_again_or_that_no_request_is_left(
     status: int, headers: dict[str, str], expected: object
 ) -> None:
     response = Response()
@@ -123,24 +182,25 @@ def test_a_rejection_is_429_or_says_when_to_try_again(
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        ("3600", 3600),
+        ("3600", 3601),
         ("3601", None),
         ("9" * 5000, None),
         ("", None),
-        ("Fri, 15 Jan 2010 08:00:00 GMT", 0),
+        ("Fri, 15 Jan 2010 08:00:00 GMT", 1),
         ("Fri, 15 Jan 9999 08:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
     value: str, seconds: float | None
 ) -> None:
+    """And a second is added, because some servers round down."""
     assert retry_after({"Retry-After": value}) == seconds
 
 
 @pytest.mark.usefixtures("no_waiting")
 def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -> None:
     """With one slot, a request that kept it would stop the next one for ever."""
-    throttle = Throttle(1, 0.001)
+    throttle = FakeTime().throttle(limit=1)
 
     def answer(connection: socket.socket, _: str) -> None:
         if len(server.heads) == 1:
@@ -160,6 +220,20 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -
 
     assert answers == []
     assert throttle.requests == len(server.heads) == 6
+
+
+def test_a_connection_is_not_used_again_after_some_seconds(connect: Connect) -> None:
+    """A load balancer may have forgotten it."""
+    time = FakeTime()
+    with raw_server(answering(DETAIL)) as server:
+        api = connect(server.url, throttle=time.throttle())
+        opened = []
+        for seconds in (0, 4, 2, 4):
+            time.now += seconds
+            api.detail(JOB)
+            opened.append(server.connections)
+
+    assert opened == [1, 1, 2, 2]
 
 
 # https.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from forked import Program
 from public_jobs_sandbox.meltano import uv_command
 
 Settings = dict[str, Any]
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass
@@ -49,27 +51,44 @@ def variables(plugin: str, settings: Settings) -> dict[str, str]:
     }
 
 
+def run(*command: str | Path, folder: Path, shell: Settings, given: str = "") -> Run:
+    """Run a command with these variables, and this text on its stdin."""
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env=shell,
+        input=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return Run(result.returncode, result.stdout)
+
+
 @dataclass
 class Project:
     """A copy of the project, in which Meltano runs."""
 
     folder: Path
 
-    def meltano(self, target: str, **variables: str) -> Run:
+    @classmethod
+    def copied(cls, folder: Path) -> Project:
+        """Copy it, so that the user's own warehouse and state are left alone."""
+        for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(REPOSITORY / name, folder)
+        ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
+        for package in ("tap_public_jobs", "sandbox", "dashboard", "transform", "output"):
+            shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
+        return cls(folder)
+
+    def meltano(self, target: str, *others: str, **variables: str) -> Run:
         """Run the tap into a target; Meltano installs what is not there yet."""
         command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano", "run"]
         if (self.folder / ".meltano" / "loaders" / target).exists():
             command.append("--no-install")
-        result = subprocess.run(
-            [*command, "tap-public-jobs", target],
-            cwd=self.folder,
-            env=environment(**variables),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        return Run(result.returncode, result.stdout)
+        command += ["tap-public-jobs", target, *others]
+        return run(*command, folder=self.folder, shell=environment(**variables))
 
 
 @cache

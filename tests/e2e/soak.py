@@ -120,9 +120,14 @@ class RealPipeline(Pipeline):
 
     @override
     def run(
-        self, *, catalog: dict[str, Any] | None = None, upto: int | None = None, **config: Any
+        self,
+        *,
+        later: float = 60,
+        catalog: dict[str, Any] | None = None,
+        upto: int | None = None,
+        **config: Any,
     ) -> list[str]:
-        self.now += 60
+        self.now += later
         self.api.requests.clear()
         folder, self._tap.catalog = self._tap.folder, catalog
         self._tap.state.write_text(json.dumps(self.state), "utf-8")
@@ -208,9 +213,11 @@ class Soak(Histories):
             raise BrokenError
 
         self.at_requests(dict.fromkeys(numbers, fail))
-        assert self.run(refresh)
+        is_complete = self.run(refresh)
         self.at_requests({})
-        self.check_tables()
+        assert is_complete or "known jobs at once" in self.pipeline.error
+        if is_complete:
+            self.check_tables()
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

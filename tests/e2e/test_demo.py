@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 from e2e import stores
-from e2e.pipeline import environment
+from e2e.pipeline import environment, run
+from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.postings import make_jobs
 
 if TYPE_CHECKING:
@@ -62,22 +62,7 @@ def shown(project: Project, shell: Shell) -> str:
     with duckdb.connect(str(output / "demo.duckdb")) as earlier:
         earlier.execute("create schema public_jobs; create table public_jobs.jobs (stale int)")
     (output / "demo.duckdb.wal").write_bytes(b"half a change")
-    return run(project, shell, status=0)
-
-
-def run(project: Project, shell: Shell, *options: str, status: int) -> str:
-    """Run the demo, and return what it prints."""
-    result = subprocess.run(
-        [*DEMO, *options],
-        cwd=project.folder,
-        env=shell,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == status, result.stdout
-    return result.stdout
+    return run(*DEMO, folder=project.folder, shell=shell).succeeded().output
 
 
 def tables(output: str) -> list[Table]:
@@ -124,14 +109,14 @@ def test_the_users_key_warehouse_and_state_are_left_alone(
 @pytest.mark.usefixtures("shown")  # which installs the plugins
 def test_two_webhooks_cost_the_list_and_one_request_each(project: Project, shell: Shell) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone."""
-    output = run(project, shell, "--webhook", status=0)
+    output = run(*DEMO, "--webhook", folder=project.folder, shell=shell).succeeded().output
 
     (before,), (after,), ((closed, *times),) = tables(output)
     paid, pays = (float(row[2].replace(",", "")) for row in (before, after))
     assert (after[:2], pays) == (before[:2], paid + 10_000)
     assert closed == PUBLISHED[1]["jobTitle"]
     assert times == sorted(set(times))
-    path = "/api/public/v1/jobs"
+    path = JOBS_PATH
     edited, unpublished = (job["publicId"] for job in PUBLISHED[:2])
     assert "The sandbox has sent 2 webhooks." in output
     asked = re.findall(r"^  GET ([^? ]+)\S* (\d+)$", output, flags=re.MULTILINE)

@@ -11,6 +11,7 @@ from e2e.pipeline import variables
 from e2e.stores import in_order
 from e2e.targets import meltanolabs
 from e2e.truth import FIELDS, job_row, published
+from public_jobs_sandbox.app import JOBS_PATH as LIST
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 JOBS = 300
 CHECKPOINT_EVERY = 50
-LIST = "/api/public/v1/jobs"
 TARGET = meltanolabs("hard", "public_jobs")
 
 
@@ -68,8 +68,9 @@ def test_a_killed_run_loses_nothing_and_the_next_resumes_it(
         gone = ids[:5]
         for public_id in gone:
             sandbox.unpublish(public_id)
-        last = published(sandbox)[-1]["publicId"]
-        sandbox.edit(last, jobTitle="Edited")
+        first, *_, last = (job["publicId"] for job in published(sandbox))
+        for public_id in (first, last):
+            sandbox.edit(public_id, jobTitle="Edited")
 
         # Three pages, the details of the five jobs that are gone, and two thirds of all others. At
         # most 64 of them are on their way, so that two checkpoints are written.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from e2e.pipeline import Pipe, Tap
 from e2e.targets import Tables, meltanolabs
 from e2e.truth import COLUMNS, listed_at, published
+from public_jobs_sandbox.app import JOBS_PATH as LIST
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 JOBS = 30
-LIST = "/api/public/v1/jobs"
 
 
 def test_each_change_in_the_portal_costs_the_list_and_one_request(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 from jsonschema import Draft202012Validator
+from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_every_published_job_matches_the_document(sandbox: Sandbox, base_url: st
     validator = Draft202012Validator({**document, "$ref": "#/components/schemas/JobDetail"})
 
     for posting in sandbox.organisation.published():
-        url = f"{base_url}/api/public/v1/jobs/{posting.job['publicId']}"
+        url = f"{base_url}{JOBS_PATH}/{posting.job['publicId']}"
         validator.validate(requests.get(url, headers={"x-api-key": sandbox.key}, timeout=10).json())
 
     assert [seen.status for seen in sandbox.requests] == [200] * 25

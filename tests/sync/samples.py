@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tap_public_jobs.api.models import JobRef, hash_of
-from tap_public_jobs.sync.listing import Listing
-from tap_public_jobs.sync.state import Entry, SyncState
+from tap_public_jobs.sync.facts import Entry
+from tap_public_jobs.sync.state import SyncState
 
 # Seconds since the epoch.
 NOW = 1_800_000_000
@@ -15,19 +15,6 @@ DAY = 86_400
 def job(name: str, content: str = "a") -> JobRef:
     """A job as a listing shows it; another content is another summary."""
     return JobRef(name, f"public-{name}", hash_of(content))
-
-
-def listing(
-    *jobs: JobRef,
-    gone: list[str] | None = None,
-    missing: list[str] | None = None,
-    complete: bool = True,
-) -> Listing:
-    """What was read of the list."""
-    problems = ["the list shows 1 of 2 jobs"] if not complete else []
-    why = dict.fromkeys(missing or [], "its detail exists")
-    shown = {it.id: it for it in jobs}
-    return Listing(shown, [], gone or [], why, 0, problems, complete)
 
 
 def fetched(name: str, content: str = "a", age: int = 3600) -> Entry:

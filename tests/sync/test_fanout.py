@@ -76,6 +76,24 @@ def test_an_exception_ends_the_map_and_starts_no_further_call() -> None:
     assert started == [0, 1, 2, 3, 4, 5]
 
 
+def test_an_exception_of_one_call_waits_for_no_other() -> None:
+    release = threading.Event()
+    started: list[int] = []
+
+    def function(item: int) -> None:
+        started.append(item)
+        if item == 3:
+            msg = "item 3"
+            raise ValueError(msg)
+        release.wait(LONG)
+
+    with pytest.raises(ValueError, match="item 3"):
+        list(fan_out(function, range(100), workers=4))
+
+    assert sorted(started) == [0, 1, 2, 3]
+    release.set()
+
+
 def stopping(after: Callable[[], bool], grace: float) -> Callable[[], float | None]:
     """Stop once a condition holds, with these seconds left."""
     deadline: list[float] = []

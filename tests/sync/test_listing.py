@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.errors import AccessError, PageError, PublicJobsError, RequestError
-from tap_public_jobs.sync.listing import MAX_SWEEPS, MOST_MISSING, Known, Listing, ListReader
+from tap_public_jobs.report import Report
+from tap_public_jobs.sync.facts import Entry
+from tap_public_jobs.sync.gaps import HOUR, MOST_ABSENT, Gap, Gaps
+from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader, judge
+from tap_public_jobs.sync.services import Services
+from tap_public_jobs.sync.state import SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,35 +31,72 @@ def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
     return api
 
 
-def known(*numbers: int, **facts: Any) -> Known:
-    """What earlier runs know if they saw these jobs."""
-    return Known({str(number): f"pub-{number}" for number in numbers}, **facts)
+NOW = 1_800_000_000
 
 
-def read(
-    api: FakeApi, before: Known | None = None, workers: int = 1, waits: list[float] | None = None
-) -> Listing:
-    seconds: list[float] = [] if waits is None else waits
-    return ListReader(api, before or known(), workers=workers, sleep=seconds.append).read()
+def known_total(size: int) -> Gap:
+    """A total that fell short an hour ago."""
+    return Gap("total", "", NOW - HOUR, NOW - HOUR, size, NOW - HOUR)
+
+
+def known_missing(*numbers: int) -> list[Gap]:
+    """Jobs that were missing an hour ago."""
+    return [Gap("missing", str(number), NOW - HOUR, NOW - HOUR) for number in numbers]
+
+
+class Reading:
+    """What a run makes of a list.
+
+    Args:
+        api: Answers.
+        before: The jobs that earlier runs saw.
+        gaps: Of earlier runs.
+        workers: Requests at once.
+
+    Attributes:
+        waits: Seconds between two sweeps.
+        listing: The published jobs.
+        gaps: What is said of the gaps that the list has.
+    """
+
+    def __init__(
+        self, api: FakeApi, before: Iterable[int] = (), *gaps: Gap, workers: int = 1
+    ) -> None:
+        self.waits: list[float] = []
+        known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
+        all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, NOW)
+        services = Services(
+            api,
+            Report(60, 60),
+            workers,
+            lambda: NOW,
+            self.waits.append,
+            lambda: None,
+            {},
+            lambda: None,
+        )
+        self.state = SyncState(jobs=known, listed_at=1000)
+        reader = ListReader(services, self.state, all_gaps)
+        findings = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
+        self.listing = judge(findings, self.state, all_gaps, NOW)
+        self.gaps = [why for _, why in all_gaps.met.values()]
+
+    def assert_complete(
+        self, jobs: Iterable[str], gone: Iterable[str] = (), missing: Iterable[str] = ()
+    ) -> None:
+        listing = self.listing
+        assert list(listing.jobs) == [*jobs]
+        assert (listing.gone, listing.missing) == ([*gone], [*missing])
+        assert listing.is_complete
+        assert [it["id"] for it in listing.summaries] == [*jobs]
+
+    def assert_incomplete(self, *gaps: str) -> None:
+        assert self.gaps == list(gaps)
+        assert (self.listing.gone, self.listing.is_complete) == ([], False)
 
 
 def ids(*numbers: int) -> list[str]:
     return [str(number) for number in numbers]
-
-
-def assert_complete(
-    listing: Listing, jobs: Iterable[str], gone: Iterable[str] = (), missing: Iterable[str] = ()
-) -> None:
-    assert (listing.problems, list(listing.jobs)) == ([], [*jobs])
-    assert (listing.gone, [*listing.missing]) == ([*gone], [*missing])
-    assert listing.is_complete
-    assert [it["id"] for it in listing.summaries] == [*jobs]
-
-
-def assert_incomplete(listing: Listing, *problems: str) -> None:
-    assert listing.problems == list(problems)
-    assert not listing.is_complete
-    assert (listing.gone, listing.missing) == ([], {})
 
 
 # What one sweep sees.
@@ -87,9 +129,10 @@ def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
     for name, value in facts.items():
         setattr(api, name, value)
 
-    listing = read(api, known(*numbers))
+    reading = Reading(api, numbers)
 
-    assert (list(listing.jobs), listing.is_complete) == (ids(*numbers), True)
+    reading.assert_complete(ids(*numbers))
+    assert reading.gaps == []
     assert api.requests == [f"page {number}" for number in pages]
 
 
@@ -97,27 +140,29 @@ def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
 def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
     shown_size: int,
 ) -> None:
-    """With pauses in between; a cached total lags for seconds. Nothing is closed."""
+    """With pauses in between; a cached total lags for seconds. Nothing is closed, or asked for."""
     api = api_with(1, 2, 3, 4, 5)
     api.shown_size, api.total = shown_size, 1000
-    waits: list[float] = []
 
-    listing = read(api, known(1, 6), waits=waits)
+    reading = Reading(api, [1, 6])
 
-    assert list(listing.jobs) == ids(1, 2, 3, 4, 5)
-    assert_incomplete(listing, "the list shows 5 of 1,000 jobs")
-    assert listing.shortfall == 995
+    assert list(reading.listing.jobs) == ids(1, 2, 3, 4, 5)
+    assert reading.listing.missing == ["6"]
+    reading.assert_incomplete("the list shows 5 of 1,000 jobs")
     assert api.pages == [1, 2, 3, 4] * MAX_SWEEPS
-    assert waits == [1, 2, 3, 4, 5, 6, 7]
+    assert api.details == []
+    assert reading.waits == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_total_that_lags_for_some_seconds_is_waited_for() -> None:
     api = api_with(1, 2, 3)
-    waits: list[float] = []
-    api.total = lambda: 4 if sum(waits) <= 3 else 3
+    totals = iter([4] * 9)  # three sweeps of three pages
+    api.total = lambda: next(totals, 3)
 
-    assert_complete(read(api, waits=waits), ids(1, 2, 3))
-    assert sum(waits) == 6
+    reading = Reading(api)
+
+    reading.assert_complete(ids(1, 2, 3))
+    assert reading.waits == [1, 2, 3]
 
 
 def test_pages_that_come_empty_do_not_make_the_list_shorter() -> None:
@@ -125,26 +170,33 @@ def test_pages_that_come_empty_do_not_make_the_list_shorter() -> None:
     api = api_with(*range(300), page_size=100)
     api.answers = dict.fromkeys((2, 3, 4), lambda page: page._replace(items=[]))
 
-    listing = read(api, known(*range(300)), workers=4)
+    reading = Reading(api, range(300), workers=4)
 
-    assert list(listing.jobs) == ids(*range(100))
-    assert_incomplete(listing, "the list shows 100 of 300 jobs")
+    assert list(reading.listing.jobs) == ids(*range(100))
+    assert reading.gaps[0] == "the list lacks 200 of 300 known jobs at once"
+    assert (reading.listing.gone, reading.listing.is_complete) == ([], False)
     # After a full list there is one more page, which is asked for together with the others.
     assert sorted(api.pages) == sorted([1, 2, 3, 4] * MAX_SWEEPS)
-    assert api.details == []
+    assert len(api.details) == MOST_ABSENT + 1
 
 
-@pytest.mark.parametrize("shortfall", [995, None])
-def test_a_list_that_falls_short_as_the_last_one_did_is_complete(shortfall: int | None) -> None:
-    """It is read once, and what it does not show is asked for as usual."""
+@pytest.mark.parametrize(
+    ("total", "size", "is_known"),
+    [(1000, 994, True), (1000, 497, True), (1000, 496, False), (None, 0, True), (None, 9, True)],
+)
+def test_a_total_that_is_a_known_gap_is_believed_until_it_has_more_than_doubled(
+    total: int | None, size: int, *, is_known: bool
+) -> None:
+    """The list is read once, and what it does not show is asked for as usual."""
     api = api_with(1, 2, 3, 4, 5)
-    api.total = 1000 if shortfall else None
+    api.total = total
 
-    listing = read(api, known(1, 6, shortfall=shortfall))
+    reading = Reading(api, [1, 6], known_total(size))
 
-    assert (listing.is_complete, listing.gone) == (True, ["6"])
-    assert len(listing.problems) == 1
-    assert api.requests == ["page 1", "page 2", "page 3", "page 4", "detail pub-6"]
+    assert (reading.listing.is_complete, reading.listing.gone) == (is_known, ["6"] * is_known)
+    assert len(reading.gaps) == 1
+    assert api.pages == [1, 2, 3, 4] * (1 if is_known else MAX_SWEEPS)
+    assert api.details == ["pub-6", "pub-1"] * is_known  # the second shows that details arrive
 
 
 @pytest.mark.parametrize(
@@ -159,16 +211,17 @@ def test_a_list_that_falls_short_as_the_last_one_did_is_complete(shortfall: int 
     ],
 )
 def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object) -> None:
-    """Reading again would not help. When the next list falls short by it too, it is complete."""
+    """Reading again would not help. After an hour, the list is complete without it."""
     api = api_with(1, 2, 3, 4)
     api.answers[2] = lambda page: page._replace(items=[item, *page.items[1:]])
 
-    first, second = read(api), read(api, known(1, 2, 4, shortfall=1))
+    first, second = Reading(api), Reading(api, [1, 2, 4], known_total(1))
 
-    assert [it["id"] for it in first.summaries] == ids(1, 2, 4)
+    assert [it["id"] for it in first.listing.summaries] == ids(1, 2, 4)
     place = "a job without a usable id or publicId was left out: page 2, item 1 of the list"
-    assert_incomplete(first, place)
-    assert (second.problems, second.is_complete) == ([place], True)
+    first.assert_incomplete(place)
+    second.assert_complete(ids(1, 2, 4))
+    assert second.gaps == [place]
     assert api.pages == [1, 2, 3] * 2
 
 
@@ -182,9 +235,9 @@ def test_a_server_that_ignores_the_page_number_makes_the_list_short(
     always = Page(api.listed(), 2, total)
     api.answers = dict.fromkeys(range(100), always)
 
-    listing = read(api, workers=workers)
+    reading = Reading(api, workers=workers)
 
-    assert_incomplete(listing, f"the list shows 2 of {total:,} jobs")
+    reading.assert_incomplete(f"the list shows 2 of {total:,} jobs")
     assert len(api.pages) <= MAX_SWEEPS * (4 + workers)
 
 
@@ -194,9 +247,8 @@ def test_pages_are_fetched_at_once_as_far_as_the_first_one_promises_them() -> No
     api = api_with(*range(7))
     api.on_page = lambda number: together.wait() if number > 1 else None
 
-    listing = read(api, workers=3)
+    Reading(api, workers=3).assert_complete(ids(*range(7)))
 
-    assert_complete(listing, ids(*range(7)))
     assert sorted(api.pages) == [1, 2, 3, 4]
 
 
@@ -204,7 +256,7 @@ def test_a_total_that_is_too_large_costs_no_more_pages_than_there_are_workers() 
     api = api_with(1, 2, 3, 4, 5)
     api.total = 1_000_000
 
-    read(api, workers=4)
+    Reading(api, workers=4)
 
     assert max(api.pages) == 5
     assert len(api.pages) == 5 * MAX_SWEEPS
@@ -225,7 +277,7 @@ def test_jobs_published_at_the_front_are_seen_in_a_later_sweep(page_size: int) -
 
     api.on_page = publish
 
-    listing = read(api, known(1, 2, 3, 4))
+    listing = Reading(api, [1, 2, 3, 4]).listing
 
     assert {*listing.jobs} == {*ids(1, 2, 3, 4, 10, 11, 12, 13, 14)}
     assert listing.is_complete
@@ -242,9 +294,10 @@ def test_a_swap_of_two_jobs_between_two_pages_closes_no_third() -> None:
 
     api.on_page = swap
 
-    listing = read(api, known(1, 2, 3, 4, 5, 6))
+    reading = Reading(api, [1, 2, 3, 4, 5, 6])
 
-    assert_complete(listing, ids(1, 2, 4, 5, 6, 7, 3))
+    reading.assert_complete(ids(1, 2, 4, 5, 6, 7, 3))
+    assert reading.gaps == []
     assert api.requests[4:] == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
 
 
@@ -264,14 +317,14 @@ def test_a_job_that_is_not_listed_and_not_confirmed_is_missing(answer: object) -
     api = api_with(1)
     api.answers["pub-2"] = answer
 
-    listing = read(api, known(1, 2, 3))
+    reading = Reading(api, [1, 2, 3])
 
-    assert_complete(listing, ["1"], gone=["3"], missing=["2"])
-    assert listing.missing["2"] == (
-        str(answer) if isinstance(answer, Exception) else "its detail exists"
-    )
-    assert sorted(api.requests[1:3]) == ["detail pub-2", "detail pub-3"]
-    assert api.requests[3:] == ["page 1"]
+    reading.assert_complete(["1"], gone=["3"], missing=["2"])
+    reason = str(answer) if isinstance(answer, Exception) else "its detail exists"
+    assert reading.gaps == [f"the list does not show the job 'pub-2': {reason}"]
+    # If no detail has arrived, that of a listed job is requested.
+    listed = ["detail pub-1"] * isinstance(answer, Exception)
+    assert api.requests == ["page 1", "detail pub-2", "detail pub-3", *listed, "page 1"]
 
 
 @pytest.mark.parametrize("pages", [["page 1"], ["page 1", "page 2"]])
@@ -281,10 +334,11 @@ def test_a_job_that_was_missing_before_is_asked_for_once_and_last(pages: list[st
     api.total = len(pages)
     api.answers["pub-2"] = RequestError("the response is 403", 403)
 
-    listing = read(api, known(1, 2, 3, missing=["2"]))
+    reading = Reading(api, [1, 2, 3], *known_missing(2))
 
-    assert_complete(listing, ["1"], gone=["3"], missing=["2"])
-    assert api.requests == [*pages, "detail pub-3", "detail pub-2"]
+    reading.assert_complete(["1"], gone=["3"], missing=["2"])
+    # The detail of the one that is listed shows that details arrive.
+    assert api.requests == [*pages, "detail pub-3", "detail pub-1", "detail pub-2"]
 
 
 @pytest.mark.parametrize("workers", [1, 16])
@@ -294,17 +348,34 @@ def test_a_list_that_is_suddenly_empty_is_not_believed_and_costs_few_requests(
     api = api_with(*range(300))
     api.hidden = {*ids(*range(300))}
 
-    listing = read(api, known(*range(300)), workers=workers)
+    reading = Reading(api, range(300), workers=workers)
 
-    assert_incomplete(
-        listing, "the list lacks 300 of 300 known jobs, and many of them still have a detail"
-    )
+    assert reading.gaps[0] == "the list lacks 300 of 300 known jobs at once"
+    assert (reading.listing.gone, reading.listing.is_complete) == ([], False)
     assert api.pages == [1]
-    assert len(api.details) == MOST_MISSING + 1
+    assert len(api.details) == MOST_ABSENT + 1
+
+
+@pytest.mark.parametrize(
+    ("known", "gone", "is_doubtful"),
+    [(4, 4, False), (5, 5, True), (6, 5, False), (41, 20, False), (42, 21, False), (41, 21, True)],
+)
+def test_too_many_jobs_that_are_gone_at_once_make_the_list_doubtful(
+    known: int, gone: int, *, is_doubtful: bool
+) -> None:
+    """All of five or more; or more than 20, and more than half. All answer 404."""
+    api = api_with(*range(gone, known))
+
+    reading = Reading(api, range(known))
+
+    why = f"the list lacks {gone} of {known} known jobs at once"
+    assert reading.gaps == [why] * is_doubtful
+    assert reading.listing.gone == [] if is_doubtful else ids(*range(gone))
+    assert {*reading.state.confirmed} == {*ids(*range(gone))}
 
 
 @given(
-    published=st.sets(st.integers(0, 99), max_size=MOST_MISSING),
+    published=st.sets(st.integers(0, 99), max_size=MOST_ABSENT),
     was_missing=st.sets(st.integers(0, 99), max_size=5),
     workers=st.sampled_from([1, 16]),
 )
@@ -313,21 +384,35 @@ def test_every_gone_job_is_asked_for(
     published: set[int], was_missing: set[int], workers: int
 ) -> None:
     """Of 100 jobs that are gone from the list and its total, those that are published stay."""
-    api = api_with(*published, 100)
+    others = range(100, 220)
+    api = api_with(*published, *others)
     api.hidden = {*ids(*published)}
 
-    listing = read(api, known(*range(101), missing=ids(*was_missing)), workers=workers)
+    gaps = known_missing(*was_missing)
+    listing = Reading(api, range(220), *gaps, workers=workers).listing
 
     assert {*listing.missing} == {*ids(*published)}
     assert {*listing.gone} == {*ids(*{*range(100)} - published)}
-    assert list(listing.jobs) == ["100"]
+    assert list(listing.jobs) == ids(*others)
+
+
+@pytest.mark.parametrize("broken", [1, 2, 3])
+def test_a_404_means_nothing_until_the_detail_of_a_listed_job_arrives(broken: int) -> None:
+    """Three listed jobs are asked for at most."""
+    api = api_with(1, 2, 3, 4)
+    fault = RequestError("the response is 500", 500)
+    api.answers = {f"pub-{number}": fault for number in range(1, broken + 1)}
+
+    listing = Reading(api, [1, 2, 3, 4, 5]).listing
+
+    assert (listing.gone, listing.missing) == (([], ["5"]) if broken == 3 else (["5"], []))
 
 
 def test_a_job_whose_public_id_is_listed_for_another_is_gone_and_not_asked_for() -> None:
     api = api_with(1)
     api.publish("9", "pub-2")
 
-    assert_complete(read(api, known(1, 2)), ids(1, 9), gone=["2"])
+    Reading(api, [1, 2]).assert_complete(ids(1, 9), gone=["2"])
     assert api.details == []
 
 
@@ -336,26 +421,7 @@ def test_a_key_that_is_revoked_while_gone_jobs_are_asked_for_ends_the_run() -> N
     api.answers["pub-2"] = AccessError("revoked", 401)
 
     with pytest.raises(AccessError):
-        read(api, known(1, 2))
-
-
-# Another key.
-
-
-@pytest.mark.parametrize("total", ["exact", 3, None], ids=["whole", "short", "without a total"])
-@pytest.mark.parametrize("numbers", [[11, 12], []], ids=["other jobs", "no jobs"])
-def test_a_new_key_that_lists_no_known_job_ends_the_run_with_the_remedy(
-    numbers: list[int], total: Any
-) -> None:
-    api = api_with(*numbers)
-    api.total = total
-
-    with pytest.raises(PublicJobsError, match="none of the 2 jobs") as caught:
-        read(api, known(1, 2, is_new_key=True))
-
-    assert "Set api_key back" in str(caught.value)
-    assert "--full-refresh" in str(caught.value)
-    assert api.details == []  # and above all it closed nothing
+        Reading(api, [1, 2])
 
 
 # Any change between any two requests.
@@ -396,7 +462,7 @@ def test_no_published_job_is_closed_whatever_changes_between_two_requests(
 
     api.on_request = change
     try:
-        listing = read(api, known(*before))
+        listing = Reading(api, before).listing
     except PublicJobsError:
         return
 
@@ -420,10 +486,12 @@ def test_a_list_that_does_not_change_is_read_in_one_sweep_and_exactly(
 ) -> None:
     api = api_with(*published, page_size=size)
 
-    listing = read(api, known(*before))
+    reading = Reading(api, before)
 
     gone = [number for number in before if number not in published]
-    assert_complete(listing, ids(*published), gone=ids(*gone))
+    is_doubtful = len(before) == len(gone) >= 5
+    assert [*reading.listing.jobs] == ids(*published)
+    assert reading.listing.gone == ([] if is_doubtful else ids(*gone))
     assert api.pages == list(range(1, len(published) // size + 2))
-    assert {*api.details} == {f"pub-{number}" for number in gone}
-    assert len(api.details) == len(gone)
+    assert {*api.details} >= {f"pub-{number}" for number in gone}
+    assert len(api.details) == len(gone) + bool(gone and published)

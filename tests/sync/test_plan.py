@@ -10,12 +10,20 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
 from tap_public_jobs.changelog import KEPT, Changes
-from tap_public_jobs.sync.plan import begin_run, has_work, is_covered, plan_details
-from tap_public_jobs.sync.state import LastRead, Unfinished
+from tap_public_jobs.sync.facts import Cycle, Form, LastRead
+from tap_public_jobs.sync.gaps import HOUR, Gap
+from tap_public_jobs.sync.plan import (
+    RESUME_WITHIN,
+    begin_cycle,
+    has_work,
+    is_covered,
+    plan_details,
+)
 
 if TYPE_CHECKING:
+    from tap_public_jobs.sync.facts import Entry
     from tap_public_jobs.sync.plan import Refresh
-    from tap_public_jobs.sync.state import Entry, SyncState
+    from tap_public_jobs.sync.state import SyncState
 
 WEEK = 7 * DAY
 
@@ -24,7 +32,7 @@ def planned(
     state: SyncState, refresh: Refresh = "all", now: float = NOW, age: float = WEEK
 ) -> dict[str, str]:
     """Why which details are fetched, by id, of a listing that shows all known jobs."""
-    begin_run(state, refresh, now)
+    begin_cycle(state, refresh, now)
     plan = plan_details(state, [job(name) for name in state.jobs], now, age)
     return {it.id: reason for it, reason in plan.reasons.items()}
 
@@ -55,7 +63,7 @@ def test_what_is_fetched_and_why(refresh: Refresh, known: Entry, reason: str | N
 
 def test_an_age_of_zero_does_not_repeat_what_an_interrupted_run_fetched() -> None:
     state = state_with(done=fetched("done", age=50), old=fetched("old"))
-    state.unfinished = Unfinished(NOW - 100, "changed")
+    state.cycle = Cycle(NOW - 100, "changed")
 
     assert planned(state, "changed", age=0) == {"old": "refreshed"}
 
@@ -73,43 +81,62 @@ def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
 
 @pytest.mark.parametrize(
     "started_at",
-    [NOW - 100, NOW - DAY + 1, NOW + 100],
-    ids=["just now", "within a day", "the clock was put back"],
+    [NOW - 100, NOW - RESUME_WITHIN + 1, NOW + 100],
+    ids=["just now", "within 20 hours", "the clock was put back"],
 )
 @pytest.mark.parametrize("refresh", ["all", "changed"])
-def test_an_interrupted_run_is_resumed_within_a_day(refresh: Refresh, started_at: int) -> None:
-    run = Unfinished(started_at, refresh)
+def test_an_interrupted_run_is_resumed_within_20_hours(refresh: Refresh, started_at: int) -> None:
+    cycle = Cycle(started_at, refresh)
     state = state_with(done=fetched("done", age=NOW - started_at), new=listed("new"))
-    state.unfinished = run
+    state.cycle = cycle
 
-    assert begin_run(state, refresh, NOW)
+    assert begin_cycle(state, refresh, NOW)
 
-    assert state.unfinished == run
+    assert state.cycle == cycle
     assert planned(state, refresh) == {"new": "new"}
 
 
 @pytest.mark.parametrize(
-    ("refresh", "run"),
+    ("open_until", "is_resumed"),
+    [(None, True), (0, False), (NOW + 1, True), (NOW, False), (NOW + HOUR + 1, False)],
+    ids=["interrupted", "no new gap", "a new gap", "known by now", "the clock was put back"],
+)
+def test_a_run_with_a_new_gap_is_resumed_until_it_is_known(
+    open_until: int | None, *, is_resumed: bool
+) -> None:
+    """A resumed run is open until it comes to its own end."""
+    state = state_with(done=fetched("done", age=50))
+    state.cycle = Cycle(NOW - 100, "all", open_until)
+
+    assert begin_cycle(state, "all", NOW) is is_resumed
+
+    assert state.cycle == Cycle(NOW - 100 if is_resumed else NOW, "all")
+
+
+@pytest.mark.parametrize(
+    ("refresh", "cycle"),
     [
-        pytest.param("all", None, id="it finished"),
-        pytest.param("all", Unfinished(NOW - DAY, "all"), id="a day ago"),
-        pytest.param("all", Unfinished(NOW + DAY, "all"), id="in the future"),
-        pytest.param("all", Unfinished(NOW - 100, "changed"), id="of another kind"),
-        pytest.param("all", Unfinished(NOW - 100, "unheard-of"), id="of an unknown kind"),
+        pytest.param("all", None, id="the first"),
+        pytest.param("all", Cycle(NOW - DAY + 1, "all"), id="a night ago, and a second early"),
+        pytest.param("all", Cycle(NOW + DAY, "all"), id="in the future"),
+        pytest.param("all", Cycle(NOW - 100, "changed"), id="of another kind"),
+        pytest.param("all", Cycle(NOW - 100, "unheard-of"), id="of an unknown kind"),
     ],
 )
-def test_any_other_run_starts_over(refresh: Refresh, run: Unfinished | None) -> None:
+def test_any_other_run_starts_over(refresh: Refresh, cycle: Cycle | None) -> None:
     state = state_with(done=fetched("done", age=50))
-    state.unfinished = run
+    state.cycle = cycle
 
-    assert not begin_run(state, refresh, NOW)
+    assert not begin_cycle(state, refresh, NOW)
 
-    assert state.unfinished == Unfinished(NOW, refresh)
+    assert state.cycle == Cycle(NOW, refresh)
     assert planned(state, refresh) == {"done": "refreshed"}
 
 
 # What the records of the last run were made of.
-BEFORE = {"jobs": "1", "job_details": "1"}
+BEFORE = {"jobs": Form("1", "summaries"), "job_details": Form("1", "details")}
+MORE = Form("2", "summaries")
+DETAIL = {("detail", "x"): Gap("detail", "x", NOW, NOW)}
 
 
 def end_at(log: str = "a-log", position: int = 7) -> Changes:
@@ -136,29 +163,37 @@ class TestWork:
         state = quiet()
 
         assert is_covered(state, end) is covered
-        assert has_work(state, end) is (end != end_at())
+        assert has_work(state, end, NOW) is (end != end_at())
 
     @pytest.mark.parametrize(
         ("change", "work"),
         [
             pytest.param({"listed_at": None}, True, id="no complete list yet"),
-            pytest.param({"log": None}, True, id="no log read yet"),
-            pytest.param({"unfinished": Unfinished(NOW, "changed")}, True, id="an unfinished run"),
+            pytest.param({"last_read": None}, True, id="no log read yet"),
+            pytest.param({"cycle": None}, True, id="other columns in between"),
+            pytest.param({"cycle": Cycle(NOW, "changed")}, True, id="an interrupted run"),
+            pytest.param({"cycle": Cycle(NOW, "all", NOW + 60)}, True, id="a new gap"),
+            pytest.param({"cycle": Cycle(NOW, "all", NOW)}, False, id="it is known by now"),
             pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
-            pytest.param({"jobs": {"x": listed("x")}, "failed": ["x"]}, False, id="a known gap"),
-            pytest.param({"shortfall": 3}, False, id="a known shortfall"),
-            pytest.param({"forms": {"jobs": "1"}}, True, id="a stream more is selected"),
-            pytest.param({"forms": BEFORE | {"job_publications": "1"}}, False, id="a stream less"),
-            pytest.param({"forms": BEFORE | {"jobs": "2"}}, True, id="other columns"),
+            pytest.param({"jobs": {"x": listed("x")}, "gaps": DETAIL}, False, id="a known gap"),
+            pytest.param({"awaited": {"y": NOW - 60}}, True, id="a job that is awaited"),
+            pytest.param({"forms": {"jobs": BEFORE["jobs"]}}, True, id="a stream more is selected"),
+            pytest.param({"forms": BEFORE | {"other": MORE}}, False, id="a stream less"),
+            pytest.param({"forms": BEFORE | {"jobs": MORE}}, True, id="other columns"),
         ],
     )
     def test_work_may_be_left_from_before(self, change: dict[str, Any], *, work: bool) -> None:
-        assert has_work(replace(quiet(), **change), end_at(), BEFORE) is work
+        assert has_work(replace(quiet(), **change), end_at(), NOW, BEFORE) is work
+
+    def test_a_state_that_knows_no_streams_has_work(self) -> None:
+        """As the command `news` reads it after an update of the tap."""
+        assert has_work(replace(quiet(), forms={}), end_at(), NOW)
 
 
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
     state.forms = BEFORE
-    state.log = LastRead("a-log", 7)
+    state.cycle = Cycle(NOW - 100, "changed", 0)
+    state.last_read = LastRead("a-log", 7)
     return state

@@ -8,37 +8,38 @@ from typing import Any
 import pytest
 from sync.samples import NOW, fetched, listed
 
-from tap_public_jobs.api.models import hash_key
+from tap_public_jobs.api.models import HeldSlots, hash_key
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.state import (
-    FORMAT,
-    LastRead,
-    Period,
-    SyncState,
-    Unfinished,
-)
+from tap_public_jobs.sync.facts import Cycle, Entry, Form, LastRead, Period
+from tap_public_jobs.sync.gaps import Gap
+from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.stored import FORMAT, dump, load
 
 FULL = SyncState(
     jobs={"x": fetched("x"), "ä/ \u2028😀": listed("odd")},
-    missing={"x": 1500},
-    failed=["x"],
-    shortfall=None,
+    gaps={
+        ("detail", "x"): Gap("detail", "x", NOW - 100, NOW),
+        ("total", ""): Gap("total", "", NOW, NOW, 7),
+    },
+    confirmed={"x": NOW},
+    awaited={"public-w": NOW},
     closed={"y": Period("public-y", None, 1, 2, 3), "z": Period("public-z", 0, 1, 2, None)},
     listed_at=2000,
     key_hash=hash_key("secret"),
-    forms={"jobs": "form"},
+    forms={"jobs": Form("form", "summaries")},
     details_form="form",
     fields={"job_details": ["salaryPeriod", "ä\0"]},
     versions={"jobs": NOW},
-    unfinished=Unfinished(NOW, "changed"),
-    log=LastRead("a-log", (1 << 63) - 1),
+    cycle=Cycle(NOW, "changed", NOW + 60),
+    last_read=LastRead("a-log", (1 << 63) - 1),
+    held_slots=HeldSlots(2000, 60),
 )
 
 
 def written(state: SyncState) -> dict[str, Any]:
     """The state in Singer state, as a target passes it on."""
     singer_state: dict[str, Any] = {"bookmarks": {"jobs": {"other": 1}, "job_details": {}}}
-    state.write(singer_state)
+    dump(state, singer_state)
     read: dict[str, Any] = json.loads(json.dumps(singer_state))
     return read
 
@@ -51,21 +52,23 @@ def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
 class TestReadAndWrite:
     @pytest.mark.parametrize("state", [FULL, SyncState()], ids=["full", "empty"])
     def test_a_state_is_read_as_it_was_written(self, state: SyncState) -> None:
-        assert SyncState.read(written(state)) == state
+        assert load(written(state)) == state
 
     def test_without_a_state_nothing_is_known(self) -> None:
-        assert SyncState.read({}) == SyncState.read({"bookmarks": {"jobs": {}}}) == SyncState()
+        assert load({}) == load({"bookmarks": {"jobs": {}}}) == SyncState()
 
     def test_a_merge_with_an_earlier_state_brings_nothing_back(self) -> None:
         """Meltano merges the objects of states, and replaces all other values."""
-        later = SyncState(jobs={"x": listed("x")}, forms={"job_details": "1"})
+        form = Form("1", "details")
+        later = SyncState(jobs={"x": listed("x")}, forms={"job_details": form})
 
-        merged = SyncState.read(merge(written(later), written(FULL)))
+        merged = load(merge(written(later), written(FULL)))
 
         assert merged.jobs == {"x": listed("x")}
-        assert (merged.closed, merged.missing, merged.failed) == ({}, {}, [])
-        assert (merged.unfinished, merged.log) == (None, None)
-        assert merged.forms == {"job_details": "1"}
+        assert (merged.closed, merged.gaps) == ({}, {})
+        assert (merged.confirmed, merged.awaited) == ({}, {})
+        assert (merged.cycle, merged.last_read) == (None, None)
+        assert merged.forms == {"job_details": form}
 
     def test_a_state_recognises_the_key_and_does_not_reveal_it(self) -> None:
         assert hash_key("secret") == hash_key("secret") != hash_key("other")
@@ -74,19 +77,26 @@ class TestReadAndWrite:
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": FORMAT - 1},
-            {"jobs": {"x": ["p", 1, None, "h", 1]}},
-            {"jobs": [["x", "p", 1, None, "h"]]},
-            {"jobs": [["x", None, 1, None, "h", 1]]},
-            {"missing": [["x", "now"]]},
-            {"failed": 7},
-            {"shortfall": "3"},
+            {"format": 2},
+            {"format": FORMAT + 1},
+            {"jobs": {"x": ["p", 1, None, "h", 1, 0]}},
+            {"jobs": [["x", "p", 1, None, "h", 1]]},
+            {"jobs": [["x", None, 1, None, "h", 1, 0]]},
+            {"gaps": [["detail", "x", "now", 1, 0, 0]]},
+            {"jobs": [[None, "p", 1, None, "h", 1, 0]]},
+            {"jobs": [["x", "p", 10**15, None, "h", 1, 0]]},
+            {"listedAt": 10**20},
+            {"gaps": 7},
+            {"confirmed": [["x", "now"]]},
+            {"awaited": [["x"]]},
+            {"forms": [["jobs", "form"]]},
             {"closed": [["x", "p", None, 1, 2, "now"]]},
             {"listedAt": "now"},
             {"fields": {"jobs": 7}},
             {"versions": {"jobs": None}},
-            {"unfinished": ["now", "all"]},
+            {"cycle": ["now", "all", None]},
             {"log": ["a-log"]},
+            {"heldSlots": [2000, None]},
         ],
         ids=lambda change: json.dumps(change)[:60],
     )
@@ -95,7 +105,7 @@ class TestReadAndWrite:
         value_of(state).update(change)
 
         with pytest.raises(DamagedStateError):
-            SyncState.read(state)
+            load(state)
 
     @pytest.mark.parametrize("name", list(value_of(written(SyncState()))))
     def test_a_state_with_a_part_missing_is_refused(self, name: str) -> None:
@@ -103,7 +113,41 @@ class TestReadAndWrite:
         del value_of(state)[name]
 
         with pytest.raises(DamagedStateError):
-            SyncState.read(state)
+            load(state)
+
+
+def test_a_state_of_format_3_is_read_with_the_ages_that_its_gaps_have_at_least() -> None:
+    """What had run before the last listing is not fetched again."""
+    old = {
+        "format": 3,
+        "jobs": [["x", "p", 1, None, "h", NOW], ["y", "q", 1, None, "", 0]],
+        "missing": [["x", 1500]],
+        "failed": ["y"],
+        "shortfall": None,
+        "closed": [],
+        "listedAt": NOW * 1000 + 5,
+        "key": "k",
+        "forms": [["jobs", "form"]],
+        "detailsForm": "form",
+        "fields": {},
+        "versions": {"jobs": NOW},
+        "unfinished": [NOW, "all"],
+        "log": ["a-log", 3],
+    }
+
+    state = load({"bookmarks": {"jobs": {"sync": old}}})
+
+    assert state.jobs == {
+        "x": Entry("p", 1, None, "h", NOW, last_seen=1500), "y": Entry("q", 1, None)
+    }  # fmt: skip
+    assert [*state.gaps.values()] == [
+        Gap("missing", "x", NOW, NOW, 0, NOW),
+        Gap("detail", "y", NOW, NOW, 0, NOW),
+        Gap("total", "", NOW, NOW, 0, NOW),
+    ]  # fmt: skip
+    assert state.cycle == Cycle(NOW, "all")
+    assert (state.details_form, state.versions) == ("form", {"jobs": NOW})
+    assert state.last_read == LastRead("a-log", 3)
 
 
 def merge(source: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""What a run works with: the API, the clock, the report, and where its state is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.stored import dump
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tap_public_jobs.api.models import HeldSlots, JobRef, Page
+    from tap_public_jobs.report import Report
+
+Json = Any
+
+
+class Api(Protocol):
+    """The operations of the API; `PublicJobsClient` implements them."""
+
+    def page(self, number: int) -> Page:
+        """Fetch one page of the list."""
+
+    def detail(self, job: JobRef, tries: int | None = None) -> dict[str, Json]:
+        """Fetch the detail of one job; with an empty id, of whichever has its publicId."""
+
+
+class Services(NamedTuple):
+    """What a run works with.
+
+    Attributes:
+        api: Answers requests.
+        report: Counts and logs what happens.
+        workers: Requests at once.
+        clock: Returns seconds since the epoch.
+        sleep: Waits for a number of seconds.
+        held_slots: Returns what the run has used of the rate limit.
+        singer_state: Where the run keeps its state.
+        write_state: Writes a STATE message of it.
+    """
+
+    api: Api
+    report: Report
+    workers: int
+    clock: Callable[[], float]
+    sleep: Callable[[float], object]
+    held_slots: Callable[[], HeldSlots | None]
+    singer_state: Json
+    write_state: Callable[[], object]
+
+    def keep(self, state: SyncState) -> None:
+        """Put what the next run needs into Singer state, unless nothing is known."""
+        if state != SyncState():  # the next run then still is a first one
+            state.held_slots = self.held_slots()
+            dump(state, self.singer_state)
+
+    def checkpoint(self, state: SyncState) -> None:
+        """Write a STATE message of what is known so far."""
+        self.keep(state)
+        self.write_state()
