@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
-from base64 import b64encode
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -16,51 +13,42 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tap_public_jobs.webhook.payload import read_payload
+from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
 from tap_public_jobs.webhook.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tap_public_jobs.changelog import ChangeLog
+    from tap_public_jobs.webhook.signatures import Signatures
     from tap_public_jobs.webhook.tokens import Tokens
 
 logger = logging.getLogger(__name__)
 
-# Bytes, as sent.
-LARGEST_BODY = 256 * 1024
+# publicIds that are noted of one notification: more would delay other organisations.
+MOST_NAMED = 1_000
 
 # Seconds for a body to arrive.
 PATIENCE = 10
 
-
-@dataclass(frozen=True)
-class Signature:
-    """An HMAC-SHA256 of the body, as hex or base64, in a header of the sender's choice."""
-
-    header: str
-    secret: str = field(repr=False)
-
-    def fits(self, request: Request, body: bytes) -> bool:
-        """Return whether a request is signed with the secret."""
-        given = request.headers.get(self.header, "").strip().removeprefix("sha256=")
-        digest = hmac.digest(self.secret.encode(), body, "sha256")
-        allowed = (digest.hex(), given.lower()), (b64encode(digest).decode(), given)
-        return any(hmac.compare_digest(right.encode(), it.encode()) for right, it in allowed)
+# Parameters that a sender wants back, to see that the receiver is the one that was meant.
+CHALLENGES = ("challenge", "hub.challenge", "validationToken")
 
 
 def make_app(
     log: ChangeLog,
     tokens: Tokens,
-    signature: Signature | None = None,
+    signatures: Signatures | None = None,
     token_header: str = "Authorization",  # noqa: S107  # its name
 ) -> Starlette:
-    """Serve `POST /hooks`, `POST /hooks/{token}` and `GET /health`.
+    """Serve `/hooks`, `/hooks/{token}` and `/health`.
 
     A request without a valid token is answered before its body is read.
 
     Args:
         log: Where changes are noted.
         tokens: What senders have to know.
-        signature: How they sign, if they do.
+        signatures: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
     """
     writer = Writer(log)
@@ -70,28 +58,35 @@ def make_app(
         name = tokens.name_of(_token(request, token_header))
         if name is None:
             raise HTTPException(404)
+        if request.method != "POST":
+            return _logged(request, PlainTextResponse(_challenge(request) or "OK"), "OK")
         body = await _body(request)
-        if signature and not signature.fits(request, body):
+        if signatures and not signatures.fit(name, request.headers, body):
+            shown = signatures.describe(request.headers)
+            logger.warning("Not signed with a secret of %s. Its signatures: %s", name, shown)
             raise HTTPException(401, "Not signed with the secret")
-        public_ids, keys = read_payload(body)
+        public_ids, kind, fields = read_payload(body)
         if not public_ids:
-            shown = json.dumps(keys)[:300]  # a sender chooses them
-            logger.warning("A notification for %s names no publicId. Its keys: %s", name, shown)
-        if not await writer.append({name: public_ids or [None]}):
+            keys = json.dumps([*fields])[:300]  # a sender chooses them
+            logger.warning("A notification for %s names no publicId: %s, keys %s", name, kind, keys)
+        named = public_ids[:MOST_NAMED]
+        is_all = 0 < len(public_ids) == len(named)
+        if not await writer.append({name: named if is_all else [*named, None]}):
             raise HTTPException(503, "The change log cannot be written")
-        status = 200 if public_ids else 202
-        return _logged(request, JSONResponse({"publicIds": len(public_ids)}, status))
+        if not named and (challenge := _challenge(request, fields)):
+            return _logged(request, PlainTextResponse(challenge), "a challenge")
+        return _logged(request, JSONResponse({"publicIds": len(named)}, 200 if named else 202))
 
     async def health(request: Request) -> Response:
-        if not await writer.check():
+        if not await writer.append(writer.failed):
             raise HTTPException(503, "The change log cannot be written")
         return _logged(request, PlainTextResponse("OK"))
 
+    paths = ("/hooks", "/hooks/", "/hooks/{token}", "/hooks/{token}/")
     app = Starlette(
         routes=[
-            Route("/hooks", hook, methods=["POST"], max_body_size=LARGEST_BODY),
-            Route("/hooks/{token}", hook, methods=["POST"], max_body_size=LARGEST_BODY),
             Route("/health", health),
+            *(Route(it, hook, methods=["GET", "POST"], max_body_size=LARGEST_BODY) for it in paths),
         ],
         exception_handlers={HTTPException: _refusal},
     )
@@ -100,12 +95,16 @@ def make_app(
 
 
 def _token(request: Request, header: str) -> str:
-    in_path = request.path_params.get("token")
-    if in_path is not None:
-        return str(in_path)
-    value = request.headers.get(header, "")
-    scheme, _, credentials = value.partition(" ")
-    return credentials if scheme.lower() == "bearer" else value
+    """Return the token in the path, or in the header after any scheme, such as `Bearer`."""
+    in_header = request.headers.get(header, "").rpartition(" ")[2]
+    return str(request.path_params.get("token", in_header))
+
+
+def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> str:
+    """Return what a sender wants back before it sends notifications; empty if nothing."""
+    given = {**(fields or {}), **request.query_params}
+    texts = (text for it in CHALLENGES if isinstance(text := given.get(it), str))
+    return next(filter(USABLE.fullmatch, texts), "")
 
 
 async def _body(request: Request) -> bytes:
@@ -123,8 +122,8 @@ async def _refusal(request: Request, error: Exception) -> Response:
     return _logged(request, PlainTextResponse(error.detail, error.status_code, error.headers))
 
 
-def _logged(request: Request, response: Response) -> Response:
+def _logged(request: Request, response: Response, text: str = "") -> Response:
     """Log an answer without the path, which may contain the token."""
-    text = bytes(response.body).decode()
-    logger.info("%s: %d %s", request.method[:10], response.status_code, text)
+    shown = text or bytes(response.body).decode()
+    logger.info("%s: %d %s", request.method[:10], response.status_code, shown)
     return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from tap_public_jobs.changelog import NAME, ChangeLog
 from tap_public_jobs.errors import ChangeLogError
 from tap_public_jobs.sync.plan import has_work
 from tap_public_jobs.webhook.news import read_state
-from tap_public_jobs.webhook.tokens import Tokens
+from tap_public_jobs.webhook.tokens import Tokens, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,26 +87,32 @@ def serve(
     The token is in the header, or in the path: /hooks/<token>. It is read from
     PUBLIC_JOBS_WEBHOOK_TOKEN, the key of signatures from PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET.
     Either may be in a file instead: set the variable of that name with _FILE at the end to its
-    path. Several tokens are lines of a name and a token; a new one needs a restart.
+    path. Several tokens or keys are lines of a name and a secret; a new one needs a restart.
     """
     try:
         import uvicorn  # noqa: PLC0415  # slow, only here
 
-        from tap_public_jobs.webhook.app import Signature, make_app  # noqa: PLC0415
+        from tap_public_jobs.webhook.app import make_app  # noqa: PLC0415
+        from tap_public_jobs.webhook.signatures import Signatures  # noqa: PLC0415
     except ModuleNotFoundError as error:
         msg = f"The receiver needs {error.name}: install tap-public-jobs[webhook]."
         raise click.ClickException(msg) from error
 
     tokens = Tokens(_secret("TOKEN"), log.name)
-    secret = _secret("SIGNATURE_SECRET")
-    if bool(secret) != bool(signature_header):
+    secrets: dict[str, list[str]] = {}
+    for name, secret in read_lines(_secret("SIGNATURE_SECRET"), log.name):
+        secrets.setdefault(name, []).append(secret)
+    if bool(secrets) != bool(signature_header):
         msg = f"set both {PREFIX}SIGNATURE_HEADER and {PREFIX}SIGNATURE_SECRET, or neither"
         raise click.ClickException(msg)
-    signature = Signature(signature_header, secret) if signature_header else None
+    if secrets and secrets.keys() != tokens.names:
+        msg = f"{PREFIX}SIGNATURE_SECRET must name the same organisations as {PREFIX}TOKEN"
+        raise click.ClickException(msg)
+    signatures = Signatures(signature_header, secrets) if signature_header else None
     log.append_to(dict.fromkeys(tokens.names, ()))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     uvicorn.run(
-        make_app(log, tokens, signature, token_header),
+        make_app(log, tokens, signatures, token_header),
         host=host,
         port=port,
         # A proxy never reuses a connection whose body was not read to its end.
@@ -159,7 +166,7 @@ def news(log: ChangeLog, states: Sequence[str]) -> None:
             msg = f"Error: There is no change log with the name {name}: give the receiver its token"
             click.echo(msg, err=True)
             status = status and FAILED
-        elif has_work(read_state(path if is_named else state), positions[name]):
+        elif has_work(read_state(path if is_named else state), positions[name], time.time()):
             status = 0
             if is_named:
                 click.echo(name)

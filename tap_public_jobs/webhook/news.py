@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.stored import load
 
 
 def read_state(path: str) -> SyncState:
@@ -24,8 +25,7 @@ def read_state(path: str) -> SyncState:
         An empty state if none can be read: then a run has work to do.
     """
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-        state = json.loads(text)
-        return SyncState.read(state.get("singer_state", state))
+        state = json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
+        return load(state.get("singer_state", state))
     except (OSError, ValueError, AttributeError, RecursionError, DamagedStateError):
         return SyncState()  # AttributeError also if this process has no stdin

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import zlib
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+# Bytes, as sent and as decompressed.
+LARGEST_BODY = 256 * 1024
+
 # Text that a URL and a database can carry, and that was not damaged on its way.
 USABLE = re.compile("[^\0\ud800-\udfff\ufffd]{1,500}")
+
+# `publicId`, `public_id`, and as a field of a form `job.publicId` or `job[publicId]`.
+KEY = re.compile(r"(.*[.\[])?public[_-]?id\]?", re.IGNORECASE)
+
+# The first character of what is neither JSON nor a form.
+UNREAD = {"<": "XML", "-": "multipart", "{": "broken JSON", "[": "broken JSON"}
 
 
 class Payload(NamedTuple):
     """What the receiver needs of a payload.
 
     Attributes:
-        keys: At the top level. They help to find out why there is no publicId.
+        kind: Its format.
+        fields: At the top level.
     """
 
     public_ids: list[str]
-    keys: list[str]
+    kind: str
+    fields: dict[str, Any]
 
 
 def read_payload(body: bytes) -> Payload:
     """Find every text under a key `publicId`, at any depth.
 
     Args:
-        body: JSON, or the fields of a form, whose values may be JSON. Anything else has none.
+        body: JSON, or the fields of a form, whose values may be JSON; may be compressed with gzip.
+            Anything else has none.
     """
-    try:
-        value = _json(body)
-    except (ValueError, RecursionError):
-        fields = parse_qsl(body.decode(errors="replace").strip())
-        return Payload(_public_ids([_nested(*it) for it in fields]), [name for name, _ in fields])
-    return Payload(_public_ids(value), [*value] if isinstance(value, dict) else [])
+    with contextlib.suppress(zlib.error):  # it is not gzip
+        body = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(body, LARGEST_BODY)
+    value = _json(body)
+    if value is not None:
+        return Payload(_public_ids(value), "JSON", value if isinstance(value, dict) else {})
+    text = body.decode(errors="replace").strip()
+    fields = [] if text[:1] in UNREAD else parse_qsl(text)
+    ids = _public_ids([{name: it, "": _json(it)} for name, it in fields])
+    return Payload(ids, UNREAD.get(text[:1], "a form"), dict(fields))
 
 
 def _public_ids(value: Any) -> list[str]:  # noqa: ANN401  # JSON
@@ -41,9 +58,9 @@ def _public_ids(value: Any) -> list[str]:  # noqa: ANN401  # JSON
     values = [value]
     for inner in values:  # grows while it is read
         if isinstance(inner, dict):
-            public_id = inner.get("publicId")
-            if isinstance(public_id, str) and USABLE.fullmatch(public_id):
-                found[public_id] = None
+            for key, it in inner.items():
+                if isinstance(it, str) and KEY.fullmatch(key) and USABLE.fullmatch(it):
+                    found[it] = None
             values += inner.values()
         elif isinstance(inner, list):
             values += inner
@@ -51,15 +68,9 @@ def _public_ids(value: Any) -> list[str]:  # noqa: ANN401  # JSON
 
 
 def _json(text: str | bytes) -> Any:  # noqa: ANN401
-    # Numbers do not matter here, and Python refuses the longest integers.
-    return json.loads(text, parse_int=float)
-
-
-def _nested(name: str, value: str) -> Any:  # noqa: ANN401
-    """Read `publicId`, `job.publicId`, `job[publicId]`, or a field whose value is JSON."""
-    if re.fullmatch(r"(.*[.\[])?publicId\]?", name, re.DOTALL):
-        return {"publicId": value}
+    """Return the value of JSON, or None if it cannot be read."""
     try:
-        return _json(value)
+        # Numbers do not matter here, and Python refuses the longest integers.
+        return json.loads(text, parse_int=float)
     except (ValueError, RecursionError):
         return None

@@ -12,19 +12,30 @@ from tap_public_jobs.changelog import NAME
 # What a path can hold unescaped (RFC 3986, section 2.3).
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")
 
-
 RULE = (
     "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more letters, digits or any of -._~, or "
     "lines of a name and a secret; make one with `openssl rand -hex 32`"
 )
 
 
+def read_lines(text: str, name: str) -> list[tuple[str, str]]:
+    """Read a secret, or lines of a name and a secret.
+
+    Two lines may have the same name, so that a new secret can replace an old one without a gap.
+
+    Args:
+        text: The setting.
+        name: The name in a line without one.
+    """
+    lines = [line.rsplit(maxsplit=1) for line in text.splitlines() if line.strip()]
+    return [(names[0].strip() if names else name, secret) for *names, secret in lines]
+
+
 class Tokens:
     """Tokens and the logs that they open.
 
     Args:
-        text: A token, or lines of a name and a token. If two lines have the same name, both tokens
-            are valid, so that a new one can replace an old one without a gap.
+        text: A token, or lines of a name and a token.
         name: Of the log for a token without a name.
 
     Raises:
@@ -33,15 +44,11 @@ class Tokens:
 
     def __init__(self, text: str, name: str) -> None:
         self._names: dict[bytes, str] = {}
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                *names, token = line.split()
-                this = " ".join(names) or name
-                is_usable = NAME.fullmatch(this) and TOKEN.fullmatch(token)
-                if not is_usable or self.name_of(token):
-                    msg = f"{RULE} (line {number} is wrong, or its token occurs twice)"
-                    raise click.ClickException(msg)
-                self._names[_hash(token)] = this
+        for number, (this, token) in enumerate(read_lines(text, name), 1):
+            if not (NAME.fullmatch(this) and TOKEN.fullmatch(token)) or self.name_of(token):
+                msg = f"{RULE} (token {number} is wrong, or occurs twice)"
+                raise click.ClickException(msg)
+            self._names[_hash(token)] = this
         if not self._names:
             raise click.ClickException(RULE)
 

@@ -22,12 +22,15 @@ class Writer:
 
     Args:
         log: Where to write.
+
+    Attributes:
+        failed: What the last commit could not note; empty after one that succeeded.
     """
 
     def __init__(self, log: ChangeLog) -> None:
         self._log = log
         self._waiting: dict[str, dict[str | None, None]] = {}
-        self._failed: dict[str, dict[str | None, None]] = {}
+        self.failed: dict[str, dict[str | None, None]] = {}
         self._next: asyncio.Task[bool] | None = None
         self._committing = asyncio.Lock()
 
@@ -50,10 +53,6 @@ class Writer:
             )
             return False
 
-    async def check(self) -> bool:
-        """Repeat the commit that failed last, or make an empty one; returns as `append` does."""
-        return await self.append(self._failed)
-
     async def _commit(self) -> bool:
         async with self._committing:
             changes, self._waiting, self._next = self._waiting, {}, None
@@ -61,7 +60,7 @@ class Writer:
                 await asyncio.to_thread(self._log.append_to, changes)
             except ChangeLogError as error:
                 logger.error("%s", error)  # noqa: TRY400  # one line
-                self._failed = changes
+                self.failed = changes
                 return False
-            self._failed = {}
+            self.failed = {}
             return True

@@ -48,6 +48,13 @@ def served(port: int = 0, code: str = COMMAND[2], **settings: Any) -> Iterator[P
             process.kill()
 
 
+def ended(*arguments: str, code: str = COMMAND[2], **options: Any) -> tuple[int, str, str]:
+    """Run the command in a process of its own to its end: status, stdout, stderr."""
+    command = [sys.executable, "-c", code, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    return result.returncode, result.stdout, result.stderr
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str | None, str, str]:
     """Run the command to its end: status, stdout, stderr."""
     status: int | str | None = 0

@@ -36,11 +36,11 @@ def get(url: str) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def serving(log: ChangeLog, tokens: str = TOKEN, **options: Any) -> Iterator[str]:
+def serving(log: ChangeLog, tokens: str = TOKEN, port: int = 0, **options: Any) -> Iterator[str]:
     """Serve the receiver of a log from a thread, and yield its URL."""
     app = make_app(log, Tokens(tokens, log.name), **options)
     server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="off"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
-from webhook.command import COMMAND, PREFIX, run, served
+from webhook.command import COMMAND, PREFIX, ended, run, served
 from webhook.served import NOTIFICATION, TOKEN
 
 from tap_public_jobs.changelog import ChangeLog
@@ -56,6 +54,11 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
         ({"TOKEN_FILE": "no"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
         ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),
         ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
+        (
+            {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"},
+            "",
+            "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET must name the same organisations as PUBLIC_JOBS_",
+        ),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
         ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "the folder of the file"),
     ],
@@ -81,30 +84,18 @@ def test_a_wrong_setting_is_one_line(
 
 def test_a_taken_port_ends_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = subprocess.run(
-            [*COMMAND, "serve", "--port", str(port)],
-            env=os.environ | {f"{PREFIX}TOKEN": TOKEN},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        port = str(taken.getsockname()[1])
+        status, _, err = ended("serve", "--port", port, env=os.environ | {f"{PREFIX}TOKEN": TOKEN})
 
-    assert result.returncode > 0
-    assert "address already in use" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert status > 0
+    assert "address already in use" in err
+    assert "Traceback" not in err
 
 
 def test_a_receiver_without_its_extra_names_the_remedy() -> None:
     """In a process of its own, because here the receiver is imported already."""
-    code = "import sys; sys.modules['starlette.exceptions'] = None; "
-    result = subprocess.run(
-        [sys.executable, "-c", code + COMMAND[2], "serve"],
-        env=os.environ | {f"{PREFIX}TOKEN": TOKEN},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = f"import sys; sys.modules['starlette.exceptions'] = None; {COMMAND[2]}"
+    status, _, err = ended("serve", code=code)
 
-    assert (result.returncode, "Traceback" in result.stderr) == (2, False)
-    assert "install tap-public-jobs[webhook]" in result.stderr
+    assert (status, "Traceback" in err) == (2, False)
+    assert "install tap-public-jobs[webhook]" in err

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import time
 from pathlib import Path
 
 import click
 
 from tap_public_jobs import changelog
-from tap_public_jobs.webhook import app
+from tap_public_jobs.webhook import app, payload
 from tap_public_jobs.webhook.cli import commands
 
 WEBHOOKS = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
@@ -43,11 +46,30 @@ def test_every_command_and_option_of_the_page_exists() -> None:
         assert set(re.findall(r" (--[a-z-]+)", arguments)) <= known
 
 
+def test_cron_mails_a_failure_of_the_frequent_line_every_90_minutes(tmp_path: Path) -> None:
+    """With commands that find news, run what is locked, and fail."""
+    (line,) = re.findall(r"^ *\*/2 (?:\S+ +){4}(.+)$", WEBHOOKS, flags=re.MULTILINE)
+    scripts = {"public-jobs-webhook": "", "flock": 'shift 4; "$@"', "sync-as": "echo gap; exit 1"}
+    for name, text in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+        (tmp_path / name).chmod(0o755)
+
+    def mail(minutes: int) -> str:
+        mailed = tmp_path / "mailed"
+        if mailed.exists():
+            os.utime(mailed, (time.time() - minutes * 60,) * 2)
+        command = ["sh", "-c", line.replace("/opt/public-jobs", str(tmp_path))]
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return subprocess.check_output(command, env=os.environ | {"PATH": path}, text=True)
+
+    assert [mail(minutes) for minutes in (0, 2, 88, 92)] == ["gap\n", "", "", "gap\n" * 4]
+
+
 def test_the_limits_are_those_of_the_code() -> None:
     for words in (
         f"the last {changelog.KEPT:,} notifications",
         f"longer than {app.PATIENCE} seconds",
-        f"larger than {app.LARGEST_BODY // 1024} KiB",
-        f"client_max_body_size {app.LARGEST_BODY // 1024}k",
+        f"larger than {payload.LARGEST_BODY // 1024} KiB",
+        f"beyond {app.MOST_NAMED:,} in one payload",
     ):
         assert words in WEBHOOKS

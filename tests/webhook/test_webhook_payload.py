@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_public_jobs.webhook.payload import read_payload
+from tap_public_jobs.webhook.payload import LARGEST_BODY, read_payload
 
 IDS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufffd"),
@@ -38,17 +39,17 @@ JOB = '{"title": "Ingénieur", "publicId": "a"}'
         (r'{"publicId": "\ud800"}', []),
         (r'{"publicId": "a\u0000"}', []),
         ('{"publicId": null}', []),
-        ('{"publicid": "a", "PublicId": "a", "public_id": "a"}', []),
+        ('{"publicid": "a", "PublicID": "b", "public_id": "c", "PUBLIC-ID": "d"}', [*"abcd"]),
+        ('{"publicIds": "a", "notpublicId": "b", "public": "c"}', []),
         ("[" * 500 + '{"publicId": "a"}' + "]" * 500, ["a"]),
         # The fields of a form.
         ("event=updated&publicId=a%2Fb+c&publicId=5\n", ["a/b c", "5"]),
-        ("job[publicId]=a&job.publicId=b", ["a", "b"]),
+        ("job[publicId]=a&job.publicId=b&job[public_id]=c", ["a", "b", "c"]),
         ("payload=%7B%22publicId%22%3A%22a%22%7D", ["a"]),
         ("publicId=&mypublicId=a&publicIds=b&publicId%00=c", []),
         ("payload=" + "[" * 100_000, []),
         # Anything else.
         ("{'publicId': 'a'}", []),
-        ("<job><publicId>a</publicId></job>", []),
         ("[" * 100_000, []),
     ],
 )
@@ -58,11 +59,17 @@ def test_every_text_under_the_key_is_found(body: str, found: list[str]) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_json_may_have_any_encoding_of_unicode(encoding: str) -> None:
-    assert read_payload(JOB.encode(encoding)) == (["a"], ["title", "publicId"])
+    assert read_payload(JOB.encode(encoding)) == (["a"], "JSON", json.loads(JOB))
 
 
-def test_bytes_that_are_no_text_have_none() -> None:
-    assert read_payload(b'{"publicId": "a\xff"}') == ([], [])
+def test_gzip_is_read_up_to_a_limit() -> None:
+    """Few bytes can become very many."""
+    largest = JOB.encode().ljust(LARGEST_BODY)
+
+    assert read_payload(gzip.compress(largest)).public_ids == ["a"]
+    assert read_payload(gzip.compress(b" " + largest)).public_ids == ["a"]  # a space is cut off
+    assert read_payload(gzip.compress(largest.rjust(2 * LARGEST_BODY))).public_ids == []
+    assert read_payload(gzip.compress(largest)[:-9]).public_ids == ["a"]
 
 
 @given(IDS, st.lists(st.sampled_from(["object", "array"])), VALUES)
