@@ -165,6 +165,7 @@ def sources() -> str:
         ]
         table = {
             "name": name,
+            "identifier": f"{{{{ var('table_names', {{}}).get('{name}', '{name}') }}}}",
             "description": schema_of(name)["description"],
             "columns": columns,
         }
@@ -183,6 +184,7 @@ def sources() -> str:
         "description": "What tap-public-jobs loads.",
         # Other organisations are in schemas of their own: the macro `raw` unites them.
         "schema": GIVEN + "{{ schemas[0] | trim }}",
+        "database": "{{ var('database', target.database) }}",
         "tables": tables,
     }
     text = yaml.safe_dump({"sources": [source]}, sort_keys=False, allow_unicode=True, width=100)

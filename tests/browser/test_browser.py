@@ -1,69 +1,59 @@
-"""A real browser shows the numbers of the warehouse, without a network.
+"""A real browser shows what happened in the portal, from the final tables and without a network.
 
-`uv run --with selenium pytest tests/browser` runs it; it needs Chromium and its driver.
+`uv run --with selenium pytest tests/browser` runs it; it needs Chromium, its driver and npm.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import statistics
+import subprocess
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-import duckdb
 import pytest
-from browser.weeks import history, load, run_page
+from browser.weeks import FIRST, OPEN_AT_FIRST, WEEK, build, history, load, play, run_page
 from selenium import webdriver
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+from support.warehouses import DuckDB
 
 from benchmarks import years
-from dashboard import page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from browser.weeks import Row, Tables
 
 Driver = Any  # selenium is not installed for the checks
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-quic"),
 )
-ROLES = """
-    with roles as (
-        select * from public_jobs.job_publications join public_jobs.jobs using (id) where {}
-    )
-"""
-LEVELS = """
-    select strftime(moment, '%-d %b %Y %H:%M'), count(*) filter (
-        where first_seen_at <= moment and coalesce(unpublished_at > moment, true)
-    )
-    from roles
-    cross join (select distinct first_seen_at as moment from public_jobs.job_publications)
-    group by moment order by moment
-"""
-FLOWS = """
-    select strftime(date_trunc('week', moment), '%-d %b %Y'), event, count(*)
-    from (
-        select first_seen_at as moment, 'opened' as event from roles where opened_after is not null
-        union all
-        select unpublished_at, 'closed' from roles where unpublished_at is not null
-    )
-    group by all
-"""
-PAY = """
-    select currency, seniority_level, count(*),
-        min(min_salary), median((min_salary + max_salary) / 2), max(max_salary)
-    from roles where unpublished_at is null group by all
-"""
-OLDEST = """
-    select job_title, date_diff('day', first_seen_at, last_seen_at)
-    from roles where unpublished_at is null order by first_seen_at, job_title, id limit 10
-"""
+WEEKS = 6
 AMOUNTS = ("Roles", "Lowest", "Median", "Highest")
-LABELS = """
-    const labels = document.querySelectorAll("svg .role-axis-label text");
-    return [...new Set([...labels].map((it) => it.getAttribute("fill")))];
-"""
+COLUMNS = {"department": "department", "location": "location", "seniority_level": "seniorityLevel"}
 EVIL = '<img src="https://evil.example/x"><script>document.title = "owned"</script>'
+AXE = (
+    "axe.run().then((it) => arguments[0](it.violations.map((one) => [one.id, one.nodes[0].html])))"
+)
+# What is wider than the window or its own box.
+CUT = """
+    return [...document.querySelectorAll("html, section, #tiles > div, table, td, th")]
+        .filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1)
+        .map((it) => it.outerHTML.slice(0, 200));
+"""
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("axe")
+    command = [str(shutil.which("npm")), "install", "--silent", "--prefix", str(folder)]
+    subprocess.run([*command, "axe-core@4"], check=True)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -77,26 +67,41 @@ def browser() -> Iterator[Driver]:
     driver.quit()
 
 
-def opened(browser: Driver, warehouse: str) -> None:
-    run_page(warehouse)
-    browser.get(Path(warehouse).with_suffix(".html").as_uri())
-    wait_for(browser, 0)
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> tuple[DuckDB, Tables]:
+    """Six weeks with a build after each, and what was loaded at their end."""
+    warehouse = DuckDB(tmp_path_factory.mktemp("weeks"))
+    tables = play(warehouse, WEEKS)
+    run_page(warehouse.file)
+    return warehouse, tables
 
 
-def wait_for(browser: Driver, choice: int) -> None:
+def opened(browser: Driver, warehouse: DuckDB, **choice: str) -> None:
+    page = Path(warehouse.file).with_suffix(".html").as_uri()
+    hash_ = f"#{urlencode(choice)}" if choice else ""
+    browser.get("about:blank")
+    browser.get(page + hash_)
     shows = "return document.body.dataset.shown"
-    WebDriverWait(browser, 60).until(lambda it: it.execute_script(shows) == str(choice))
-
-
-def choose(browser: Driver, label: str) -> None:
-    select = Select(browser.find_element("id", "choice"))
-    select.select_by_visible_text(label)
-    wait_for(browser, int(select.first_selected_option.get_attribute("value") or 0))
+    WebDriverWait(browser, 60).until(lambda it: it.execute_script(shows) == hash_)
 
 
 def texts(browser: Driver, selector: str) -> list[str]:
     found = browser.find_elements("css selector", selector)
     return [it.get_attribute("textContent") or "" for it in found]
+
+
+def tiles(browser: Driver) -> dict[str, str]:
+    """What the tiles say, by their names."""
+    values = texts(browser, "#tiles .value")
+    return dict(zip(texts(browser, "#tiles dt"), values, strict=True))
+
+
+def rows(browser: Driver, section: str) -> list[list[str]]:
+    """The first table of a section, cell by cell."""
+    script = "return [...document.querySelector(arguments[0]).rows].map((row) => "
+    script += "[...row.cells].map((cell) => cell.textContent))"
+    found: list[list[str]] = browser.execute_script(script, f"#{section} table")
+    return found[1:]
 
 
 def marks(browser: Driver, chart: str, role: str = "point") -> list[dict[str, str]]:
@@ -113,86 +118,234 @@ def complaints(browser: Driver) -> list[str]:
     urls = [it["params"]["request"]["url"] for it in requests]
     assert urls
     return [it["message"] for it in browser.get_log("browser")] + [
-        url for url in urls if not url.startswith(("file:", "data:"))
+        url for url in urls if not url.startswith(("file:", "data:", "about:"))
     ]
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> str:
-    return str(tmp_path / "warehouse.duckdb")
-
-
-@pytest.mark.parametrize("department", ["all roles", "Sales"])
-def test_the_page_shows_the_numbers_of_the_warehouse(
-    browser: Driver, file: str, department: str
-) -> None:
-    load(file, history())
-    opened(browser, file)
-    choose(browser, department)
-
-    roles = ROLES.format(f"'{department}' in ('all roles', department)")
-    with duckdb.connect(file, read_only=True) as connection:
-        levels, flows, pay, oldest = (
-            connection.execute(roles + query).fetchall() for query in (LEVELS, FLOWS, PAY, OLDEST)
+def pay_by_seniority(roles: Iterable[Row]) -> set[tuple[Any, ...]]:
+    groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    for it in roles:
+        groups[f"{it['currency']} per year", it["seniorityLevel"]].append(it)
+    return {
+        (
+            *group,
+            len(of),
+            min(it["minSalary"] for it in of),
+            statistics.median((it["minSalary"] + it["maxSalary"]) / 2 for it in of),
+            max(it["maxSalary"] for it in of),
         )
-    points, bars, medians = (
-        marks(browser, "levels"),
-        marks(browser, "flows", "bar"),
-        marks(browser, "pay"),
-    )
-    assert [(it["UTC"], int(it["Open roles"])) for it in points] == levels
-    assert texts(browser, "#tiles b")[0] == str(levels[-1][1])
-    assert {(it["Week of"], it["What"], int(it["Roles"])) for it in bars} == set(flows)
+        for group, of in groups.items()
+    }
+
+
+def day(time: Any) -> str:
+    return f"{time:%-d %b %Y}"
+
+
+@pytest.mark.parametrize("names", [(), ("department",), ("department", "seniority_level")])
+def test_every_number_is_what_happened_in_the_portal(
+    browser: Driver, weeks: tuple[DuckDB, Tables], names: tuple[str, ...]
+) -> None:
+    """Counted role by role, for all roles and for filters that combine."""
+    warehouse, tables = weeks
+    by_id = {job["id"]: job for job in tables["jobs"]}
+    oldest = by_id[tables["job_publications"][0]["id"]]
+    choice = {name: oldest[COLUMNS[name]] for name in names}
+    roles = [
+        it | by_id[it["id"]]
+        for it in tables["job_publications"]
+        if all(by_id[it["id"]][COLUMNS[name]] == value for name, value in choice.items())
+    ]
+    is_open = [it for it in roles if not it["unpublishedAt"]]
+    times = [FIRST + week * WEEK for week in range(WEEKS)]
+    four_weeks_ago = times[-1] - 4 * WEEK
+
+    opened(browser, warehouse, **choice)
+
+    levels = {row[0]: int(row[1]) for row in rows(browser, "levels")}
+    drawn = {it["Day"]: int(it["Open roles"]) for it in marks(browser, "levels")}
+    assert levels == drawn
+    for time in times:
+        assert levels[day(time)] == sum(
+            it["firstSeenAt"] <= time and not (it["unpublishedAt"] and it["unpublishedAt"] <= time)
+            for it in roles
+        )
+    flows = Counter((day(it["firstSeenAt"]), "opened") for it in roles if it["openedAfter"])
+    flows += Counter((day(it["unpublishedAt"]), "closed") for it in roles if it["unpublishedAt"])
+    bars = marks(browser, "flows", "bar")
+    assert {(it["Week of"], it["What"]): int(it["Roles"]) for it in bars} == flows
+    recent = [it for it in roles if it["openedAfter"] and it["firstSeenAt"] > four_weeks_ago]
+    gone = [it for it in roles if it["unpublishedAt"] and it["unpublishedAt"] > four_weeks_ago]
+    found = tiles(browser)
+    assert found["open roles"] == str(len(is_open))
+    assert found["opened in four weeks"] == str(len(recent))
+    assert found["closed in four weeks"] == str(len(gone))
+    change = texts(browser, "#tiles dd:nth-child(3)")[0].partition(" since four weeks ago")[0]
+    change = change.replace("\u2212", "-").replace("\u00b1", "")
+    assert int(change) == len(is_open) - levels[day(four_weeks_ago)]
+    if len(names) < 2:
+        value = choice[names[0]] if names else "all"
+        of = f"where dimension = '{names[0] if names else 'overall'}' and value = '{value}'"
+        (estimate,) = warehouse.rows(f"analytics.time_to_close {of}")
+        steps = warehouse.rows(f"analytics.time_to_close_curve {of}")
+        curve = {it["days"]: f"{it['still_open']:.0%}" for it in steps}
+        points = {float(it["Days"]): it["Still open"] for it in marks(browser, "curve")}
+        assert points == {0: "100%"} | {days: curve[days] for days in points if days}
+        assert max(points) == max(curve)
+        longest, median = f"> {estimate['longest_days']:g}", estimate["median_days"]
+        assert found["days until half have closed"] == (f"{median:g}" if median else longest)
+    else:
+        assert found["days until half have closed"] == "\u2013"
+        assert "one filter at a time" in texts(browser, "#curve p")[0]
+    bars = marks(browser, "pay")
     assert {
-        (it["Currency"], it["Seniority"], *map(number, [it[name] for name in AMOUNTS]))
-        for it in medians
-    } == set(pay)
-    cells = texts(browser, "#oldest td")
-    rows = zip(cells[::4], map(number, cells[3::4]), strict=True)
-    assert list(rows) == oldest
+        (it["Unit"], it["Seniority"], *(float(it[name].replace(",", "")) for name in AMOUNTS))
+        for it in bars
+    } == pay_by_seniority(is_open)
+    expected = sorted(is_open, key=lambda it: (it["firstSeenAt"], it["jobTitle"], it["id"]))[:10]
+    assert [row[0] for row in rows(browser, "oldest")] == [it["jobTitle"] for it in expected]
+    links = browser.find_elements("css selector", "#oldest a")
+    assert [it.get_attribute("href") for it in links] == [it["jobUrl"] for it in expected]
     assert complaints(browser) == []
 
 
-def number(text: str) -> float:
-    return float(text.replace(",", "").rstrip("+"))
+def test_filters_are_in_the_address_and_work_by_keyboard(
+    browser: Driver, weeks: tuple[DuckDB, Tables]
+) -> None:
+    opened(browser, weeks[0])
+    everything = tiles(browser)["open roles"]
+
+    browser.switch_to.active_element.send_keys(Keys.TAB, "Sal", Keys.ENTER)
+    WebDriverWait(browser, 60).until(lambda it: tiles(it)["open roles"] != everything)
+
+    assert browser.current_url.endswith("#department=Sales")
+    assert {row[1] for row in rows(browser, "oldest")} == {"Sales"}
+    browser.find_element("css selector", "#location a").send_keys(Keys.ENTER)
+    place = WebDriverWait(browser, 60).until(
+        lambda it: it.execute_script("return document.querySelector('[name=location]').value")
+    )
+    assert {tuple(row[1:3]) for row in rows(browser, "oldest")} == {("Sales", place)}
+    browser.back()
+    browser.back()
+    WebDriverWait(browser, 60).until(lambda it: tiles(it)["open roles"] == everything)
+
+
+def resize(browser: Driver, width: int, theme: str) -> None:
+    feature = {"name": "prefers-color-scheme", "value": theme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def readable(browser: Driver, axe: str, warehouse: DuckDB, width: int, theme: str) -> None:
+    """The page opens without an error or a request; nothing is cut, and axe finds nothing."""
+    resize(browser, width, theme)
+    run_page(warehouse.file)
+    opened(browser, warehouse)
+    assert browser.execute_script(CUT) == []
+    assert browser.title == "Public jobs"
+    assert complaints(browser) == []
+    browser.execute_script(axe)
+    assert browser.execute_async_script(AXE) == []
+    assert Path(warehouse.file).with_suffix(".html").stat().st_size < 3_000_000
+
+
+def test_a_lost_state_changes_no_number_of_the_past(
+    browser: Driver, axe: str, weeks: tuple[DuckDB, Tables], tmp_path: Path
+) -> None:
+    """The tap dates all published jobs anew, and dbt remembers when they were opened."""
+    opened(browser, weeks[0])
+    levels, flows = rows(browser, "levels"), rows(browser, "flows")
+    warehouse = DuckDB(tmp_path)
+    shutil.copy(weeks[0].file, warehouse.file)
+    now = FIRST + WEEKS * WEEK
+    published = [it for it in weeks[1]["job_publications"] if not it["unpublishedAt"]]
+    anew = {"openedAfter": None, "firstSeenAt": now, "lastSeenAt": now}
+    load(warehouse, weeks[1] | {"job_publications": [it | anew for it in published]})
+    build(warehouse)
+
+    readable(browser, axe, warehouse, 1280, "dark")
+
+    assert rows(browser, "flows") == flows
+    later = rows(browser, "levels")
+    assert later[: len(levels)] == levels
+    assert {row[1] for row in later[len(levels) - 1 :]} == {str(len(published))}
+
+
+def test_an_organisation_that_joins_later_makes_no_jump(
+    browser: Driver, axe: str, weeks: tuple[DuckDB, Tables], tmp_path: Path
+) -> None:
+    opened(browser, weeks[0])
+    alone = dict(rows(browser, "levels"))
+    warehouse = DuckDB(tmp_path)
+    shutil.copy(weeks[0].file, warehouse.file)
+    *_, lumen = history(2, "Lumen Books", first=WEEKS - 2)
+    load(warehouse, lumen, "lumen")
+    build(warehouse, "public_jobs", "lumen")
+
+    readable(browser, axe, warehouse, 1440, "light")
+
+    joined = day(FIRST + (WEEKS - 2) * WEEK)
+    first, *_ = rows(browser, "levels")
+    assert first == [joined, str(int(alone[joined]) + OPEN_AT_FIRST)]
+    assert f"All 2 organisations are known since {joined}." in texts(browser, "#levels p")[0]
+    opened(browser, warehouse, organisation="public_jobs")
+    assert dict(rows(browser, "levels")) == alone
+
+
+# What the API says of a role's pay, and how the page writes it.
+PAY = [
+    ("EUR", 40, 60, "year", "EUR 40\u201360 per year"),
+    ("EUR", 50, 0, "Month", "from EUR 50 per month"),
+    ("JPY", 0, 70, "project", "up to JPY 70 per project"),
+    ("USD", 50, 60, None, "USD 50\u201360"),
+    ("EUR", 0, 0, "year", "not given"),
+]
 
 
 @pytest.mark.parametrize(
-    ("state", "points", "theme", "width"),
+    ("state", "width", "theme", "shows"),
     [
-        ("empty", 0, "light", 400),
-        ("one listing", 0, "light", 1280),
-        ("sixty departments", 60, "dark", 400),
-        ("two years", 105, "dark", 1280),
+        ("no job", 390, "light", {"#freshness": "No job has been seen yet.", ".value": "0"}),
+        ("one job", 390, "dark", {"#freshness": "Stale: the list", "#oldest th span": EVIL}),
+        ("pay", 1280, "light", {"#without_pay p": "The newest first."}),
+        ("two years", 1440, "dark", {"#levels tbody th": "3 Nov 2024"}),
     ],
 )
-def test_any_warehouse_makes_a_small_page_without_errors_or_requests(
-    browser: Driver, file: str, state: str, points: int, theme: str, width: int
+def test_any_warehouse_makes_a_small_page_that_all_can_read(
+    browser: Driver,
+    axe: str,
+    tmp_path: Path,
+    state: str,
+    width: int,
+    theme: str,
+    shows: dict[str, str],
 ) -> None:
+    warehouse = DuckDB(tmp_path)
     if state == "two years":
-        with duckdb.connect(file) as connection:
-            connection.execute(years.raw_tables(130_000))
+        warehouse.run(years.raw_tables(130_000))
     else:
-        rows = history(60 if state == "sixty departments" else 1)
-        for place, job in enumerate(rows["jobs"]):
-            job["jobTitle"] = EVIL
-            job["department"] = f"{EVIL} {place % 60} {'long ' * 40}"
-        load(file, rows)
-    if state == "empty":
-        with duckdb.connect(file) as connection:
-            connection.execute("delete from public_jobs.job_publications")
-    feature = {"name": "prefers-color-scheme", "value": theme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-    browser.set_window_size(width, 1000)
+        count = {"no job": 0, "one job": 1, "pay": len(PAY)}[state]
+        tables = {name: rows[:count] for name, rows in next(history(1)).items()}
+        for job, pay in zip(tables["jobs"], PAY, strict=False):
+            job |= dict(
+                zip(("currency", "minSalary", "maxSalary", "salaryPeriod"), pay, strict=False)
+            )
+            if state == "one job":
+                job |= {"jobTitle": EVIL, "department": f"{EVIL} {'long ' * 40}", "jobUrl": EVIL}
+        load(warehouse, tables)
+    build(warehouse)
 
-    opened(browser, file)
+    readable(browser, axe, warehouse, width, theme)
 
-    assert len(texts(browser, "h2")) == 8
-    assert len(marks(browser, "levels")) == points
-    assert complaints(browser) == []
-    assert browser.title == "Public jobs"
-    overflow = "return document.documentElement.scrollWidth - innerWidth"
-    assert browser.execute_script(overflow) <= 0
-    drawn = browser.execute_script(LABELS)
-    assert drawn == ([] if state == "empty" else [page.THEMES[theme]["text"]])
-    assert Path(file).with_suffix(".html").stat().st_size < 1_400_000
+    for selector, text in shows.items():
+        assert text in texts(browser, selector)[0]
+    if state == "pay":
+        units = [
+            "EUR per year: 2 roles",
+            "JPY per project: 1 role",
+            "USD, period not given: 1 role",
+        ]
+        assert texts(browser, "#pay h3") == units
+        assert sorted(row[-2] for row in rows(browser, "oldest")) == sorted(it[-1] for it in PAY)
+        assert "2 ranges with one end" in texts(browser, "#pay p")[0]

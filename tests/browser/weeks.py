@@ -1,35 +1,31 @@
-"""Thirteen weeks of the sandbox's jobs in a DuckDB file, as weekly syncs leave them.
-
-`python -m tests.browser.weeks FILE` makes the warehouse of the picture in README.md.
-"""
+"""Warehouses with some weeks of the sandbox's jobs, as syncs and dbt leave them."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 from public_jobs_sandbox.meltano import uv_command
-from public_jobs_sandbox.postings import make_jobs, summary
-
-from tap_public_jobs.records.naming import column_of
+from public_jobs_sandbox.postings import make_jobs
+from queries.warehouse import FIELDS, TABLES
+from queries.warehouse import DuckDB as RawTables
+from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Sequence
 
-    from tap_public_jobs.records.naming import Naming
+    from support.warehouses import DuckDB
 
 Row = dict[str, Any]
+Tables = dict[str, list[Row]]
 
 FIRST = dt.datetime(2026, 8, 3, 4)  # noqa: DTZ001  # as warehouses hold it: UTC without a zone
 WEEK = dt.timedelta(weeks=1)
 OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 60, 0.09, 11
-# By the end of a field's name.
-TYPES = {"Salary": "double", "At": "timestamp", "After": "timestamp"}
 
 
 def run_page(*arguments: str) -> str:
@@ -39,23 +35,34 @@ def run_page(*arguments: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def history(weeks: int = 13, organisation: str = "Halden Robotics") -> dict[str, list[Row]]:
-    """Return the rows of the tables: each week some roles are closed, and some are opened."""
+def history(
+    weeks: int, organisation: str = "Halden Robotics", *, first: int = 0
+) -> Iterator[Tables]:
+    """Yield the raw tables after each sync: each week some roles close, open and are edited.
+
+    Args:
+        weeks: How many syncs.
+        organisation: Whose jobs.
+        first: The week of the first one.
+    """
     random = Random(organisation)  # noqa: S311
     new = iter(make_jobs(OPEN_AT_FIRST + MOST_OPENINGS * weeks, organisation=organisation))
-    jobs: list[Row] = []
+    jobs: dict[str, Row] = {}
     publications: list[Row] = []
     for week in range(weeks):
-        listed_at = FIRST + week * WEEK
+        listed_at = FIRST + (first + week) * WEEK
         for it in publications:
             if it["unpublishedAt"] is None:
                 if random.random() < CLOSE_IN_A_WEEK:
                     it["unpublishedAt"] = listed_at
                 else:
                     it["lastSeenAt"] = listed_at
+        if week:
+            edited = random.choice([it for it in publications if it["unpublishedAt"] is None])
+            jobs[edited["id"]]["maxSalary"] += 5000
         for _ in range(random.randint(0, MOST_OPENINGS) if week else OPEN_AT_FIRST):
             job = next(new)
-            jobs.append(summary(job))
+            jobs[job["id"]] = job | {"salaryPeriod": "year"}
             publications.append({
                 "id": job["id"],
                 "publicId": job["publicId"],
@@ -64,31 +71,39 @@ def history(weeks: int = 13, organisation: str = "Halden Robotics") -> dict[str,
                 "lastSeenAt": listed_at,
                 "unpublishedAt": None,
             })  # fmt: skip
-    return {"jobs": jobs, "job_publications": publications}
+        yield {"jobs": list(jobs.values()), "job_publications": publications}
 
 
-def load(
-    file: str,
-    tables: Mapping[str, list[Row]],
-    schema: str = "public_jobs",
-    naming: Naming = "snake_case",
-) -> None:
-    """Make the tables of an organisation in a DuckDB file."""
-    with duckdb.connect(file) as connection:
-        connection.execute(f'create schema "{schema}"')
-        for table, rows in tables.items():
-            columns = ", ".join(f'"{column_of(name, naming)}" {_type(name)}' for name in rows[0])
-            connection.execute(f'create table "{schema}".{table} ({columns})')
-            places = ", ".join("?" * len(rows[0]))
-            connection.executemany(
-                f'insert into "{schema}".{table} values ({places})',  # noqa: S608
-                [list(row.values()) for row in rows],
-            )
+def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None:
+    """Make the raw tables of an organisation anew, by the DuckDB that dbt has."""
+    statements = [f'create schema if not exists "{schema}"']
+    for table, rows in (tables | {"job_details": tables["jobs"]}).items():
+        file = warehouse.folder / f"{table}.json"
+        values = []
+        for row in rows:
+            others = {"salaryPeriod": row.get("salaryPeriod")}
+            whole = row | {
+                "knockoutQuestions": json.dumps(row.get("knockoutQuestions")),
+                "additionalFields": json.dumps(others),
+            }
+            values.append({column: whole.get(name) for name, column in FIELDS[table].items()})
+        file.write_text(json.dumps(values, default=str), "utf-8")
+        kinds = {column: RawTables.types[kind] for column, kind in TABLES[table].items()}
+        statements.append(
+            f'create or replace table "{schema}".{table} as '  # noqa: S608
+            f"select * from read_json('{file}', format='array', columns={kinds})"
+        )
+    warehouse.run("; ".join(statements))
 
 
-def _type(field: str) -> str:
-    return next((kind for end, kind in TYPES.items() if field.endswith(end)), "varchar")
+def build(warehouse: DuckDB, *schemas: str, only: Sequence[str] = WITHOUT_TESTS) -> None:
+    """Make the final tables of these organisations."""
+    warehouse.build("--vars", json.dumps({"schemas": schemas or ["public_jobs"]}), *only)
 
 
-if __name__ == "__main__":
-    load(sys.argv[1], history())
+def play(warehouse: DuckDB, weeks: int) -> Tables:
+    """Sync and build each week; return the raw tables after the last."""
+    for week, tables in enumerate(history(weeks), start=1):
+        load(warehouse, tables)
+        build(warehouse, only=HISTORY_ALONE if week < weeks else WITHOUT_TESTS)
+    return tables

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e.pipeline import environment, installed, program, written
-from e2e.stores import utc
 from emulators.engines import HERE, PROJECT, Emulated, Engine, bigquery, snowflake
+from emulators.test_engines import as_time
 from public_jobs_sandbox.postings import make_jobs
-from transform.expected import History, assert_holds
-from transform.portal import opened
-from transform.test_history import TABLES, first_day
-from transform.warehouses import TRANSFORM, Builds, plugin
+from support.expected import TABLES, History, assert_holds
+from support.portal import first_day, opened
+from support.warehouses import TRANSFORM, Builds, plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +46,9 @@ class Warehouse(Builds):
     target: Emulated
     address: str
 
-    def load(self, messages: str, schema: str = "public_jobs") -> Any:
+    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
         assert schema == "public_jobs"
+        assert not dies
         output = self.target.load(messages, self.folder, self.address)
         return json.loads(output.splitlines()[-1])
 
@@ -76,15 +74,6 @@ class Warehouse(Builds):
         assert isinstance(engine, Engine)
         found = engine.fetch(f"select * from {table}")  # noqa: S608
         return [{name: as_time(value) for name, value in row.items()} for row in found]
-
-
-def as_time(value: Any) -> Any:
-    """A date or time of a row in JSON, in UTC."""
-    with contextlib.suppress(ValueError, TypeError):
-        return dt.date.fromisoformat(value)
-    with contextlib.suppress(ValueError):
-        return utc(value) if isinstance(value, str | dt.datetime) else value
-    return value
 
 
 @pytest.mark.parametrize(

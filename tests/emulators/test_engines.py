@@ -87,7 +87,9 @@ def plain(row: Iterable[Any]) -> list[Any]:
 
 
 def as_time(value: Any) -> Any:
-    """A time in UTC, also one in a text."""
+    """A date, or a time in UTC, also one in a text."""
+    with contextlib.suppress(ValueError, TypeError):
+        return dt.date.fromisoformat(value)
     with contextlib.suppress(ValueError):
         return utc(value) if isinstance(value, str | dt.datetime) else value
     return value

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from psycopg import sql
-from transform.portal import opened
-from transform.warehouses import DuckDB, Postgres
+from support.portal import opened
+from support.warehouses import DuckDB, Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from transform.portal import Portal
-    from transform.warehouses import Warehouse
+    from support.portal import Portal
+    from support.warehouses import Warehouse
 
 
 @pytest.fixture(scope="module")

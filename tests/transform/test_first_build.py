@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from transform.portal import Portal
-    from transform.warehouses import Warehouse
+    from support.portal import Portal
+    from support.warehouses import Warehouse
 
 pytestmark = pytest.mark.e2e
 
@@ -36,4 +36,3 @@ def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Wareh
     portal.config["column_naming"], portal.state = snake_case, None
     portal.sync()
     assert "There is no history yet. `dbt build` records it" in refused("run")
-    portal.build()

@@ -9,56 +9,77 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from transform.portal import opened
-from transform.test_history import WITHOUT_TESTS
-from transform.warehouses import TRANSFORM, DuckDB
+from support.portal import opened
+from support.warehouses import TRANSFORM, WITHOUT_TESTS, DuckDB
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-from transform.warehouses import Warehouse
+    from support.warehouses import Warehouse
 
 READER = "pg_monitor"  # a role that every server has
 PROJECT = {
     "name": "my_project",
     "profile": "public_jobs",
-    "vars": {"public_jobs": {"schemas": ["acme"], "salary_period_field": "paidPer"}},
+    "vars": {
+        "public_jobs": {
+            "schemas": ["acme"],
+            "table_names": {"jobs": "summaries"},
+            "salary_period_field": "paidPer",
+            "extra_fields": ["paidPer", "requiredSkills"],
+            "locations": ["my_project", "locations"],
+        }
+    },
     "models": {
         "public_jobs": {"marts": {"+schema": "recruiting", "+grants": {"select": [READER]}}}
     },
     "snapshots": {"public_jobs": {"+schema": "kept"}},
-    "seeds": {"public_jobs": {"+enabled": False}},
 }
+# Names of the package's tables, which the project has, too.
+MINE = ("stg_jobs", "published_jobs", "listings", "open_jobs")
+SUMMARIES = "create or replace view acme.summaries as select * from acme.jobs"
 
 pytestmark = pytest.mark.e2e
+
+
+def taking_the_package(folder: Path) -> Path:
+    """A project that takes the package from git, with models and a seed of its own."""
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@example.com", "-C", str(folder)]
+    shutil.copytree(TRANSFORM, folder / "transform")
+    for arguments in (["init", "-q"], ["add", "transform"], ["commit", "-q", "-m", "All"]):
+        subprocess.run([*git, *arguments], check=True)
+    packages = {"packages": [{"git": str(folder), "subdirectory": "transform"}]}
+    project = folder / "my_project"
+    for name, content in {
+        **{f"models/{name}.sql": f"select '{name}' as mine" for name in MINE},
+        "dbt_project.yml": json.dumps(PROJECT),
+        "packages.yml": json.dumps(packages),
+        "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
+    }.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(content, "utf-8")
+    return project
 
 
 def test_the_project_of_a_user_takes_the_package(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """From git, with a schema, variables, a grant and a file of locations of the user's own.
+    """With a schema, variables and a grant of the user's own, and models of the same names.
 
     A macro that cleans otherwise rewrites the tables, and no history.
     """
-    git = ["git", "-c", "user.name=me", "-c", "user.email=me@example.com", "-C", str(tmp_path)]
-    shutil.copytree(TRANSFORM, tmp_path / "transform")
-    for arguments in (["init", "-q"], ["add", "transform"], ["commit", "-q", "-m", "All"]):
-        subprocess.run([*git, *arguments], check=True)
-    packages = {"packages": [{"git": str(tmp_path), "subdirectory": "transform"}]}
-    warehouse.project = tmp_path / "my_project"
-    (warehouse.project / "seeds").mkdir(parents=True)
-    for name, content in {
-        "dbt_project.yml": json.dumps(PROJECT),
-        "packages.yml": json.dumps(packages),
-        "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
-    }.items():
-        (warehouse.project / name).write_text(content, "utf-8")
+    warehouse.project = taking_the_package(tmp_path)
     warehouse.dbt("deps")
 
     with opened(warehouse, monkeypatch, "acme") as portal:
         portal.edit(0, jobTitle="Cook ", location="Somewhere", paidPer="hour", minSalary=10)
         portal.sync()
-        assert " WARN=0 ERROR=0 SKIP=0 " in portal.build("--select", "+package:public_jobs")
+        warehouse.run(SUMMARIES)
+        output = portal.build()
+        assert " WARN=0 ERROR=0 SKIP=0 " in output
+        assert "WARNING" not in output
+        for name in MINE:
+            assert warehouse.rows(f"analytics.{name}") == [{"mine": name}]
 
         macros = warehouse.project / "dbt_packages" / "public_jobs" / "macros" / "columns.sql"
         text = "{% macro text(column) -%}"
@@ -68,6 +89,8 @@ def test_the_project_of_a_user_takes_the_package(
         portal.day(2)
         portal.edit(1, jobTitle="Retitled")
         portal.sync()
+        left_out = portal.listings[-1].jobs.popitem()[0]
+        warehouse.run(f"{SUMMARIES} where id <> '{left_out}'")
         before = datetime.now(UTC).replace(tzinfo=None)
         portal.build(*WITHOUT_TESTS)
 
@@ -76,16 +99,23 @@ def test_the_project_of_a_user_takes_the_package(
     assert before < new[0]["dbt_valid_from"] < before + timedelta(hours=1)
     (change,) = warehouse.rows("analytics_recruiting.job_changes")
     assert change["new_value"] == "Retitled"
-    (cook,) = (it for it in warehouse.rows("analytics_recruiting.open_jobs") if it["city"])
+    jobs = {it["id"]: it for it in warehouse.rows("analytics_recruiting.open_jobs")}
+    assert [key for key, job in jobs.items() if job["job_title"] is None] == [left_out]
+    (cook,) = (it for it in jobs.values() if it["city"])
     assert (cook["job_title"], cook["city"], cook["salary_period"]) == ("Cook", "Bern", "hour")
+    skills = json.loads(cook["additional_fields"])["requiredSkills"]
+    for table in ("open_jobs", "jobs_ever", "job_versions"):
+        rows = warehouse.rows(f"analytics_recruiting.{table}")
+        (row,) = (it for it in rows if it["id"] == cook["id"])
+        assert (row["paid_per"], json.loads(row["required_skills"])) == ("hour", skills)
     # Where the project's own is too, so that queries need not know whose it is.
     assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")
+    history = warehouse.rows("analytics_kept.job_history")
+    status, output = warehouse.dbt("build", "--empty")
+    assert status != 0
+    assert "--empty would close all jobs in the history" in output
+    assert warehouse.rows("analytics_kept.job_history") == history
     if not isinstance(warehouse, DuckDB):
         may = f"has_table_privilege('{READER}', 'analytics_recruiting.open_jobs', 'select')"
         assert warehouse.rows(f"(select {may} as it) as found") == [{"it": True}]
-
-    warehouse.run("drop schema acme cascade")
-    status, output = warehouse.dbt("build", "--select", "stg_publications")
-    assert status == 1
-    assert "history has jobs of acme: load them first" in output

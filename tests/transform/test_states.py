@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from transform.portal import FIRST_DAY
-from transform.test_history import HISTORY_ALONE
-from transform.warehouses import DuckDB
+from support.portal import FIRST_DAY
+from support.warehouses import HISTORY_ALONE, DuckDB
 
 if TYPE_CHECKING:
-    from transform.portal import Portal
-    from transform.warehouses import Warehouse
+    from support.portal import Portal
+    from support.warehouses import Warehouse
 
 FIRST = FIRST_DAY.replace(tzinfo=None)
 
@@ -26,61 +25,49 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
     was closed when the state was lost, and is published again after another loss.
     """
     portal.sync()
-    back, closed, reopened = [it.job["id"] for it in portal.sandbox.organisation.published()][:3]
-    if isinstance(warehouse, DuckDB):
-        native = "knockout_questions type json"
-    else:
-        native = "knockout_questions type jsonb using cast(knockout_questions as jsonb)"
-    warehouse.run(f"alter table public_jobs.job_details alter column {native}")
+    keys = [it.job["id"] for it in portal.sandbox.organisation.published()][:3]
+    back, closed, reopened = keys
+    native = "json" if isinstance(warehouse, DuckDB) else "jsonb using knockout_questions::jsonb"
+    column = f"knockout_questions type {native}"
+    warehouse.run(f"alter table public_jobs.job_details alter column {column}")
     portal.build(*HISTORY_ALONE)
 
     def listed(number: int, *unlisted: str) -> datetime:
         time = FIRST + timedelta(days=number - 1)
         others = ", ".join(f"'{key}'" for key in ("", *unlisted))
-        warehouse.run(
-            f"update public_jobs.job_publications set last_seen_at = timestamp '{time}' "  # noqa: S608
-            f"where unpublished_at is null and id not in ({others})"
+        write(
+            f"last_seen_at = timestamp '{time}'", f"unpublished_at is null and id not in ({others})"
         )
         return time
 
-    def write(key: str, values: str) -> None:
-        warehouse.run(f"update public_jobs.job_publications set {values} where id = '{key}'")  # noqa: S608
+    def write(values: str, where: str) -> None:
+        warehouse.run(f"update public_jobs.job_publications set {values} where {where}")  # noqa: S608
 
-    second = listed(2, back, closed, reopened)
+    def periods() -> set[tuple[Any, ...]]:
+        names = ("id", "opened_after", "opened_by", "closed_after", "closed_by")
+        rows = warehouse.rows("analytics.publication_periods")
+        return {tuple(row[name] for name in names) for row in rows if row["id"] in keys}
+
+    second = listed(2, *keys)
     portal.build()
-    periods = {row["id"]: row for row in warehouse.rows("analytics.publication_periods")}
-    for key in (back, closed, reopened):
-        assert not periods[key]["is_open"]
-        assert (periods[key]["closed_after"], periods[key]["closed_by"]) == (FIRST, second)
+    assert periods() == {(key, None, FIRST, FIRST, second) for key in keys}
     asked = {row["id"] for row in warehouse.rows("analytics.knockout_questions")}
     assert asked
-    assert asked.isdisjoint({back, closed, reopened})
+    assert asked.isdisjoint(keys)
 
     third = listed(3, closed, reopened)
-    write(closed, f"unpublished_at = timestamp '{third}'")
+    write(f"unpublished_at = timestamp '{third}'", f"id = '{closed}'")
     portal.build(*HISTORY_ALONE)
     fourth = listed(4, reopened)
-    write(
-        reopened,
-        f"opened_after = null, first_seen_at = timestamp '{fourth}', "
-        f"last_seen_at = timestamp '{fourth}'",
-    )
+    now = f"timestamp '{fourth}'"
+    write(f"opened_after = null, first_seen_at = {now}, last_seen_at = {now}", f"id = '{reopened}'")
     portal.build()
-
-    found = [
-        (row["id"], row["opened_after"], row["opened_by"], row["closed_after"], row["closed_by"])
-        for row in sorted(warehouse.rows("analytics.publication_periods"), key=str)
-        if row["id"] in {back, closed, reopened}
-    ]
-    assert sorted(found, key=lambda row: (row[0], row[2])) == sorted(
-        [
-            (back, None, FIRST, None, None),
-            (closed, None, FIRST, FIRST, third),
-            (reopened, None, FIRST, FIRST, second),
-            (reopened, third, fourth, None, None),
-        ],
-        key=lambda row: (row[0], row[2]),
-    )
+    assert periods() == {
+        (back, None, FIRST, None, None),
+        (closed, None, FIRST, FIRST, third),
+        (reopened, None, FIRST, FIRST, second),
+        (reopened, third, fourth, None, None),
+    }
     assert not warehouse.rows("analytics.job_changes")
 
 
@@ -108,10 +95,6 @@ def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -
     assert periods[leaves]["closed_after"] == FIRST
     assert before < periods[leaves]["closed_by"] < after  # there is no listing to name
     (change,) = warehouse.rows("analytics.job_changes")
-    assert (change["id"], change["new_value"], change["changed_after"]) == (
-        stays,
-        "Retitled",
-        FIRST,
-    )
-    days_open = {row["days_open"] for row in warehouse.rows("analytics.open_jobs")}
-    assert days_open == {2.0}
+    found = [change[name] for name in ("id", "new_value", "changed_after")]
+    assert found == [stays, "Retitled", FIRST]
+    assert {row["days_open"] for row in warehouse.rows("analytics.open_jobs")} == {2.0}

@@ -51,3 +51,19 @@
         as {{ double() }}
     )
 {%- endmacro %}
+
+
+{# Fields of additional_fields that the variable extra_fields names, each as a column of text. #}
+{% macro extra_columns() -%}
+    {%- for field in var('extra_fields') %}
+    {%- set name = modules.re.sub('([A-Z])', '_\\1', field) | lower %}
+    {{ text(json_as_text(json_value('additional_fields', "'" ~ field ~ "'"))) }}
+        as {{ adapter.quote(name) }},
+    {%- endfor %}
+{% endmacro %}
+
+
+{# The seed of locations, the package's or your own. #}
+{% macro locations() -%}
+    {{ ref(var('locations')[0], var('locations')[1]) }}
+{%- endmacro %}

@@ -49,29 +49,29 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 {% macro bigquery__json_elements_rows(text) -%}
-    cross join unnest(json_query_array({{ text }})) as element with offset as place
+    cross join unnest(json_query_array({{ text }})) as element with offset as position
 {%- endmacro %}
 
 
-{# The places of these elements, from 1; beside json_elements. #}
-{% macro json_places(text) -%}
-    {{ adapter.dispatch('json_places', 'public_jobs')(text) }}
+{# The positions of these elements, from 1; beside json_elements. #}
+{% macro json_positions(text) -%}
+    {{ adapter.dispatch('json_positions', 'public_jobs')(text) }}
 {%- endmacro %}
 
-{% macro duckdb__json_places(text) -%}
+{% macro duckdb__json_positions(text) -%}
     unnest(range(1, cast(json_array_length({{ text }}) as bigint) + 1))
 {%- endmacro %}
 
-{% macro postgres__json_places(text) -%}
+{% macro postgres__json_positions(text) -%}
     generate_series(cast(1 as bigint), jsonb_array_length(cast({{ text }} as jsonb)))
 {%- endmacro %}
 
-{% macro snowflake__json_places(text) -%}
+{% macro snowflake__json_positions(text) -%}
     elements.index + 1
 {%- endmacro %}
 
-{% macro bigquery__json_places(text) -%}
-    place + 1
+{% macro bigquery__json_positions(text) -%}
+    position + 1
 {%- endmacro %}
 
 
@@ -262,4 +262,26 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
         {%- for name in ignored %}, '$."{{ name | replace("'", "\\'") }}"'{% endfor -%}
         {{ ')' if ignored }}
     ), '{}')
+{%- endmacro %}
+
+
+{# The text of a JSON object in a form that depends on no order of names, and on no space. #}
+{% macro json_comparable(text) -%}
+    {{ adapter.dispatch('json_comparable', 'public_jobs')(text) }}
+{%- endmacro %}
+
+{% macro duckdb__json_comparable(text) -%}
+    cast([name || {{ json_value(text, 'name') }} for name in list_sort(json_keys({{ text }}))] as varchar)
+{%- endmacro %}
+
+{% macro postgres__json_comparable(text) -%}
+    cast(cast({{ text }} as jsonb) as text)
+{%- endmacro %}
+
+{% macro snowflake__json_comparable(text) -%}
+    to_json(parse_json({{ text }}))
+{%- endmacro %}
+
+{% macro bigquery__json_comparable(text) -%}
+    to_json_string(parse_json({{ text }}, wide_number_mode => 'round'))
 {%- endmacro %}

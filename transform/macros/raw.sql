@@ -57,7 +57,7 @@ select
     raw.additional_fields,
     publications.listed_at
 from raw
-inner join {{ ref('stg_publications') }} as publications using (job_key)
+inner join {{ ref('public_jobs', 'public_jobs__stg_publications') }} as publications using (job_key)
 where publications.is_published
 {%- endmacro %}
 
@@ -111,31 +111,6 @@ from {{ relation }}
     {%- endif -%}
     {%- do exceptions.warn('There is no table ' ~ table ~ ' yet: ' ~ table.schema ~ ' is left out.') -%}
     {{ return(false) }}
-{% endmacro %}
-
-
-{# The snapshot of publications, or nothing before the first build. #}
-{% macro load_history() %}
-    {% set snapshot = graph.nodes['snapshot.public_jobs.publication_history'] %}
-    {{ return(load_relation(api.Relation.create(
-        database=snapshot.database,
-        schema=snapshot.schema,
-        identifier=snapshot.alias
-    ))) }}
-{% endmacro %}
-
-
-{# The final tables read the snapshots, which `dbt run` leaves out. #}
-{% macro require_history() %}
-    {%- set models = [] -%}
-    {%- for it in selected_resources if it.startswith('model.public_jobs.') -%}
-        {%- do models.append(it) -%}
-    {%- endfor -%}
-    {%- if execute and flags.WHICH == 'run' and models and not load_history() -%}
-        {%- do exceptions.raise_compiler_error(
-            'There is no history yet. `dbt build` records it, and builds the tables; `dbt run` does not.'
-        ) -%}
-    {%- endif -%}
 {% endmacro %}
 
 

@@ -1,15 +1,12 @@
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
-{% macro salary_period(jobs, details) -%}
+{% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
-    coalesce(
-        {{ json_as_text(json_value(jobs ~ '.additional_fields', field)) }},
-        {{ json_as_text(json_value(details ~ '.additional_fields', field)) }}
-    )
+    {{ json_as_text(json_value(relation ~ '.additional_fields', field)) }}
 {%- endmacro %}
 
 
-{# The columns of pay that compare, from min_salary, max_salary and, for a year, salary_period. #}
-{% macro comparable_salary(of_a_year=true) -%}
+{# The columns of pay that compare, from min_salary, max_salary and salary_period. #}
+{% macro comparable_salary() -%}
     {%- set ends = [
         'case when min_salary > 0 then min_salary end',
         'case when max_salary > 0 then max_salary end'
@@ -20,7 +17,7 @@
     {%- for name, amount in amounts.items() %},
     {{ amount }} as salary_{{ name }}
     {%- endfor %}
-    {%- for name, amount in amounts.items() if of_a_year %},
+    {%- for name, amount in amounts.items() %},
     {{ amount }} * case lower(salary_period)
         {%- for period, in_a_year in var('periods_in_a_year').items() %}
         when '{{ period }}' then {{ in_a_year }}

@@ -2,8 +2,8 @@
 -- what is published now.
 with latest as (
     select organisation, department, location, seniority_level, type, open_jobs
-    from {{ ref('daily_open_jobs') }}
-    where open_jobs > 0 and day = (select max(day) from {{ ref('daily_open_jobs') }})
+    from {{ ref('public_jobs', 'public_jobs__daily_open_jobs') }}
+    where open_jobs > 0 and day = (select max(day) from {{ ref('public_jobs', 'public_jobs__daily_open_jobs') }})
 ),
 
 published as (
@@ -14,12 +14,12 @@ published as (
         coalesce(seniority_level, 'not given') as seniority_level,
         coalesce(type, 'not given') as type,
         count(*) as open_jobs
-    from {{ ref('open_jobs') }}
+    from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
     group by 1, 2, 3, 4, 5
 )
 
 select organisation, department, location
-from {{ ref('daily_open_jobs') }}
+from {{ ref('public_jobs', 'public_jobs__daily_open_jobs') }}
 where open_at_start + opened + moved_in - closed - moved_out <> open_jobs
 union all
 select organisation, department, location

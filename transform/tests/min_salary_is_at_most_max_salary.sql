@@ -2,5 +2,5 @@
 {{ config(severity='warn') }}
 
 select job_key, min_salary, max_salary
-from {{ ref('open_jobs') }}
-where min_salary > max_salary
+from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
+where min_salary > max_salary and max_salary > 0

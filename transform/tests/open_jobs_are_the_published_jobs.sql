@@ -19,7 +19,7 @@ published as (
 
 counted as (
     select job_key, count(*) as times
-    from {{ ref('open_jobs') }}
+    from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
     group by job_key
 )
 

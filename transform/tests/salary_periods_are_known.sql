@@ -2,6 +2,6 @@
 {{ config(severity='warn') }}
 
 select organisation, salary_period, count(*) as jobs
-from {{ ref('open_jobs') }}
+from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
 where has_salary and salary_period is not null and annual_middle is null
 group by organisation, salary_period

@@ -9,7 +9,7 @@ with periods as (
         *,
         'all' as overall,
         (days_open_at_least + days_open_at_most) / 2 as days
-    from {{ ref('publication_periods') }}
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     where opened_after is not null
 ),
 
@@ -37,22 +37,17 @@ ends as (
         ) as {{ double() }}) as at_risk
     from grouped
     group by {{ group }}, days
-),
-
--- A product is the sum of logarithms, which 0 has none of.
-survival as (
-    select
-        *,
-        exp(sum(ln(case when closed < at_risk then 1 - closed / at_risk else 1 end)) over {{ so_far }})
-        * min(case when closed < at_risk then 1 else 0 end) over {{ so_far }} as still_open
-    from ends
 )
 
+-- A product is the sum of logarithms, which 0 has none of.
 select
     {{ group }},
-    cast(sum(ended) as bigint) as at_risk,
-    cast(sum(closed) as bigint) as closed,
-    min(case when still_open < 0.5 + 1e-9 then days end) as median_days,
-    max(days) as longest_days
-from survival
-group by {{ group }}
+    days,
+    cast(at_risk as bigint) as at_risk,
+    cast(closed as bigint) as closed,
+    cast(cast(
+        exp(sum(ln(case when closed < at_risk then 1 - closed / at_risk else 1 end)) over {{ so_far }})
+        * min(case when closed < at_risk then 1 else 0 end) over {{ so_far }}
+        as numeric(18, 6)
+    ) as {{ double() }}) as still_open
+from ends

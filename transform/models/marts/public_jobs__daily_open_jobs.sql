@@ -2,7 +2,7 @@
 {%- set flows = ['opened', 'closed', 'moved_in', 'moved_out'] %}
 {%- set group = 'organisation, ' ~ dimensions | join(', ') %}
 {%- set separator = ' || chr(31) || ' %}
-{%- set place = '(partition by ' ~ group ~ ' order by day)' %}
+{%- set by_day = '(partition by ' ~ group ~ ' order by day)' %}
 {%- set end_of_time = "cast('9999-12-31' as timestamp)" -%}
 
 -- All organisations end on the same day, so that their sum falls only when jobs are closed.
@@ -11,7 +11,7 @@ with listings as (
         organisation,
         cast(listed_at as date) as last_listed_on,
         cast(max(listed_at) over () as date) as last_day
-    from {{ ref('stg_listings') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_listings') }}
 ),
 
 versions as (
@@ -29,12 +29,12 @@ versions as (
             coalesce({{ column }}, 'not given') as {{ column }},
             {%- endfor %}
             in_force_from
-        from {{ ref('job_versions') }}
+        from {{ ref('public_jobs', 'public_jobs__job_versions') }}
     ) as named
 ),
 
 -- A version that differs in other columns is no move.
-places as (
+assignments as (
     select
         *,
         lead(in_force_from, 1, {{ end_of_time }})
@@ -43,23 +43,23 @@ places as (
     where is_other
 ),
 
--- Each stay of an open job in one place.
+-- Each stay of an open job in one department, location, seniority level and type.
 stays as (
     select
         periods.*,
         listings.last_listed_on,
         {%- for column in dimensions %}
-        coalesce(places.{{ column }}, 'not given') as in_{{ column }},
+        coalesce(assignments.{{ column }}, 'not given') as in_{{ column }},
         {%- endfor %}
-        coalesce(places.in_force_from, periods.opened_by) as in_force_from,
-        coalesce(places.in_force_until, {{ end_of_time }}) as in_force_until
-    from {{ ref('publication_periods') }} as periods
+        coalesce(assignments.in_force_from, periods.opened_by) as in_force_from,
+        coalesce(assignments.in_force_until, {{ end_of_time }}) as in_force_until
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
     inner join listings using (organisation)
-    left join places
+    left join assignments
         on
-            periods.job_key = places.job_key
-            and periods.opened_by < places.in_force_until
-            and coalesce(periods.closed_by, {{ end_of_time }}) > places.in_force_from
+            periods.job_key = assignments.job_key
+            and periods.opened_by < assignments.in_force_until
+            and coalesce(periods.closed_by, {{ end_of_time }}) > assignments.in_force_from
 ),
 
 -- The closing of a job whose row was removed has the time of a build, which is after the listing.
@@ -100,10 +100,10 @@ levels as (
         {%- for flow in flows %}
         sum(case when event = '{{ flow }}' then 1 else 0 end) as {{ flow }},
         {%- endfor %}
-        sum(sum(step)) over {{ place }} as open_jobs,
-        sum(sum(step)) over {{ place }} - sum(case when event = 'found' then 0 else step end)
+        sum(sum(step)) over {{ by_day }} as open_jobs,
+        sum(sum(step)) over {{ by_day }} - sum(case when event = 'found' then 0 else step end)
             as open_at_start,
-        lead(day) over {{ place }} as next_day
+        lead(day) over {{ by_day }} as next_day
     from events
     group by {{ group }}, day
 ),
@@ -130,5 +130,10 @@ select
     cast(case when day = event_day then {{ flow }} else 0 end as bigint) as {{ flow }},
     {%- endfor %}
     cast(open_jobs as bigint) as open_jobs,
-    day > last_listed_on as is_carried_forward
+    day > last_listed_on as is_carried_forward,
+    day >= all_listed_on as has_all_organisations
 from days
+cross join (
+    select max(first_day) as all_listed_on
+    from (select min(day) as first_day from events group by organisation) as first_days
+) as since

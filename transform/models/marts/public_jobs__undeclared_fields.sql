@@ -1,10 +1,10 @@
 with versions as (
     select organisation, job_key, additional_fields, listed_at, dbt_valid_to
-    from {{ ref('stg_job_history') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_job_history') }}
     where additional_fields is not null
     union all
     select organisation, job_key, additional_fields, listed_at, dbt_valid_to
-    from {{ ref('stg_job_detail_history') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }}
     where additional_fields is not null
 ),
 
@@ -29,7 +29,7 @@ typed as (
 
 open_jobs as (
     select organisation, count(*) as jobs
-    from {{ ref('stg_publications') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_publications') }}
     where is_published
     group by organisation
 ),

@@ -5,9 +5,9 @@ with questions as (
         id,
         public_id,
         job_title,
-        {{ json_places('knockout_questions') }} as question_number,
+        {{ json_positions('knockout_questions') }} as question_number,
         {{ json_elements('knockout_questions') }} as item
-    from {{ ref('open_jobs') }}
+    from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
     {{ json_elements_rows('knockout_questions') }}
     where knockout_questions is not null
 ),

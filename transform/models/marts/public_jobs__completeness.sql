@@ -8,7 +8,7 @@ with counted as (
         count(case when {{ column }} {{ filled.get(column, 'is not null') }} then 1 end) as {{ column }},
         {%- endfor %}
         count(*) as open_jobs
-    from {{ ref('open_jobs') }}
+    from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
     group by organisation
 )
 

@@ -11,14 +11,15 @@ with periods as (
         max(case when period = 1 then opened_after end) as first_opened_after,
         max(closed_after) as last_closed_after,
         max(closed_by) as last_closed_by,
-        sum(days_open_at_least) as days_open
-    from {{ ref('publication_periods') }}
+        sum(days_open_at_least) as days_open,
+        max(updated_at) as updated_at
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     group by organisation, job_key, id
 ),
 
 last_periods as (
     select periods.job_key, periods.public_id
-    from {{ ref('publication_periods') }} as periods
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
     inner join periods as counted
         on periods.job_key = counted.job_key and periods.period = counted.periods
 ),
@@ -29,9 +30,9 @@ reposts as (
         earlier.id as reposted_from,
         row_number() over (
             partition by periods.job_key order by earlier.closed_by desc, earlier.id
-        ) as place
-    from {{ ref('publication_periods') }} as periods
-    inner join {{ ref('publication_periods') }} as earlier
+        ) as nth
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
+    inner join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as earlier
         on
             periods.organisation = earlier.organisation
             and periods.job_title = earlier.job_title
@@ -40,21 +41,6 @@ reposts as (
             and earlier.closed_by <= periods.opened_by
             and earlier.closed_by >= {{ days_before('periods.opened_by', var('reposted_within_days')) }}
     where periods.period = 1 and periods.opened_after is not null
-),
-
--- Texts are joined to the last version afterwards, because all of them do not fit in memory.
-last_details as (
-    select
-        dbt_scd_id,
-        row_number() over (partition by job_key order by dbt_valid_from desc) as place
-    from {{ ref('stg_job_detail_history') }}
-),
-
-details as (
-    select history.*
-    from {{ ref('stg_job_detail_history') }} as history
-    inner join last_details using (dbt_scd_id)
-    where last_details.place = 1
 ),
 
 jobs as (
@@ -67,9 +53,10 @@ jobs as (
         versions.{{ column }},
         {%- endfor %}
         {%- for column in of_details %}
-        details.{{ column }},
+        versions.{{ column }},
         {%- endfor %}
-        {{ salary_period('versions', 'details') }} as salary_period,
+        versions.salary_period,
+        versions.additional_fields,
         periods.is_open,
         periods.periods,
         periods.first_opened_after,
@@ -77,22 +64,41 @@ jobs as (
         case when not periods.is_open then periods.last_closed_after end as closed_after,
         case when not periods.is_open then periods.last_closed_by end as closed_by,
         cast(round(cast(periods.days_open as numeric(18, 6)), 1) as {{ double() }}) as days_open,
-        reposts.reposted_from
+        reposts.reposted_from,
+        {{ of_known('greatest', ['periods.updated_at', 'versions.updated_at']) }} as updated_at
     from periods
     inner join last_periods using (job_key)
-    left join {{ ref('job_versions') }} as versions
+    left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
         on
             periods.job_key = versions.job_key
             and versions.in_force_until = cast('9999-12-31' as timestamp)
-    left join details on periods.job_key = details.job_key
-    left join reposts on periods.job_key = reposts.job_key and reposts.place = 1
+    left join reposts on periods.job_key = reposts.job_key and reposts.nth = 1
 )
 
 select
-    jobs.*,
+    jobs.organisation,
+    jobs.job_key,
+    jobs.id,
+    {%- for column in fields()['jobs'] %}
+    jobs.{{ column }},
+    {%- endfor %}
+    {%- for column in of_details %}
+    jobs.{{ column }},
+    {%- endfor %}
+    jobs.salary_period,
+    jobs.is_open,
+    jobs.periods,
+    jobs.first_opened_after,
+    jobs.first_opened_by,
+    jobs.closed_after,
+    jobs.closed_by,
+    jobs.days_open,
+    jobs.reposted_from,
     {{ comparable_salary() }},
+    {{- extra_columns() }}
     locations.city,
     locations.country,
-    locations.is_remote
+    locations.is_remote,
+    jobs.updated_at
 from jobs
-left join {{ ref('locations') }} as locations using (location)
+left join {{ locations() }} as locations using (location)

@@ -9,7 +9,7 @@ with history as (
             as was_published,
         lag(unpublished_at) over (partition by job_key order by dbt_valid_from) is not null
             as was_closed
-    from {{ ref('publication_history') }}
+    from {{ ref('public_jobs', 'public_jobs__publication_history') }}
 ),
 
 -- A period is over when a build saw the job closed, or when a listing since then did not show it.
@@ -31,59 +31,60 @@ numbered as (
     from history
 ),
 
-placed as (
+numbered_within as (
     select
         *,
-        row_number() over (partition by job_key, period order by dbt_valid_from) as place,
+        row_number() over (partition by job_key, period order by dbt_valid_from) as nth,
         row_number() over (partition by job_key, period order by dbt_valid_from desc)
-            as place_from_end,
+            as nth_from_end,
         max(last_seen_at) over (partition by job_key, period) as last_shown_at,
-        min(unpublished_at) over (partition by job_key, period) as first_unpublished_at
+        min(unpublished_at) over (partition by job_key, period) as first_unpublished_at,
+        max(dbt_valid_from) over (partition by job_key, period) as last_changed_at
     from numbered
 ),
 
 -- The tap knows no listing before a lost state, but the history does: none of those showed a job
--- that it does not have.
+-- that it does not have. A listing that the tap has forgotten may have been loaded by half.
 beginnings as (
     select
-        placed.job_key,
-        placed.period,
-        placed.opened_after as tap_opened_after,
+        versions.job_key,
+        versions.period,
+        versions.opened_after as tap_opened_after,
         listings.previous_listed_at as listed_before,
         case
-            when placed.first_seen_at <= placed.previous_listed_at then placed.listed_at
-            else placed.first_seen_at
+            when versions.first_seen_at <= versions.previous_listed_at then versions.listed_at
+            else versions.first_seen_at
         end as opened_by,
-        lead(placed.opened_after) over (partition by placed.job_key order by placed.period)
+        lead(versions.opened_after) over (partition by versions.job_key order by versions.period)
             as next_opened_after,
-        lead(placed.listed_at) over (partition by placed.job_key order by placed.period)
+        lead(versions.listed_at) over (partition by versions.job_key order by versions.period)
             as next_listed_at,
         lead(listings.previous_listed_at)
-            over (partition by placed.job_key order by placed.period) as listed_before_next
-    from placed
-    left join {{ ref('listings') }} as listings
+            over (partition by versions.job_key order by versions.period) as listed_before_next
+    from numbered_within as versions
+    left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
         on
-            placed.organisation = listings.organisation
-            and placed.listed_at = listings.listed_at
-    where placed.place = 1
+            versions.organisation = listings.organisation
+            and versions.listed_at = listings.listed_at
+    where versions.nth = 1
 ),
 
 ends as (
     select
-        placed.*,
+        versions.*,
         beginnings.tap_opened_after,
         beginnings.listed_before,
         beginnings.opened_by,
         beginnings.next_opened_after,
         beginnings.listed_before_next,
         case
-            when not placed.is_published then 'seen'
+            when not versions.is_published then 'seen'
             when beginnings.next_listed_at is not null then 'between builds'
-            when placed.dbt_valid_to is not null then 'row removed'
+            when versions.dbt_valid_to is not null then 'row removed'
         end as closing
-    from placed
+    from numbered_within as versions
     inner join beginnings using (job_key, period)
-    where placed.place_from_end = 1
+    where versions.nth_from_end = 1
 ),
 
 bounded as (
@@ -105,7 +106,10 @@ bounded as (
             when 'seen' then coalesce(first_unpublished_at, listed_at)
             when 'between builds' then next_opened_after
             when 'row removed' then cast(dbt_valid_to as timestamp)
-        end as closed_by
+        end as closed_by,
+        cast(
+            case closing when 'row removed' then dbt_valid_to else last_changed_at end as timestamp
+        ) as updated_at
     from ends
 ),
 
@@ -113,13 +117,12 @@ opened as (
     select
         bounded.*,
         {{ of_known('greatest', [
-            'tap_opened_after',
-            'lag(closed_by) over (partition by job_key order by period)',
-            'case when listed_before < opened_by then listed_before end'
+            'coalesce(tap_opened_after, case when listed_before < opened_by then listed_before end)',
+            'lag(closed_by) over (partition by job_key order by period)'
         ]) }} as opened_after,
         coalesce(bounded.closed_after, listings.listed_at) as open_until
     from bounded
-    left join {{ ref('stg_listings') }} as listings using (organisation)
+    left join {{ ref('public_jobs', 'public_jobs__stg_listings') }} as listings using (organisation)
 )
 
 select
@@ -140,9 +143,10 @@ select
     opened.closed_by,
     {{ days_between('opened.opened_by', 'opened.open_until') }} as days_open_at_least,
     {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
-        as days_open_at_most
+        as days_open_at_most,
+    opened.updated_at
 from opened
-left join {{ ref('job_versions') }} as versions
+left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
     on
         opened.job_key = versions.job_key
         and versions.in_force_from <= opened.open_until

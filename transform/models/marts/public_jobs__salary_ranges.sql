@@ -9,7 +9,7 @@ with ranges as (
         salary_low,
         salary_middle,
         salary_high
-    from {{ ref('open_jobs') }}
+    from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
     where has_salary
 ),
 
@@ -17,7 +17,7 @@ with ranges as (
 ordered as (
     select
         *,
-        row_number() over (partition by {{ group }} order by salary_middle) as place,
+        row_number() over (partition by {{ group }} order by salary_middle) as nth,
         count(*) over (partition by {{ group }}) as jobs_of_group
     from ranges
 )
@@ -26,7 +26,7 @@ select
     {{ group }},
     count(*) as jobs,
     min(salary_low) as lowest,
-    avg(case when 2 * place between jobs_of_group and jobs_of_group + 2 then salary_middle end)
+    avg(case when 2 * nth between jobs_of_group and jobs_of_group + 2 then salary_middle end)
         as median,
     max(salary_high) as highest
 from ordered

@@ -4,7 +4,7 @@ with numbered as (
         listed_at,
         lag(listed_at) over (partition by organisation order by listed_at) as previous_listed_at,
         max(listed_at) over (partition by organisation) as latest_listed_at
-    from {{ ref('listing_history') }}
+    from {{ ref('public_jobs', 'public_jobs__listing_history') }}
 )
 
 select

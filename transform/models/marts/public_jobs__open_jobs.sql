@@ -1,0 +1,41 @@
+with jobs as (
+    select
+        publications.organisation,
+        publications.job_key,
+        publications.id,
+        publications.public_id,
+        {%- for column in fields()['jobs'] if column != 'public_id' %}
+        jobs.{{ column }},
+        {%- endfor %}
+        {%- for column in fields()['job_details'] %}
+        details.{{ column }},
+        {%- endfor %}
+        coalesce({{ salary_period('jobs') }}, {{ salary_period('details') }}) as salary_period,
+        coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
+        periods.opened_after,
+        periods.opened_by as first_seen_at,
+        publications.last_seen_at,
+        periods.opened_after is null as was_open_before,
+        periods.days_open_at_least as days_open,
+        {{ of_known('greatest', ['periods.updated_at', 'versions.updated_at']) }} as updated_at
+    from {{ ref('public_jobs', 'public_jobs__stg_publications') }} as publications
+    left join {{ ref('public_jobs', 'public_jobs__stg_jobs') }} as jobs using (job_key)
+    left join {{ ref('public_jobs', 'public_jobs__stg_job_details') }} as details using (job_key)
+    left join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
+        on publications.job_key = periods.job_key and periods.is_open
+    left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
+        on
+            publications.job_key = versions.job_key
+            and versions.in_force_until = cast('9999-12-31' as timestamp)
+    where publications.is_published
+)
+
+select
+    jobs.*,
+    {{ comparable_salary() }},
+    {{- extra_columns() }}
+    locations.city,
+    locations.country,
+    locations.is_remote
+from jobs
+left join {{ locations() }} as locations using (location)

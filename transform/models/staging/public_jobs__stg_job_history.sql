@@ -1,0 +1,1 @@
+{{ cleaned(ref('public_jobs', 'public_jobs__job_history'), 'jobs', ['dbt_scd_id', 'dbt_valid_from', 'dbt_valid_to']) }}

@@ -1,0 +1,2 @@
+{{ config(materialized='table') }}
+{{ versions(ref('public_jobs', 'public_jobs__stg_job_history'), fields()['jobs']) }}

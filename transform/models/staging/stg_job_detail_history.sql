@@ -1,1 +1,0 @@
-{{ cleaned(ref('job_detail_history'), 'job_details', ['dbt_scd_id', 'dbt_valid_from', 'dbt_valid_to']) }}

@@ -1,1 +1,0 @@
-{{ cleaned(ref('raw_job_details'), 'job_details') }}

@@ -1,1 +1,0 @@
-{{ cleaned(ref('raw_jobs'), 'jobs') }}
