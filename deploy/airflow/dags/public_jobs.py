@@ -1,7 +1,7 @@
 """Loads the published jobs of many organisations into one PostgreSQL, each into its own schema.
 
-The first run after 04:00 UTC loads all organisations of organisations.yaml. Every 15 minutes a run
-loads those that have news in their change logs. After each load, dbt builds the final tables.
+Every 15 minutes a run loads the organisations of organisations.yaml that have news in their change
+logs, and those that were not loaded since 04:00 UTC. After the loads, dbt builds the final tables.
 
 README.md says how to set it up.
 """
@@ -22,7 +22,7 @@ from airflow.providers.slack.notifications.slack_webhook import SlackWebhookNoti
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, AssetAlias, BaseHook, Param, Variable, get_current_context, task
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,24 +30,44 @@ if TYPE_CHECKING:
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
 SCHEDULE = os.environ.get("PUBLIC_JOBS_SCHEDULE", "*/15 * * * *")
-# When the next run loads all organisations, in UTC.
+# Every organisation is loaded once after this time of day, in UTC.
 DAY_BEGINS = timedelta(hours=4)
-# The variable with the last day on which a run has chosen all organisations.
-DAY = "public_jobs_day"
+# If its load fails, the run an hour later tries again, even if that begins some seconds early.
+TRY_AGAIN = timedelta(minutes=55)
+# The variable with the time from which an organisation is loaded without news, too.
+DUE = "public_jobs_due_{}"
 # Stands for the asset `public_jobs_<organisation>` of every organisation.
 LOADED = AssetAlias("public_jobs")
 # The final tables, for DAGs that wait for them.
 BUILT = Asset("public_jobs_analytics")
-ALERT = SlackWebhookNotifier(
-    slack_webhook_conn_id="public_jobs_alert",
-    text="Public jobs: {% if ti.map_index < 0 %}{{ ti.task_id }}{% else %}"
-    "{{ ti.xcom_pull(task_ids='choose')[ti.map_index] }}{% endif %} "
-    "failed in try {{ ti.try_number }}. {{ ti.log_url }}",
-)
-RUN_ALERT = SlackWebhookNotifier(
-    slack_webhook_conn_id="public_jobs_alert",
-    text="Public jobs: run {{ run_id }} failed ({{ reason }}).",
-)
+
+
+def alert(text: str, context: Context) -> None:
+    """Send one line to the webhook of the connection."""
+    SlackWebhookNotifier(slack_webhook_conn_id="public_jobs_alert", text=text)(context)
+
+
+def alert_of_retry(context: Context) -> None:
+    """Report, when a task begins, that its last try failed.
+
+    Airflow calls `on_retry_callback` twice if a worker died. A task begins once.
+    """
+    ti = context["ti"]
+    if ti.try_number > 1:
+        loads = ti.task_id == "load"
+        name = ti.xcom_pull(task_ids="choose")[ti.map_index] if loads else ti.task_id
+        failed = f"{name} failed in try {ti.try_number - 1} and is tried again"
+        alert(f"Public jobs: {failed}. {ti.log_url}", context)
+
+
+def alert_of_run(context: Context) -> None:
+    """Report that a run failed, with the organisations that failed in all tries."""
+    ti, run = context["ti"], context["run_id"]
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[run])[run]
+    names = ti.xcom_pull(task_ids="choose") or []
+    failed = [name for i, name in enumerate(names) if states.get(f"load_{i}") == "failed"]
+    text = f"run {run} failed ({context['reason']})"
+    alert(f"Public jobs: {text}: {', '.join(failed) or 'see its log'}.", context)
 
 
 def organisations() -> list[str]:
@@ -81,6 +101,8 @@ def environment() -> dict[str, str]:
         "TARGET_POSTGRES_SQLALCHEMY_URL": address("public_jobs_warehouse"),
         "MELTANO_DATABASE_URI": address("public_jobs_meltano"),
         "PUBLIC_JOBS_SCHEMAS": ",".join(organisations()),  # what dbt unites
+        # Below it, bash reads ~/.bashrc if stdin is a socket, which it is in a task.
+        "SHLVL": "1",
     }
     try:
         variables["TAP_PUBLIC_JOBS_CHANGES_URL"] = address("public_jobs_changes")
@@ -104,7 +126,7 @@ class Meltano(BashOperator):
         # The script stops the tap alone when the task is stopped. Airflow may end the task before
         # Meltano has ended, and Meltano hangs without a reader: so `cat` reads on.
         reader = ">(trap '' TERM; cat; cat > /dev/null)"
-        command = f"exec ./docker-entrypoint.sh {arguments} > {reader} 2>&1"
+        command = f"exec ./run-meltano {arguments} > {reader} 2>&1"
         super().__init__(bash_command=command, cwd=PROJECT, do_xcom_push=False, **kwargs)
         self.arguments = arguments
 
@@ -145,8 +167,10 @@ class Load(Meltano):
         return variables
 
     def execute(self, context: Context) -> None:
-        """Run Meltano, and update the asset of the organisation."""
+        """Run Meltano, note when the organisation is due again, and update its asset."""
+        day = (datetime.now(UTC) - DAY_BEGINS).replace(hour=0, minute=0, second=0, microsecond=0)
         super().execute(context)
+        Variable.set(DUE.format(self.organisation), str(day + timedelta(days=1) + DAY_BEGINS))
         context["outlet_events"][LOADED].add(Asset(f"public_jobs_{self.organisation}"))
 
 
@@ -158,6 +182,7 @@ def choose() -> list[str]:
 
     Raises:
         ValueError: The parameter names an organisation that is not listed.
+        AirflowSkipException: There is nothing to load.
     """
     names = organisations()
     if chosen := get_current_context()["params"]["organisations"]:
@@ -165,11 +190,14 @@ def choose() -> list[str]:
             message = f"The parameter organisations names {sorted(unknown)}: not in {ORGANISATIONS}"
             raise ValueError(message)
         return sorted(set(chosen))
-    day = str((datetime.now(UTC) - DAY_BEGINS).date())
-    if Variable.get(DAY, default="") != day:
-        Variable.set(DAY, day)
-        return names
-    return with_news(names)
+    now = datetime.now(UTC)
+    due = [name for name in names if Variable.get(DUE.format(name), default="") <= str(now)]
+    for name in due:
+        Variable.set(DUE.format(name), str(now + TRY_AGAIN))  # its load sets another time
+    if work := due + with_news([name for name in names if name not in due]):
+        return work
+    message = "Nothing to load: no organisation is due or has news, and the last loads finished."
+    raise AirflowSkipException(message)
 
 
 def with_news(names: list[str]) -> list[str]:
@@ -218,11 +246,10 @@ with DAG(
     max_active_runs=1,
     # Much more than all tries of a load and of the build.
     dagrun_timeout=timedelta(hours=23),
-    on_failure_callback=RUN_ALERT,
+    on_failure_callback=alert_of_run,
     default_args={
-        "on_failure_callback": ALERT,
-        # A job that is missing for the first time fails one try only: a retry must not hide it.
-        "on_retry_callback": ALERT,
+        "on_execute_callback": alert_of_retry,
+        # A new gap fails both tries, and every run of its first hour.
         "retries": 1,
         # A Meltano that was killed holds its organisation for five minutes.
         "retry_delay": timedelta(minutes=6),
@@ -246,12 +273,12 @@ with DAG(
         # Some 10,000 jobs at 60 requests a minute. The retry, or the next run, resumes.
         execution_timeout=timedelta(hours=3),
     ).expand(organisation=choose())
-    # An organisation that failed is built as far as it was loaded, and none waits for it.
+    # An incomplete load is built too, as far as it came, and no organisation waits for another.
     build = Meltano(
         task_id="build",
         arguments="invoke --no-install dbt-postgres:build",
         outlets=[BUILT],
-        trigger_rule="all_done_min_one_success",
+        trigger_rule="none_skipped",
         execution_timeout=timedelta(hours=1),
     )
     # The last task decides the state of a run, and the build succeeds even if a load failed.
