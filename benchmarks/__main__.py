@@ -15,7 +15,7 @@ import click
 from benchmarks.bench import Bench
 from benchmarks.clients import CLIENTS, LeftOutError
 from benchmarks.report import Claim, Section, with_tables
-from benchmarks.sections import dbt, growth, limit, peers, resync
+from benchmarks.sections import dbt, growth, limit, limiters, peers, resync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,7 @@ _log = functools.partial(click.echo, err=True)
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "limit": limit.measure,
+    "limiters": limiters.measure,
     "peers": peers.measure,
     "resync": resync.measure,
     "growth": growth.measure,

@@ -53,7 +53,7 @@ class Order(NamedTuple):
 
     world: World
     folder: Path
-    settings: Mapping[str, str] = MappingProxyType({})
+    settings: Mapping[str, str | float] = MappingProxyType({})
 
     @property
     def stdout(self) -> Path:

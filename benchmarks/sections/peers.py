@@ -39,7 +39,7 @@ def measure(bench: Bench) -> Section:
         f"anywhere. The run of median length of each client ({rounds} made). Rows lost should have "
         "been extracted and were not."
     )
-    section = Section("Beside what you could use instead", [explanation, table(COLUMNS, lines)])
+    section = Section("Compared with other tools", [explanation, table(COLUMNS, lines)])
     if bench.peers:
         whole = [it.wall for it in map(medians.__getitem__, bench.peers) if it.succeeded]
         sentence = "This tap takes at most {} of the time of the fastest other that brings all rows"
