@@ -1,4 +1,4 @@
-"""The command `python -m pages.commands`: run every command on the pages.
+"""The command `uv run .ci/commands.py`: run every command on the pages.
 
 Every fenced `bash` block of the pages for users runs, in order, in an empty home folder, with the
 sandbox as the API and a temporary PostgreSQL.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,12 +44,12 @@ ORDER = {
     "transform/README.md": "tap-public-jobs",
     "docs/columns.md": "tap-public-jobs",
     "docs/sandbox.md": "tap-public-jobs",
-    "docs/deploy.md": "my-pipeline",
+    "docs/deploy.md": ".",
     "docs/webhooks.md": ".",
 }
 """The pages, and the folder below the home in which each of their sections begins.
 
-`docs/start.md` makes the clone `tap-public-jobs` and the project `my-pipeline`.
+`docs/start.md` makes the clone `tap-public-jobs`, and from its template the project `my-pipeline`.
 """
 
 AS_ONE_USER = {
@@ -117,8 +118,9 @@ def blocks(page: str) -> list[Block]:
 
 @click.command()
 @click.option("--all-tests", is_flag=True, help="Run the tests too, and not only collect them.")
-def main(*, all_tests: bool) -> None:
-    """Run the commands of all pages; the status is that of the first that fails."""
+@click.argument("pages", nargs=-1, type=click.Choice([*ORDER]))
+def main(*, all_tests: bool, pages: tuple[str, ...]) -> None:
+    """Run the commands of these pages, or of all; the status is that of the first that fails."""
     sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False))
     with (
         tempfile.TemporaryDirectory(prefix="pages") as folder,
@@ -130,6 +132,9 @@ def main(*, all_tests: bool) -> None:
         _copy_repository(clone)
         database = address.replace("postgresql:", "postgresql+psycopg:")
         given = {
+            "copier copy --trust": f"copier copy --trust --defaults --data base_url={base_url} "
+            f"--data api_key={sandbox.key} --data warehouse=postgres "
+            f"--data credentials={shlex.quote(database)}",
             "your-key": sandbox.key,
             "https://jobs.example.com": base_url,
             "postgresql+psycopg://user:password@host/database": database,
@@ -137,7 +142,7 @@ def main(*, all_tests: bool) -> None:
         }
         if not all_tests:
             given["uv run pytest"] = "uv run pytest --collect-only --quiet"
-        _run(_scripts(given, home), home)
+        _run(_scripts(given, home, pages or tuple(ORDER)), home)
 
 
 def _copy_repository(destination: Path) -> None:
@@ -148,14 +153,15 @@ def _copy_repository(destination: Path) -> None:
     for name in names:
         if (REPOSITORY / name).is_file():
             (destination / name).parent.mkdir(parents=True, exist_ok=True)
-            (destination / name).write_bytes((REPOSITORY / name).read_bytes())
+            shutil.copy(REPOSITORY / name, destination / name)  # with its mode
     for arguments in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "All"]):
         subprocess.run([*git, *arguments], cwd=destination, check=True)  # noqa: S603
 
 
-def _scripts(given: dict[str, str], home: Path) -> Iterator[str]:
+def _scripts(given: dict[str, str], home: Path, pages: tuple[str, ...]) -> Iterator[str]:
     """Yield the commands of each section of the pages."""
-    for page, folder in ORDER.items():
+    for page in pages:
+        folder = ORDER[page]
         text = (REPOSITORY / page).read_text(encoding="utf-8")
         for section in re.split("^## ", text, flags=re.MULTILINE):
             commands = [it.command for it in blocks(section) if it.command]
