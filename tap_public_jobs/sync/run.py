@@ -28,8 +28,9 @@ logger = logging.getLogger(__name__)
 
 Json = Any
 
-# Seconds from a signal to the last record. The rest of two seconds is for the state.
-GRACE = 1.2
+# Seconds from a signal to the last record. The rest of two seconds is for the state, which a busy
+# machine writes slowly.
+GRACE = 0.8
 
 
 @dataclass
