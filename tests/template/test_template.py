@@ -273,7 +273,11 @@ def test_postgresql_and_an_update(source: Path, tmp_path: Path, database: str) -
     answers |= {"source": source.as_uri(), "api_key": sandbox.key}
     with serving(sandbox) as base_url:
         copier("copy", source, project, folder=tmp_path, base_url=base_url, **answers)
-        run(project / "sync", folder=tmp_path).succeeded()
+        output = run(project / "sync", folder=tmp_path).succeeded().output
+        # One line says how the build ended, and none what it does.
+        assert output.count("public_jobs: ") == 1
+        assert "OK created" not in output
+        assert "unit_test" not in output
         assert_holds(store, tables, sandbox)
 
         secrets, settings = (project / ".env").read_text("utf-8"), project / "meltano.yml"
