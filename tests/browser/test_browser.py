@@ -1,6 +1,7 @@
 """A real browser shows what happened in the portal, from the final tables and without a network.
 
-`uv run --with selenium pytest tests/browser` runs it; it needs Chromium, its driver and npm.
+`uv run --with selenium,axe-playwright-python pytest tests/browser` runs it; it needs Chromium and
+its driver.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import statistics
-import subprocess
 from collections import Counter, defaultdict
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -49,11 +50,9 @@ CUT = """
 
 
 @pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("axe")
-    command = [str(shutil.which("npm")), "install", "--silent", "--prefix", str(folder)]
-    subprocess.run([*command, "axe-core@4"], check=True)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+def axe() -> str:
+    """The script that looks for what not all can read."""
+    return (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
