@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,8 @@ CHUNK = 1024
 # All up to what begins a value in an array or object; text may hold these characters too.
 _VALUE = re.compile(r'(?:[^"\[{,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[\[{,]|\Z)', re.DOTALL)
 
-# To parse takes several times the memory of a body: one at a time.
-_PARSING = threading.Lock()
+# To parse takes several times the memory of a body, and each thread that has taken it keeps it.
+_PARSER = ThreadPoolExecutor(1)
 
 
 class BodyError(Exception):
@@ -78,8 +78,7 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    with _PARSING:
-        return json_object(body.getvalue())
+    return _PARSER.submit(json_object, body.getvalue()).result()
 
 
 def json_object(body: bytes) -> dict[str, Json] | None:
