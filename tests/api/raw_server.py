@@ -56,14 +56,15 @@ class RawServer:
                 return  # stopped
             self.connections += 1
             self._open.append(connection)
-            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            thread = threading.Thread(target=self.serve, args=(connection, self._tls), daemon=True)
             self._threads.append(thread)
             thread.start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Answer on a connection, from its start, until it is closed."""
         with contextlib.suppress(OSError), connection:
-            if self._tls:
-                connection = self._tls.wrap_socket(connection, server_side=True)
+            if tls:
+                connection = tls.wrap_socket(connection, server_side=True)
                 self._open.append(connection)
             with connection, connection.makefile("rb") as file:
                 while head := "".join(_head_lines(file)):

@@ -11,6 +11,7 @@ import pytest
 from api.raw_server import PAGE, answering, raw_server, response
 from requests import Response
 
+from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection, retry_after
@@ -222,18 +223,32 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -
     assert throttle.requests == len(server.heads) == 6
 
 
-def test_a_connection_is_not_used_again_after_some_seconds(connect: Connect) -> None:
-    """A load balancer may have forgotten it."""
+@pytest.mark.parametrize("by", ["http", "https", "proxy"])
+@pytest.mark.usefixtures("_trusted")
+def test_a_connection_is_not_used_again_after_five_idle_seconds(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
+) -> None:
+    """A load balancer may have forgotten it; one that is active stays."""
     time = FakeTime()
-    with raw_server(answering(DETAIL)) as server:
-        api = connect(server.url, throttle=time.throttle())
+    monkeypatch.setattr(transport, "monotonic", lambda: time.now)
+
+    def answer(connection: socket.socket, head: str) -> None:
+        is_tunnel = head.startswith("CONNECT")
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" if is_tunnel else DETAIL)
+        if is_tunnel:
+            server.serve(connection, tls)
+
+    with raw_server(answer, tls if by == "https" else None) as server:
+        if by == "proxy":
+            monkeypatch.setenv("HTTPS_PROXY", server.url)
+        api = connect("https://127.0.0.1:1" if by == "proxy" else server.url)
         opened = []
-        for seconds in (0, 4, 2, 4):
+        for seconds in (0, 4, 4, 6, 4):
             time.now += seconds
             api.detail(JOB)
             opened.append(server.connections)
 
-    assert opened == [1, 1, 2, 2]
+    assert opened == [1, 1, 1, 2, 2]
 
 
 # https.
