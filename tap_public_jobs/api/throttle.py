@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # Requests in flight after the first response, until this many more have come.
 FEW = 3
 
+# Of responses that may be rejections or faults, one in more than so many is a fault.
+FEW_IN = 16
+
 
 class ThrottleClosedError(Exception):
     """The run is over: no further request may be sent."""
@@ -46,7 +49,7 @@ class Throttle:
        after the response to the one before: they are then as far apart at the server.
 
     A response that may be a rejection or a fault teaches the same without a pause: the first one to
-    send evenly; more than `FEW`, and more than one in four, to send one at a time.
+    send evenly; more than `FEW`, and more than one in `FEW_IN`, to send one at a time.
     Several in a row count as one, because a server that is down is no limit.
 
     All methods may be called from any thread.
@@ -152,7 +155,7 @@ class Throttle:
                 return None
             self._doubts += self._is_up
             self._is_up = False
-            is_limit = self._doubts > max(FEW, self._answered / 4)
+            is_limit = self._doubts > max(FEW, self._answered / FEW_IN)
             before, self._step = self._step, max(self._step, 1 + is_limit)
             self._not_before = max(self._not_before, now + self._interval)
             return (0.0, self._interval) if self._step > before else None

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -332,6 +333,35 @@ def test_a_limit_that_rejects_as_a_server_that_is_down_fails_no_request(
 
     assert len(network.counted) == 4 * limit
     assert network.is_within_limit
+
+
+class Unreliable:
+    """Fails one in fifty requests, with no limit."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def hit(self, _: float) -> float | None:
+        self._count += 1
+        return None if self._count % 50 else 1.0
+
+
+@pytest.mark.parametrize(
+    ("server", "most_rejections", "seconds"),
+    [(ALGORITHMS["leaky_bucket"](60, 60.0), 12, 1250), (Unreliable(), 21, 1050)],
+)
+def test_many_faults_are_a_limit_which_rejects_few_requests_and_few_cost_no_time(
+    server: Limiter, most_rejections: int, seconds: float
+) -> None:
+    """Even if the network's delays vary so little that only some requests arrive too early."""
+    random = Random(0)  # noqa: S311  # always the same
+    delays = [(random.uniform(0.1, 0.13), 0.1) for _ in range(97)]
+    network = Network(60, 60.0, 16, delays, server, is_bare_503=True)
+
+    network.run(1000)
+
+    assert len(network.rejected) <= most_rejections
+    assert network.now < seconds
 
 
 class FakeTime:
