@@ -16,7 +16,8 @@ from tap_public_jobs.api.throttle import Throttle
 if TYPE_CHECKING:
     from api.conftest import Connect
 
-LIMIT, PERIOD, JOBS = 40, 0.4, 90
+# Even a busy computer sends two requests within a tenth of a second.
+LIMIT, PERIOD, JOBS = 10, 1.0, 20
 
 
 def fetch(connect: Connect, **options: Any) -> tuple[list[int | None], Throttle]:
