@@ -114,7 +114,8 @@ class PublicJobsClient:
                 raise _not_the_api(self._url, f"it redirects ({error.status})") from error
             msg = (
                 f"Page {number} of the list of jobs cannot be read: {error}. Check that the API "
-                "is up, base_url and the network, or run again later."
+                "is up, base_url and the network, lower page_size if the body is too large, or run "
+                "again later."
             )
             raise PageError(msg) from error
         size = _count(envelope, "pageSize") or self.page_size
