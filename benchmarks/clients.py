@@ -193,6 +193,15 @@ def _dlt(order: Order) -> Json:
     }
 
 
+def _dlt_with_limit(order: Order) -> Json:
+    options = order.world.sandbox.options
+    limit = {
+        "PUBLIC_JOBS__REQUESTS": str(options.limit_requests),
+        "PUBLIC_JOBS__PERIOD": str(options.limit_period),
+    }
+    return _dlt(order) | limit
+
+
 # All clients, this project's tap first.
 CLIENTS = [
     Client("tap-public-jobs", "tap-public-jobs", _ours),
@@ -200,3 +209,12 @@ CLIENTS = [
     Client("dlt rest_api", "dlt", _dlt, "dlt_rest_api.py", isolated=True),
     Client("airbyte-cdk low-code", "airbyte-cdk", _json, "airbyte.py", isolated=True),
 ]
+
+# One more, which keeps a limit.
+DLT_WITH_LIMIT = Client(
+    "dlt rest_api + requests-ratelimiter",
+    "requests-ratelimiter",
+    _dlt_with_limit,
+    "dlt_rest_api.py",
+    isolated=True,
+)

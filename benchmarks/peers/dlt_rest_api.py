@@ -2,6 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = [
 #     "dlt>=1.31,<2",
+#     "requests-ratelimiter>=0.10,<1",
 # ]
 # ///
 """The API as dlt's generic `rest_api` source, extracted to files: nothing is normalised or loaded.
@@ -13,16 +14,23 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import dlt
+from dlt.sources.helpers.requests import Client
 from dlt.sources.rest_api import rest_api_source
+from requests_ratelimiter import LimiterAdapter
 
 if __name__ == "__main__":
     os.environ.update(json.loads(Path(sys.argv[-1]).read_text(encoding="utf-8")))
-    client = {
+    client: dict[str, Any] = {
         "base_url": f"{dlt.config['public_jobs.base_url']}/api/public/v1/",
         "auth": {"type": "bearer", "token": dlt.secrets["public_jobs.api_key"]},
     }
+    if period := dlt.config.get("public_jobs.period", float):
+        per_second = dlt.config["public_jobs.requests"] / period
+        client["session"] = Client(raise_for_status=False).session  # it retries, as by default
+        client["session"].mount("http://", LimiterAdapter(per_second=per_second, burst=period))
     jobs = {
         "path": "jobs",
         "params": {"pageSize": 100},
