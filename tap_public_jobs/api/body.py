@@ -99,27 +99,20 @@ def json_object(body: bytes) -> dict[str, Json] | None:
             strict=False,  # a raw control character costs one value too
             parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
         )
-        if not isinstance(document, dict):
-            return None
-        _flatten(document)
+        return _flat(document) if isinstance(document, dict) else None
     except (ValueError, RecursionError):
         return None
-    return document
 
 
-def _flatten(document: dict[str, Json]) -> None:
-    """Replace what is nested more deeply than `DEEPEST` by its JSON text."""
-    level: list[Json] = [document]
-    for _ in range(DEEPEST - 1):
-        level = [child for parent in level for _, child in _containers(parent)]
-    for parent in level:
-        for key, child in _containers(parent):
-            parent[key] = json.dumps(child, default=str)
-
-
-def _containers(parent: Json) -> list[tuple[Json, Json]]:
-    items = parent.items() if isinstance(parent, dict) else enumerate(parent)
-    return [(key, child) for key, child in items if isinstance(child, dict | list)]
+def _flat(value: Json, levels: int = DEEPEST) -> Json:
+    """Replace what is nested more deeply than `levels` by its JSON text."""
+    if not isinstance(value, dict | list):
+        return value
+    if not levels:
+        return json.dumps(value, default=str)
+    for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+        value[key] = _flat(child, levels - 1)
+    return value
 
 
 def _decimal(text: str) -> Decimal | str:

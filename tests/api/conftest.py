@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No proxy and no certificates of the computer that runs the tests."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [*os.environ]:
+        if name.lower().endswith(("_proxy", "_ca_bundle")):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture
@@ -39,26 +38,15 @@ def connect() -> Iterator[Connect]:
         key: str = "a-key",
         *,
         auth_header: str = "Authorization",
-        page_size: int = 10,
-        timeout: float = 10.0,
-        has_answered: bool = False,
         throttle: Throttle | None = None,
         on_pacing: Callable[[int, float, float], None] = lambda *_: None,
-        on_retry: Callable[[], None] = lambda: None,
+        **options: Any,
     ) -> PublicJobsClient:
-        adapter = ThrottledAdapter(
-            throttle or Throttle(100_000, 60.0), connections=16, on_pacing=on_pacing
-        )
-        session = Session(adapter, KeyAuth(key, auth_header), "tests/1", base_url)
-        sessions.append(session)
-        return PublicJobsClient(
-            session,
-            base_url,
-            page_size=page_size,
-            timeout=timeout,
-            has_answered=has_answered,
-            on_retry=on_retry,
-        )
+        throttle = throttle or Throttle(100_000, 60.0)
+        adapter = ThrottledAdapter(throttle, connections=16, on_pacing=on_pacing)
+        sessions.append(Session(adapter, KeyAuth(key, auth_header), "tests/1", base_url))
+        settings: dict[str, Any] = {"page_size": 10, "timeout": 10.0, **options}
+        return PublicJobsClient(sessions[-1], base_url, **settings)
 
     yield connect
     for session in sessions:

@@ -20,7 +20,7 @@ from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.api.client import MAX_TRIES
-from tap_public_jobs.api.models import JobRef, Page, hash_of
+from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS
 from tap_public_jobs.errors import (
@@ -99,27 +99,6 @@ def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Co
         assert connect(url + "//", sandbox.key).page(1).total == 1
 
     assert [request.path for request in sandbox.requests] == [f"/eu{API}/jobs"]
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_nesting_costs_one_value_or_one_detail_and_never_the_list(connect: Connect) -> None:
-    """The parser gives up at about a thousand levels."""
-
-    def nested(levels: int) -> bytes:
-        return b'{"id": "id-1", "x": %s%s}' % (b"[" * levels, b"]" * levels)
-
-    page = b'{"data": [%s, {"id": "id-2"}]}' % nested(900)
-    answers = [page, *[nested(5000)] * MAX_TRIES, nested(900)]
-    with raw_server(answering(*map(response, answers))) as server:
-        api = connect(server.url)
-        deep, other = api.page(1).items
-        with pytest.raises(RequestError, match="not the expected JSON, after 8 tries"):
-            api.detail(JOB)
-        detail = api.detail(JOB)
-
-    assert other == {"id": "id-2"}
-    assert deep["id"] == detail["id"] == "id-1"
-    assert hash_of(deep) != hash_of(deep | {"x": []})
 
 
 @pytest.mark.parametrize(
@@ -208,19 +187,13 @@ def test_a_fault_is_tried_eight_times_and_described(
         *(response(it, "500 Oops") for it in (DETAIL, {"id": "id-1", "error": "down"})),
         # Objects that show neither key of the job.
         *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": DETAIL})),
+        b"",  # None in time.
     ],
 )
 def test_other_answers_that_may_pass_are_retried(connect: Connect, answer: bytes) -> None:
+    timeout = 10.0 if answer else 0.5
     with raw_server(answering(answer, response(DETAIL))) as server:
-        assert connect(server.url).detail(JOB) == DETAIL
-
-    assert len(server.heads) == 2
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_a_response_that_does_not_come_in_time_is_retried(connect: Connect) -> None:
-    with raw_server(answering(b"", response(DETAIL))) as server:
-        assert connect(server.url, timeout=0.5).detail(JOB) == DETAIL
+        assert connect(server.url, timeout=timeout).detail(JOB) == DETAIL
 
     assert len(server.heads) > 1  # a busy computer may be late more than once
 
@@ -244,26 +217,22 @@ def test_waits_between_tries_double_and_vary(
 
 
 @pytest.mark.parametrize(
-    ("answer", "said", "remedy"),
+    ("status", "said"),
     [
-        ("401 No", "The API refused the key (401)", "set api_key, or the variable TAP_PUBLIC_JOBS"),
+        (401, r"The API refused the key \(401\).* set api_key, or the variable TAP_PUBLIC_JOBS"),
         (
-            "403 No",
-            "plan of its organisation does not include the public API (403), or a rate limit",
-            "Ask the organisation to add it",
+            403,
+            r"plan .* does not include .* \(403\), or a rate limit.* Ask the organisation to add",
         ),
     ],
 )
 def test_a_refused_key_or_plan_is_an_error_with_its_remedy(
-    connect: Connect, answer: str, said: str, remedy: str
+    connect: Connect, status: int, said: str
 ) -> None:
-    with (
-        raw_server(answering(response(b"", answer))) as server,
-        pytest.raises(AccessError, match=re.escape(said)) as caught,
-    ):
-        connect(server.url).page(1)
+    with raw_server(answering(response(b"", f"{status} No"))) as server:
+        with pytest.raises(AccessError, match=said):
+            connect(server.url).page(1)
 
-    assert remedy in str(caught.value)
     assert len(server.heads) == 1
 
 
@@ -287,6 +256,15 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     assert str(caught.value).endswith(said)
     assert caught.value.status == int(status[:3])
     assert server.targets == ["/jobs/job-1"] * requests + ["/jobs?page=1&pageSize=10"]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_refused_detail_whose_list_fails_is_described_by_that(connect: Connect) -> None:
+    """And not as a refusal of the key."""
+    refused = response(b"{}", "401 Unauthorized")
+    with raw_server(answering(refused, b"not http\r\n\r\n")) as server:
+        with pytest.raises(PageError, match=r"page=1&pageSize=10: .*: not http, after 8 tries"):
+            connect(server.url, has_answered=True).detail(JOB)
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
@@ -353,12 +331,13 @@ def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
 def test_the_detail_of_another_job_is_no_detail_of_this_one(
     api: PublicJobsClient, sandbox: Sandbox, job: JobRef
 ) -> None:
-    """Two rows would have one key."""
+    """Two rows would have one key. A publicId that a webhook named may belong to any job."""
     sandbox.edit(job.public_id, id=ref(sandbox, 1).id)
 
     with pytest.raises(NotFoundError, match=f"'{job.public_id}' now belongs to another job"):
         api.detail(job)
-    assert targets(sandbox) == [job.public_id]
+    assert api.detail(job._replace(id=""))["publicId"] == job.public_id
+    assert targets(sandbox) == [job.public_id] * 2
 
 
 @pytest.mark.parametrize(

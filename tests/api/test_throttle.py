@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from api.fake_time import FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS
@@ -21,7 +22,7 @@ from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.throttle import FEW, Throttle, ThrottleClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from public_jobs_sandbox.limits import Limiter
 
@@ -33,6 +34,8 @@ class Network:
     Every request takes a time to reach the server and a time back. All times are simulated.
 
     Attributes:
+        algorithm: How the server counts; it rejects nothing if that is empty.
+        others: Requests per period that another client of the key takes from the limit.
         hint: What the server says of the seconds until it accepts a request again.
         is_bare_503: Whether it rejects as a server that is down, so that requests are tried again.
         counted: When the requests arrived that the server accepted.
@@ -45,17 +48,21 @@ class Network:
     period: float
     workers: int
     delays: list[tuple[float, float]]
-    server: Limiter | None = None
+    algorithm: str = ""
     now: float = 0.0
+    others: int = 0
     hint: Callable[[float], float | None] = lambda seconds: seconds
     is_bare_503: bool = False
     counted: list[float] = field(default_factory=list)
     rejected: list[float] = field(default_factory=list)
     lessons: list[tuple[float, float]] = field(default_factory=list)
     offset: float = 1_800_000_000.0
+    server: Limiter | None = None
     throttle: Throttle = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.algorithm:
+            self.server = ALGORITHMS[self.algorithm](self.limit - self.others, self.period)
         self.start(None)
 
     def start(self, held: HeldSlots | None) -> None:
@@ -131,18 +138,28 @@ seconds = st.integers(0, 40).map(lambda quarters: quarters / 4)
 # What requests take to the server and what their responses take back, whatever it be.
 delays = st.just([(0.0, 0.0)]) | st.lists(st.tuples(seconds, seconds), min_size=1, max_size=30)
 
-limits = st.integers(1, 6)
-periods = st.integers(1, 12).map(float)
-workers = st.integers(1, 12)
+BURSTS = ["fixed_window", "sliding_log", "token_bucket"]
 
 
-@given(limit=limits, period=periods, workers=workers, delays=delays, requests=st.integers(1, 90))
-@settings(deadline=None, max_examples=200)
+def networks(most: int = 6, algorithms: Iterable[str] = ("",), **options: Any) -> Any:
+    """Any network, with limits and periods up to some number."""
+    return st.builds(
+        Network,
+        limit=st.integers(1, most),
+        period=st.integers(1, 2 * most).map(float),
+        workers=st.integers(1, 12),
+        delays=delays,
+        algorithm=st.sampled_from(sorted(algorithms)),
+        now=st.floats(0, 100),
+        **options,
+    )
+
+
+@given(network=networks(), requests=st.integers(1, 90))
+@settings(max_examples=200)
 def test_no_window_at_the_server_sees_more_than_the_limit_on_any_network(
-    limit: int, period: float, workers: int, delays: list[tuple[float, float]], requests: int
+    network: Network, requests: int
 ) -> None:
-    network = Network(limit, period, workers, delays)
-
     network.run(requests)
 
     assert len(network.counted) == requests
@@ -150,125 +167,89 @@ def test_no_window_at_the_server_sees_more_than_the_limit_on_any_network(
 
 
 @given(
-    limit=limits,
-    period=periods,
-    workers=workers,
-    delays=delays,
+    network=networks(),
     runs=st.lists(
         st.tuples(st.integers(0, 20), seconds, st.sampled_from([0.0, -0.5, -60.0, -1e9])),
         max_size=5,
     ),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_nor_does_one_of_runs_in_a_row_with_one_state(
-    limit: int,
-    period: float,
-    workers: int,
-    delays: list[tuple[float, float]],
-    runs: list[tuple[int, float, float]],
+    network: Network, runs: list[tuple[int, float, float]]
 ) -> None:
     """Whether or not a run makes requests, and even if the clock is set back between two."""
-    network = Network(limit, period, workers, delays)
     for requests, pause, jump in runs:
         network.run(requests)
         held = network.throttle.held()
         network.now += pause
         network.offset += jump
         network.start(held)
-    network.run(limit)
+    network.run(network.limit)
 
     assert network.is_within_limit
 
 
-@given(
-    limit=limits,
-    period=periods,
-    at=st.integers(-(10**15), 10**15),
-    number=st.integers(-(10**15), 10**15),
-)
+WILD = st.integers(-(10**15), 10**15)
+
+
+@given(limit=st.integers(1, 6), held=st.builds(HeldSlots, WILD, WILD))
 def test_slots_of_an_earlier_run_are_held_for_a_period_at_most_whatever_the_state_says(
-    limit: int, period: float, at: int, number: int
+    limit: int, held: HeldSlots
 ) -> None:
-    network = Network(limit, period, 1, [(0.0, 0.0)])
-    network.start(HeldSlots(at, number))
-    network.now += period + 0.001
+    network = Network(limit, 5.0, 1, [(0.0, 0.0)])
+    network.start(held)
+    network.now += 5.001
 
     network.run(limit)
 
-    assert network.now == period + 0.001
+    assert network.now == 5.001
 
 
-@given(
-    algorithm=st.sampled_from(["fixed_window", "sliding_log", "token_bucket"]),
-    limit=st.integers(1, 8),
-    period=st.integers(1, 20).map(float),
-    workers=st.integers(1, 8),
-    delays=delays,
-    start=st.floats(0, 100),
-)
-@settings(deadline=None)
+@given(network=networks(8, BURSTS))
 def test_limits_that_allow_a_burst_of_their_size_never_reject_on_any_network(
-    algorithm: str,
-    limit: int,
-    period: float,
-    workers: int,
-    delays: list[tuple[float, float]],
-    start: float,
+    network: Network,
 ) -> None:
-    server = ALGORITHMS[algorithm](limit, period)
-    network = Network(limit, period, workers, delays, server, now=start)
-
     network.run(60)
 
     assert network.rejected == []
 
 
 @given(
-    algorithm=st.sampled_from(sorted(ALGORITHMS)),
-    limit=st.integers(1, 60),
-    period=st.integers(1, 60),
-    workers=st.integers(1, 8),
-    delays=delays,
-    start=st.floats(0, 100),
-    hint=st.sampled_from([lambda it: it, lambda it: int(it) + 1.0, lambda _: None]),
+    network=networks(
+        60,
+        ALGORITHMS,
+        hint=st.sampled_from([lambda it: it, lambda it: int(it) + 1.0, lambda _: None]),
+    )
 )
-@settings(deadline=None)
-def test_any_limit_on_any_network_is_learnt_in_two_lessons(
-    algorithm: str,
-    limit: int,
-    period: int,
-    workers: int,
-    delays: list[tuple[float, float]],
-    start: float,
-    hint: Callable[[float], float | None],
-) -> None:
+def test_any_limit_on_any_network_is_learnt_in_two_lessons(network: Network) -> None:
     """A lesson costs at most one rejection of each worker, and the guarantee holds throughout.
 
     The server says how long to wait exactly, or in whole seconds rounded down, or not at all.
     """
-    server = ALGORITHMS[algorithm](limit, float(period))
-    network = Network(limit, float(period), workers, delays, server, now=start, hint=hint)
+    network.run(4 * network.limit)
 
-    network.run(4 * limit)
-
-    assert len(network.counted) == 4 * limit
+    assert len(network.counted) == 4 * network.limit
     assert len(network.lessons) <= 2
-    assert len(network.rejected) <= workers * len(network.lessons)
+    assert len(network.rejected) <= network.workers * len(network.lessons)
     assert network.is_within_limit
 
 
-@given(
-    algorithm=st.sampled_from(["fixed_window", "sliding_log", "token_bucket"]),
-    others=st.integers(1, 5),
-    workers=st.integers(1, 8),
-    delays=delays,
-)
-@settings(deadline=None, max_examples=50)
+@given(network=networks(60, ALGORITHMS, is_bare_503=st.just(value=True)))
+def test_a_limit_that_rejects_as_a_server_that_is_down_fails_no_request(network: Network) -> None:
+    network.run(4 * network.limit)
+
+    assert len(network.counted) == 4 * network.limit
+    assert network.is_within_limit
+
+
+@pytest.mark.parametrize("algorithm", BURSTS)
+@given(others=st.integers(1, 5), workers=st.integers(1, 8), delays=delays)
+@settings(max_examples=20)
 def test_a_server_that_rejects_within_the_limit_is_obeyed_and_the_guarantee_holds(
     algorithm: str, others: int, workers: int, delays: list[tuple[float, float]]
 ) -> None:
     """For instance because another client uses the same key."""
-    network = Network(10, 5.0, workers, delays, ALGORITHMS[algorithm](10 - others, 5.0))
+    network = Network(10, 5.0, workers, delays, algorithm, others=others)
 
     network.run(50)
 
@@ -277,7 +258,7 @@ def test_a_server_that_rejects_within_the_limit_is_obeyed_and_the_guarantee_hold
 
 
 @given(limit=st.integers(2, 60), period=st.integers(1, 60), requests=st.integers(1, 300))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_without_latency_it_takes_the_least_time_that_the_limit_allows(
     limit: int, period: int, requests: int
 ) -> None:
@@ -299,40 +280,13 @@ def test_a_slot_is_free_a_period_after_its_response_and_not_before() -> None:
 
 
 def test_a_limit_without_burst_costs_few_rejections_however_many_workers() -> None:
-    server = ALGORITHMS["leaky_bucket"](60, 60.0)
-    network = Network(60, 60.0, 64, [(0.1, 0.1)], server)
+    network = Network(60, 60.0, 64, [(0.1, 0.1)], "leaky_bucket")
 
     network.run(50)
 
     assert network.rejected == [pytest.approx(0.3)] * FEW
     gaps = [b - a for a, b in pairwise(network.counted[1:])]
     assert gaps == pytest.approx([PACE] * 48)
-
-
-@given(
-    algorithm=st.sampled_from(sorted(ALGORITHMS)),
-    limit=st.integers(1, 60),
-    period=st.integers(1, 60),
-    workers=st.integers(1, 16),
-    delays=delays,
-    start=st.floats(0, 100),
-)
-@settings(deadline=None)
-def test_a_limit_that_rejects_as_a_server_that_is_down_fails_no_request(
-    algorithm: str,
-    limit: int,
-    period: int,
-    workers: int,
-    delays: list[tuple[float, float]],
-    start: float,
-) -> None:
-    server = ALGORITHMS[algorithm](limit, float(period))
-    network = Network(limit, float(period), workers, delays, server, now=start, is_bare_503=True)
-
-    network.run(4 * limit)
-
-    assert len(network.counted) == 4 * limit
-    assert network.is_within_limit
 
 
 class Unreliable:
@@ -356,25 +310,12 @@ def test_many_faults_are_a_limit_which_rejects_few_requests_and_few_cost_no_time
     """Even if the network's delays vary so little that only some requests arrive too early."""
     random = Random(0)  # noqa: S311  # always the same
     delays = [(random.uniform(0.1, 0.13), 0.1) for _ in range(97)]
-    network = Network(60, 60.0, 16, delays, server, is_bare_503=True)
+    network = Network(60, 60.0, 16, delays, server=server, is_bare_503=True)
 
     network.run(1000)
 
     assert len(network.rejected) <= most_rejections
     assert network.now < seconds
-
-
-class FakeTime:
-    """A clock that only waiting moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.waits: list[float] = []
-
-    def wait(self, seconds: float | None) -> None:
-        assert seconds is not None
-        self.waits.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture
@@ -384,7 +325,7 @@ def time() -> FakeTime:
 
 @pytest.fixture
 def throttle(time: FakeTime) -> Throttle:
-    return Throttle(60, 60.0, clock=lambda: time.now, wait=time.wait)
+    return time.throttle()
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(7.0, 7.0), (0.0, PACE), (None, 60.0)])

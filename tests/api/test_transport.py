@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
 from requests import Response
 
 from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
-from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection, retry_after
 from tap_public_jobs.errors import (
     AccessError,
@@ -51,24 +50,6 @@ def test_plain_http_does_not_go_through_a_proxy(
 
 def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
     return response(b"{}", status, *headers)
-
-
-@dataclass
-class FakeTime:
-    """Time that passes only while the throttle waits."""
-
-    now: float = 1000.0
-    waits: list[float] = field(default_factory=list)
-
-    def wait(self, seconds: float | None) -> None:
-        assert seconds is not None
-        self.waits.append(seconds)
-        self.now += seconds
-
-    def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
-        return Throttle(
-            limit, period, clock=lambda: self.now, epoch=lambda: 0.0, wait=self.wait, **options
-        )
 
 
 @pytest.mark.parametrize(
