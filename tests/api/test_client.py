@@ -229,9 +229,9 @@ def test_waits_between_tries_double_and_vary(
 def test_a_refused_key_or_plan_is_an_error_with_its_remedy(
     connect: Connect, status: int, said: str
 ) -> None:
-    with raw_server(answering(response(b"", f"{status} No"))) as server:
-        with pytest.raises(AccessError, match=said):
-            connect(server.url).page(1)
+    refused = response(b"", f"{status} No")
+    with raw_server(answering(refused)) as server, pytest.raises(AccessError, match=said):
+        connect(server.url).page(1)
 
     assert len(server.heads) == 1
 
@@ -262,9 +262,11 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
 def test_a_refused_detail_whose_list_fails_is_described_by_that(connect: Connect) -> None:
     """And not as a refusal of the key."""
     refused = response(b"{}", "401 Unauthorized")
-    with raw_server(answering(refused, b"not http\r\n\r\n")) as server:
-        with pytest.raises(PageError, match=r"page=1&pageSize=10: .*: not http, after 8 tries"):
-            connect(server.url, has_answered=True).detail(JOB)
+    with (
+        raw_server(answering(refused, b"not http\r\n\r\n")) as server,
+        pytest.raises(PageError, match=r"page=1&pageSize=10: .*: not http, after 8 tries"),
+    ):
+        connect(server.url, has_answered=True).detail(JOB)
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
