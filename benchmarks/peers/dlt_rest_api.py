@@ -19,6 +19,7 @@ from typing import Any
 import dlt
 from dlt.sources.helpers.requests import Client
 from dlt.sources.rest_api import rest_api_source
+from pyrate_limiter import Limiter, Rate
 from requests_ratelimiter import LimiterAdapter
 
 if __name__ == "__main__":
@@ -28,9 +29,9 @@ if __name__ == "__main__":
         "auth": {"type": "bearer", "token": dlt.secrets["public_jobs.api_key"]},
     }
     if period := dlt.config.get("public_jobs.period", float):
-        per_second = dlt.config["public_jobs.requests"] / period
+        limiter = Limiter(Rate(dlt.config["public_jobs.requests"], int(period * 1000)))
         client["session"] = Client(raise_for_status=False).session  # it retries, as by default
-        client["session"].mount("http://", LimiterAdapter(per_second=per_second, burst=period))
+        client["session"].mount("http://", LimiterAdapter(limiter=limiter, per_host=False))
     jobs = {
         "path": "jobs",
         "params": {"pageSize": 100},

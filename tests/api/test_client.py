@@ -216,23 +216,44 @@ def test_waits_between_tries_double_and_vary(
 # What is refused.
 
 
+NOT_THE_API = (
+    r"base_url does not look like .*: requested {}, {}\. Set base_url to the part of .* " + API
+)
+
+
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("number", "answer", "error", "said"),
     [
-        (401, r"The API refused the key \(401\).* set api_key, or the variable TAP_PUBLIC_JOBS"),
         (
-            403,
-            r"plan .* does not include .* \(403\), or a rate limit.* Ask the organisation to add",
+            1,
+            "401 No",
+            AccessError,
+            r"the key \(401\).* set api_key, or the variable TAP_PUBLIC_JOBS",
         ),
+        (
+            1,
+            "403 No",
+            AccessError,
+            r"the plan .* \(403\), or a rate limit.* Ask the organisation to",
+        ),
+        (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404")),
+        (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", r"it redirects \(302\)")),
+        (1, "200 OK", PublicJobsError, NOT_THE_API.format("{url}", "the response is a web page")),
+        (1, "400 No", PageError, "Page 1 of the list of jobs cannot be read: .*response is 400"),
+        (4, "404 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 404"),
+        (4, "302 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 302"),
     ],
 )
-def test_a_refused_key_or_plan_is_an_error_with_its_remedy(
-    connect: Connect, status: int, said: str
+def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_not_tried_again(
+    connect: Connect, number: int, answer: str, error: type[PublicJobsError], said: str
 ) -> None:
-    refused = response(b"", f"{status} No")
-    with raw_server(answering(refused)) as server, pytest.raises(AccessError, match=said):
-        connect(server.url).page(1)
+    """Whether a page after the first one matters depends on how far the list goes."""
+    refused = response(b"", answer, "Content-Type: text/html")
+    with raw_server(answering(refused)) as server, pytest.raises(error) as caught:
+        connect(server.url).page(number)
 
+    assert type(caught.value) is error
+    assert re.search(said.replace("{url}", f"{server.url}{API}/jobs"), str(caught.value))
     assert len(server.heads) == 1
 
 
@@ -359,42 +380,6 @@ def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str,
 # What is not the API.
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("redirect", r"it redirects \(302\)"),
-        ("html", "the response is a web page"),
-        ("http_404", "the response is 404"),
-    ],
-)
-def test_a_first_page_that_is_not_the_apis_names_the_url_that_was_asked(
-    sandbox: Sandbox, api: PublicJobsClient, base_url: str, fault: str, reason: str
-) -> None:
-    sandbox.fail_next(fault, times=None)
-
-    with pytest.raises(PublicJobsError, match=reason) as caught:
-        api.page(1)
-
-    assert "base_url does not look like the Public Jobs API" in str(caught.value)
-    assert f"requested {base_url}{API}/jobs, " in str(caught.value)
-    assert f"Set base_url to the part of the address before {API}." in str(caught.value)
-    assert len(sandbox.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("page", "fault"), [(1, "http_400"), (4, "http_400"), (4, "http_404"), (4, "redirect")]
-)
-def test_a_page_that_is_refused_is_a_page_error(
-    sandbox: Sandbox, api: PublicJobsClient, page: int, fault: str
-) -> None:
-    """Whether it matters depends on how far the list goes."""
-    sandbox.fail_next(fault)
-
-    with pytest.raises(PageError, match=f"Page {page} of the list of jobs cannot be read: .*is"):
-        api.page(page)
-    assert len(sandbox.requests) == 1
-
-
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("when", ["in this run", "in an earlier run"])
 def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect, when: str) -> None:
@@ -427,36 +412,21 @@ def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
     assert caplog.messages == []
 
 
-NOBODY = "http://proxy.example.com:3128"
-
-
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    ("variables", "code", "error", "said", "asked"),
+    ("variable", "code", "error", "said", "asked"),
     [
-        (
-            {},
-            socket.EAI_NONAME,
-            PublicJobsError,
-            f"jobs.example.com:8443/eu{API}/jobs, [Errno -2] Name",
-            1,
-        ),
-        ({}, socket.EAI_AGAIN, PageError, "Name or service not known", 8),
-        (
-            {"HTTPS_PROXY": NOBODY},
-            socket.EAI_NONAME,
-            PublicJobsError,
-            "The proxy does not answer as one",
-            1,
-        ),
-        ({"REQUESTS_CA_BUNDLE": "/no/ca.pem"}, socket.EAI_NONAME, PageError, "/no/ca.pem", 0),
+        ("", socket.EAI_NONAME, PublicJobsError, f":8443/eu{API}/jobs, [Errno -2] Name", 1),
+        ("", socket.EAI_AGAIN, PageError, "Name or service not known", 8),
+        ("HTTPS_PROXY", socket.EAI_NONAME, PublicJobsError, "The proxy does not answer as one", 1),
+        ("REQUESTS_CA_BUNDLE", socket.EAI_NONAME, PageError, "proxy.example.com/no", 0),
     ],
     ids=["no such host", "name server", "no such proxy", "no certificates"],
 )
 def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
-    variables: dict[str, str],
+    variable: str,
     code: int,
     error: type[PublicJobsError],
     said: str,
@@ -469,14 +439,12 @@ def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
         raise socket.gaierror(code, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    if variable:
+        monkeypatch.setenv(variable, "http://proxy.example.com/no")
 
     with pytest.raises(error, match=re.escape(said)):
         connect("https://jobs.example.com:8443/eu").page(1)
-    assert (
-        hosts == ["proxy.example.com" if "HTTPS_PROXY" in variables else "jobs.example.com"] * asked
-    )
+    assert hosts == [f"{'proxy' if variable else 'jobs'}.example.com"] * asked
 
 
 # What a server says.

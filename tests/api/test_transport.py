@@ -95,7 +95,8 @@ HELD = HeldSlots(-1_000_000, 1)
         pytest.param(None, "DFD", "ddd", 1, id="after an answer in this run: a limit"),
         pytest.param(HELD, "FFFP", "dddp", 2, id="three times: this one job"),
         pytest.param(HELD, "FFFF", "dddp", 2, id="and the list as well: the plan"),
-        pytest.param(HELD, "FDFFFD", "dddddd", 4, id="once known to be a limit: no refusal"),
+        pytest.param(HELD, "FDDFFFD", "ddddddd", 4, id="once known to be a limit: no refusal"),
+        pytest.param(None, "RDFFP", "ddddp", 2, id="a 429 does not make it one"),
         pytest.param(HELD, "FFFPFP", "dddpdp", 2, id="once known to be a refusal: no pause"),
     ],
 )
@@ -103,7 +104,7 @@ def test_a_bare_403_of_a_key_that_works_may_be_a_limit(
     connect: Connect, held: HeldSlots | None, answers: str, targets: str, pauses: int
 ) -> None:
     time, asked = FakeTime(), {"d": "/jobs/job-1", "p": "/jobs?page=1&pageSize=10"}
-    sent = {"D": DETAIL, "P": PAGE, "F": rejection(status="403 Forbidden")}
+    sent = {"D": DETAIL, "P": PAGE, "R": rejection(), "F": rejection(status="403 Forbidden")}
     with raw_server(answering(*(sent[it] for it in answers), b"")) as server:
         api = connect(server.url, throttle=time.throttle(held=held))
         while len(server.heads) < len(answers):
@@ -139,7 +140,7 @@ def test_a_list_that_is_rejected_ten_times_too_ends_the_run_with_the_remedy(
     [
         (429, {}, True),
         (429, {"Retry-After": "soon"}, True),
-        (403, {"retry-after": "1"}, True),
+        (400, {"retry-after": "1"}, True),
         (503, {"Retry-After": "1"}, True),
         (403, {"X-RateLimit-Remaining": "0"}, True),
         (503, {"ratelimit-remaining": "0"}, True),
@@ -170,6 +171,7 @@ def test_a_rejection_is_429_or_says_when_to_try_again_or_that_no_request_is_left
         ("", None),
         ("Fri, 15 Jan 2010 08:00:00 GMT", 1),
         ("Fri, 15 Jan 9999 08:00:00 GMT", None),
+        ("Fri, 15 Jan 9999999999 08:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
@@ -181,7 +183,11 @@ def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
 
 @pytest.mark.usefixtures("no_waiting")
 def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -> None:
-    """With one slot, a request that kept it would stop the next one for ever."""
+    """With one slot, a request that kept it would stop the next one for ever.
+
+    No fault but 503 may be a rejection.
+    """
+    learnt_from: list[int] = []
     throttle = FakeTime().throttle(limit=1)
 
     def answer(connection: socket.socket, _: str) -> None:
@@ -192,15 +198,18 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -
 
     answers = [
         b"not http\r\n\r\n",
-        rejection("Retry-After: 0"),
         response(b"", "500 Internal Server Error"),
+        rejection("Retry-After: 0"),
         response(b"x", "200 OK", "Content-Encoding: gzip"),
         DETAIL,
     ]
     with raw_server(answer) as server:
-        assert connect(server.url, throttle=throttle).detail(JOB) == {"id": "id-1"}
+        api = connect(
+            server.url, throttle=throttle, on_pacing=lambda status, *_: learnt_from.append(status)
+        )
+        assert api.detail(JOB) == {"id": "id-1"}
 
-    assert answers == []
+    assert (answers, learnt_from) == ([], [429])
     assert throttle.requests == len(server.heads) == 6
 
 
