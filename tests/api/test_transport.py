@@ -13,11 +13,10 @@ from requests import Response
 
 from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
-from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection, retry_after
+from tap_public_jobs.api.transport import is_rejection, retry_after
 from tap_public_jobs.errors import (
     AccessError,
     PublicJobsError,
-    RateLimitedError,
     RequestError,
 )
 
@@ -113,26 +112,6 @@ def test_a_bare_403_of_a_key_that_works_may_be_a_limit(
 
     assert server.targets == [asked[it] for it in targets]
     assert [it for it in time.waits if it > 2] == [60] * pauses
-
-
-REJECTED = rejection("Retry-After: 0", status="503 Service Unavailable")
-
-
-def test_a_list_that_is_rejected_ten_times_too_ends_the_run_with_the_remedy(
-    connect: Connect,
-) -> None:
-    throttle = FakeTime().throttle()
-    with raw_server(answering(REJECTED)) as server:
-        api = connect(server.url, throttle=throttle)
-        with pytest.raises(RateLimitedError, match="10 times in a row") as caught:
-            api.detail(JOB)
-
-    assert "Use one key per integration" in str(caught.value)
-    assert server.targets == [
-        *["/jobs/job-1"] * MAX_REJECTIONS,
-        *["/jobs?page=1&pageSize=10"] * MAX_REJECTIONS,
-    ]
-    assert throttle.rejections == 2 * MAX_REJECTIONS
 
 
 @pytest.mark.parametrize(
