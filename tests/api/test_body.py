@@ -83,12 +83,22 @@ def _encoded(encoding: str, content: bytes) -> bytes:
     [
         (response(DETAIL % (LARGEST_TEXT + b"x")), "the body is larger than 8 MiB"),
         *((_values(it), "more than 50,000 values") for it in (b"{}", b"[]", b"1")),
+        (_encoded("gzip", gzip.compress(b"{}") + bytes(LARGEST)), "the body is larger than 8 MiB"),
         (_encoded("gzip", b"plain"), "Error -3 while decompressing data"),
         (_encoded("br", b"x"), "the body is encoded as 'br', which was not asked for"),
         # Nine kilobytes could keep a processor busy for hours.
         (_encoded("gzip, gzip", gzip.compress(gzip.compress(b"{}"))), "encoded as 'gzip, gzip'"),
     ],
-    ids=["too large", "objects", "arrays", "numbers", "no gzip", "br", "gzip twice"],
+    ids=[
+        "too large",
+        "objects",
+        "arrays",
+        "numbers",
+        "more than gzip",
+        "no gzip",
+        "br",
+        "gzip twice",
+    ],
 )
 def test_a_body_that_cannot_be_read_is_refused(connect: Connect, answer: bytes, said: str) -> None:
     assert said in failure(connect, answering(answer))

@@ -318,7 +318,7 @@ def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more
 @pytest.mark.parametrize(
     ("status", "code"),
     [
-        ("307 Temporary Redirect", 307),
+        ("300 Multiple Choices", 300),
         ("400 Bad Request", 400),
         ("404 Not Found", 404),
         ("410 Gone", 410),
