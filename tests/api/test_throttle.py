@@ -369,6 +369,7 @@ def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is
     assert time.waits == [pytest.approx(PACE)] * 30
     assert throttle.try_acquire() == pytest.approx(PACE)
     assert end(1, 0, 1, 0, 1, 0) == [*[None] * 4, even, None]
+    throttle.rejected(throttle.acquire(), 0.0)  # this first lesson undoes nothing
     sent = throttle.acquire()
     time.now += 5.0
 
