@@ -105,7 +105,7 @@ class Throttle:
         """Wait until a request may be sent, and count it as sent.
 
         Returns:
-            The time of sending by the throttle's clock, to pass to `answered` or `rejected`.
+            The time of sending by the throttle's clock, to pass to `rejected`.
 
         Raises:
             ThrottleClosedError: The throttle was closed.
@@ -136,19 +136,19 @@ class Throttle:
                 self._not_before = now + self._interval
             return delay
 
-    def answered(self, sent: float, *, is_doubtful: bool = False) -> tuple[float, float] | None:
+    def answered(self, *, is_doubtful: bool = False) -> tuple[float, float] | None:
         """Free the slot of a request, one period from now.
 
+        A request without a response ends here too: it may have reached the server all the same.
+
         Args:
-            sent: What `acquire` returned. A request without a response ends here too: it may have
-                reached the server all the same.
             is_doubtful: Whether the response may be a rejection.
 
         Returns:
             As `rejected` does, with a pause of no seconds.
         """
         with self._changed:
-            now = self._end(sent)
+            now = self._end()
             if not is_doubtful:
                 self._answered += 1
                 self._is_up = True
@@ -171,7 +171,7 @@ class Throttle:
             The seconds of the pause, and between two requests after it; None if that is no news.
         """
         with self._changed:
-            now = self._end(sent)
+            now = self._end()
             self.rejections += 1
             # One more rejection of the burst that taught the last lesson teaches nothing.
             is_lesson = sent > self._last_lesson_at
@@ -240,11 +240,11 @@ class Throttle:
         free_at = self._received[0] + self._period
         return free_at - now + math.ulp(free_at)
 
-    def _end(self, sent: float) -> float:
+    def _end(self) -> float:
         now = self._clock()
         self._in_flight -= 1
         self._received.append(now)
-        if self._step > 1 and sent > self._last_lesson_at:
+        if self._step > 1:
             self._not_before = max(self._not_before, now + self._interval)
         self._changed.notify_all()
         return now

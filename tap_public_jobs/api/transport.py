@@ -143,13 +143,13 @@ class ThrottledAdapter(HTTPAdapter):
             try:
                 response = super().send(request, *args, **kwargs)
             except BaseException:
-                self._throttle.answered(sent)
+                self._throttle.answered()
                 raise
             status = response.status_code
             if is_rejected := is_rejection(response) or self._may_reject(status, sent, was_403):
                 pacing = self._throttle.rejected(sent, retry_after(response.headers))
             else:
-                pacing = self._throttle.answered(sent, is_doubtful=status == 503)  # noqa: PLR2004
+                pacing = self._throttle.answered(is_doubtful=status == 503)  # noqa: PLR2004
             if pacing:
                 self._on_pacing(status, *pacing)
             if not is_rejected:

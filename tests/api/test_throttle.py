@@ -97,14 +97,14 @@ class Network:
                     heapq.heappush(events, (back, "returns", request, tries, sent, hint))
                 elif kind == "returns" and hint is not None and self.is_bare_503:
                     assert tries < MAX_TRIES - 1
-                    self.learn(self.throttle.answered(sent, is_doubtful=True))
+                    self.learn(self.throttle.answered(is_doubtful=True))
                     again = self.now + 2**tries / 2
                     heapq.heappush(events, (again, "tries again", request, tries + 1, sent, hint))
                 else:
                     idle += 1
                     waiting += [tries] * (hint is not None)
                     if hint is None:
-                        self.throttle.answered(sent)
+                        self.throttle.answered()
                     elif kind == "returns":
                         self.learn(self.throttle.rejected(sent, self.hint(hint)))
             else:
@@ -344,7 +344,8 @@ def test_the_longest_pause_of_one_burst_counts_and_is_reported_if_it_is_much_lon
     throttle: Throttle, time: FakeTime
 ) -> None:
     for _ in range(4):
-        throttle.answered(throttle.acquire())
+        throttle.acquire()
+        throttle.answered()
     burst = [throttle.acquire() for _ in range(4)]
 
     reported: list[Any] = [
@@ -361,8 +362,8 @@ def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is
 ) -> None:
     """One of them teaches to send evenly; many, but not in a row, to send one at a time."""
 
-    def end(*doubts: int) -> list[tuple[float, float] | None]:
-        return [throttle.answered(throttle.acquire(), is_doubtful=bool(it)) for it in doubts]
+    def end(*doubts: int) -> list[Any]:
+        return [throttle.acquire() and throttle.answered(is_doubtful=bool(it)) for it in doubts]
 
     even: Any = (0.0, pytest.approx(PACE))
     assert end(0, 1, *[1] * 20, *[0] * 10) == [None, even, *[None] * 30]
@@ -370,11 +371,11 @@ def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is
     assert throttle.try_acquire() == pytest.approx(PACE)
     assert end(1, 0, 1, 0, 1, 0) == [*[None] * 4, even, None]
     throttle.rejected(throttle.acquire(), 0.0)  # this first lesson undoes nothing
-    sent = throttle.acquire()
+    throttle.acquire()
     time.now += 5.0
 
     assert throttle.try_acquire() == math.inf
-    throttle.answered(sent)
+    throttle.answered()
     assert throttle.try_acquire() == pytest.approx(PACE)
 
 
@@ -385,18 +386,19 @@ def test_after_a_second_lesson_requests_go_one_at_a_time(
     throttle.rejected(throttle.acquire(), 0.0)
     throttle.rejected(throttle.acquire(), 0.0)
 
-    sent = throttle.acquire()
+    throttle.acquire()
     assert time.waits == [pytest.approx(PACE), pytest.approx(60.0)]
     assert throttle.try_acquire() == math.inf
     time.now += 5.0
-    throttle.answered(sent)
+    throttle.answered()
 
     assert throttle.try_acquire() == pytest.approx(PACE)
 
 
 def test_closing_ends_the_waits_of_other_threads_and_lets_nothing_through() -> None:
     throttle = Throttle(1, 3600.0)
-    throttle.answered(throttle.acquire())
+    throttle.acquire()
+    throttle.answered()
     with ThreadPoolExecutor(2) as threads:
         waiting = [threads.submit(throttle.acquire) for _ in range(2)]
         throttle.close()
