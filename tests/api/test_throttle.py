@@ -395,6 +395,20 @@ def test_after_a_second_lesson_requests_go_one_at_a_time(
     assert throttle.try_acquire() == pytest.approx(PACE)
 
 
+def test_after_two_lessons_the_rest_of_a_burst_may_still_be_rejections(throttle: Throttle) -> None:
+    """What is sent later is not: there is nothing more to learn."""
+    for _ in range(4):
+        throttle.acquire()
+        throttle.answered()
+    burst = [throttle.acquire() for _ in range(2)]
+    throttle.rejected(burst[0], 0.0)
+    throttle.rejected(throttle.acquire(), 0.0)
+
+    assert throttle.can_learn_from(burst[1])
+    throttle.rejected(burst[1], 0.0)
+    assert not throttle.can_learn_from(throttle.acquire())
+
+
 def test_closing_ends_the_waits_of_other_threads_and_lets_nothing_through() -> None:
     throttle = Throttle(1, 3600.0)
     throttle.acquire()
