@@ -24,14 +24,14 @@ PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
 # Ways of counting that reject even this client, because they allow less after a burst.
 STRICTER = ("sliding_counter", "leaky_bucket")
 
-# Of a period of 6 s, 0.05 s is the part that 0.5 s is of a minute.
-QUICK = [(0.05, "sliding_log"), (0.2, "sliding_log"), (0.05, "sliding_counter")]
+# Of a period of 12 s, 0.1 s is the part that 0.5 s is of a minute.
+QUICK = [(0.1, "sliding_log"), (0.4, "sliding_log"), (0.1, "sliding_counter")]
 FULL = [(0.5, how) for how in PREDICTABLE + STRICTER]
 FULL += [(0.05, "sliding_log"), (2.0, "sliding_log")]
 # Seconds of a period; round trips and ways of counting; the most of the least time in the first.
 #
 # Start-up is a larger share of a shorter period.
-SETUPS = ((6.0, QUICK, 1.1), (60.0, FULL, 1.03))
+SETUPS = ((12.0, QUICK, 1.1), (60.0, FULL, 1.03))
 
 COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rejections"
 
