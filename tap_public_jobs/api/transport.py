@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from queue import LifoQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from typing_extensions import override
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
@@ -78,32 +76,6 @@ class Session(requests.Session):
         return None
 
 
-class _IdleConnections(LifoQueue[Any]):
-    """Closes connections that were idle for too long; urllib3 opens them anew."""
-
-    @override
-    def _put(self, item: Any) -> None:
-        super()._put((monotonic(), item))
-
-    @override
-    def _get(self) -> Any:
-        since, connection = super()._get()
-        if connection and monotonic() > since + LONGEST_IDLE:
-            connection.close()
-        return connection
-
-
-class _HttpPool(HTTPConnectionPool):
-    QueueCls = _IdleConnections
-
-
-class _HttpsPool(HTTPSConnectionPool):
-    QueueCls = _IdleConnections
-
-
-_POOLS = {"http": _HttpPool, "https": _HttpsPool}
-
-
 class ThrottledAdapter(HTTPAdapter):
     """Sends each request when the throttle allows it, and again for as long as it is rejected.
 
@@ -125,14 +97,8 @@ class ThrottledAdapter(HTTPAdapter):
         self._key_works = throttle.held() is not None  # it was answered in the last run
         self._on_pacing = on_pacing
         self._is_403_a_limit = False
+        self._active_at = monotonic()
         super().__init__(pool_connections=1, pool_maxsize=connections)
-        self.poolmanager.pool_classes_by_scheme = _POOLS
-
-    @override
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        manager.pool_classes_by_scheme = _POOLS
-        return manager
 
     @override
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
@@ -140,6 +106,9 @@ class ThrottledAdapter(HTTPAdapter):
         was_403 = False
         for _ in range(MAX_REJECTIONS):
             sent = self._throttle.acquire()
+            if monotonic() > self._active_at + LONGEST_IDLE:
+                self.close()  # connections in use stay open for their responses
+            self._active_at = monotonic()
             try:
                 response = super().send(request, *args, **kwargs)
             except BaseException:
