@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
@@ -57,23 +58,25 @@ def test_a_slow_consumer_bounds_how_far_ahead_the_calls_get() -> None:
             assert latest[0] <= consumed + 8
 
 
-def test_an_exception_ends_the_map_and_starts_no_further_call() -> None:
-    """What has arrived is still yielded."""
-    started: list[int] = []
+def test_an_exception_ends_the_map_after_what_has_arrived_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All three calls have ended before the first result is looked at."""
 
-    def function(item: int) -> int:
-        started.append(item)
-        if item == 5:
-            msg = "item 5"
-            raise ValueError(msg)
-        return item
+    def at_once(_: object, function: Callable[[int], float], item: int) -> Future[float]:
+        call: Future[float] = Future()
+        try:
+            call.set_result(function(item))
+        except ZeroDivisionError as error:
+            call.set_exception(error)
+        return call
 
-    results: list[int] = []
-    with pytest.raises(ValueError, match="item 5"):
-        results.extend(fan_out(function, range(100), workers=1))
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", at_once)
+    results: list[float] = []
+    with pytest.raises(ZeroDivisionError):
+        results.extend(fan_out(lambda it: 6 / it, range(100), workers=3))
 
-    assert sorted(results) == [0, 1, 2, 3, 4]
-    assert started == [0, 1, 2, 3, 4, 5]
+    assert results == [6, 3]
 
 
 def test_an_exception_of_one_call_waits_for_no_other() -> None:

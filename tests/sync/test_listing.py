@@ -116,7 +116,7 @@ def ids(*numbers: int) -> list[str]:
         ),
         pytest.param(
             [1, 2],
-            {"answers": {2: lambda page: page._replace(items=[{"id": "2", "publicId": "pub-2"}])}},
+            {"answers": {2: lambda page: page._replace(items=api_with(1, 2).listed())}},
             [1, 2],
             id="the last page again beyond it",
         ),
@@ -370,7 +370,7 @@ def test_too_many_jobs_that_are_gone_at_once_make_the_list_doubtful(
 
     why = f"the list lacks {gone} of {known} known jobs at once"
     assert reading.gaps == [why] * is_doubtful
-    assert reading.listing.gone == [] if is_doubtful else ids(*range(gone))
+    assert reading.listing.gone == ([] if is_doubtful else ids(*range(gone)))
     assert {*reading.state.confirmed} == {*ids(*range(gone))}
 
 
