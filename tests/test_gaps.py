@@ -15,7 +15,7 @@ from tap_public_jobs.errors import AccessError, NotFoundError, PageError, Reques
 from tap_public_jobs.sync.gaps import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tap_public_jobs.changelog import ChangeLog
 
@@ -249,17 +249,14 @@ def test_a_list_that_was_right_in_between_is_doubted_again_for_an_hour() -> None
         assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
 
 
-def test_without_a_working_detail_no_job_is_gone() -> None:
-    """Every detail answers 404, and the list shows a first page that agrees with its total."""
+def test_a_list_that_lacks_more_than_twice_as_much_is_another_gap() -> None:
+    """A known one is believed, but not whatever else it loses later."""
     api, pipeline = organisation(150)
-    api.hidden = {str(number) for number in range(100, 150)}
-    api.answers = {f"pub-{number}": GONE for number in range(150)}
 
-    for later in (60, 2 * HOUR, DAY):
+    for lacks, later, is_new in ((30, 60, True), (60, HOUR, False), (61, 60, True)):
+        api.hidden = {str(number) for number in range(lacks)}
         pipeline.run(later=later)
-        assert bool(pipeline.error) is (later == 60)
-        assert (closed(pipeline), pipeline.activated) == (set(), [])
-    assert len(pipeline.hard.rows["jobs"]) == len(pipeline.hard.rows["job_details"]) == 150
+        assert bool(pipeline.error) is is_new
 
 
 def test_a_gone_job_costs_no_detail_twice(api: FakeApi, pipeline: Pipeline) -> None:
@@ -300,28 +297,21 @@ def test_a_total_that_is_cached_for_long_counts_jobs_that_are_confirmed_gone(
     assert closed(pipeline) == {"3"}
 
 
-def test_a_total_that_alternates_between_replicas_alerts_once(
-    api: FakeApi, pipeline: Pipeline
+@pytest.mark.parametrize(
+    ("beyond", "later", "alerts"),
+    [([0, 2, 0, 2, 0, 2], HOUR, [1]), (range(17), DAY, [1, 3, 7, 15])],
+    ids=["it alternates between replicas", "it grows by one a day"],
+)
+def test_a_total_alerts_once_and_again_when_it_has_more_than_doubled(
+    api: FakeApi, pipeline: Pipeline, beyond: Sequence[int], later: float, alerts: list[int]
 ) -> None:
     errors = []
-    for run in range(8):
-        api.total = 12 if run % 2 else "exact"
-        pipeline.run(later=HOUR)
-        errors.append(bool(pipeline.error))
+    for run, number in enumerate(beyond):
+        api.total = 10 + number
+        pipeline.run(later=later)
+        errors += [run] if pipeline.error else []
 
-    assert errors == [False, True, *[False] * 6]
-
-
-def test_a_shortfall_that_grows_by_one_a_day_alerts_each_time_it_has_more_than_doubled(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    errors = []
-    for day in range(1, 17):
-        api.total = 10 + day
-        pipeline.run(later=DAY)
-        errors += [day] if pipeline.error else []
-
-    assert errors == [1, 3, 7, 15]
+    assert errors == alerts
 
 
 @pytest.mark.parametrize("kind", ["closed jobs too", "always the same"])
@@ -424,9 +414,11 @@ def test_each_new_gap_fails_the_run_beside_known_ones(
     assert "'pub-3'" in warning.message
 
 
-def test_a_long_confirmation_says_so_and_goes_on_where_it_was_stopped(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("kept", "repeated"), [(-1, 0), (1, 20)], ids=["stopped", "killed"])
+def test_a_long_confirmation_says_so_and_goes_on_where_it_ended(
+    caplog: pytest.LogCaptureFixture, kept: int, repeated: int
 ) -> None:
+    """One that is killed repeats what followed its last checkpoint, of which each covers fifty."""
     api, pipeline = organisation(400)
     for number in range(100, 250):
         api.unpublish(str(number))
@@ -438,48 +430,36 @@ def test_a_long_confirmation_says_so_and_goes_on_where_it_was_stopped(
     api.on_request = stop
 
     with caplog.at_level("INFO"), pytest.raises(SystemExit):
-        pipeline.run()
-    pipeline.state = pipeline.output.messages[-1]["value"]
-    stopped_after = {*api.details}
+        pipeline.run(max_concurrent_requests=1)
+    assert [message["type"] for message in pipeline.output.messages] == ["STATE"] * 3
+    pipeline.state = pipeline.output.messages[kept]["value"]
+    confirmed = {*api.details} - {"pub-0", "pub-220"}
     api.on_request = lambda _: None
     pipeline.run()
 
     assert "150 known jobs. Asking whether they are unpublished: about 3 minutes." in caplog.text
-    again = stopped_after & {*api.details} - {"pub-220"}
-    assert len(again - {f"pub-{key}" for key in api.published}) <= 2  # in flight at the stop
+    assert len(confirmed & {*api.details}) == repeated
     assert pipeline.error == ""
     assert closed(pipeline) == {str(number) for number in range(100, 250)}
 
 
-def test_a_run_that_is_killed_while_it_confirms_repeats_at_most_fifty_requests() -> None:
-    """It keeps what was confirmed before it writes anything else."""
-    api, pipeline = organisation(400)
-    for number in range(100, 250):
-        api.unpublish(str(number))
-
-    pipeline.run(upto=2)
-    assert [message["type"] for message in pipeline.output.messages[:3]] == ["STATE"] * 3
-    pipeline.run()
-
-    confirming = {f"pub-{number}" for number in range(100, 250)}
-    assert len({*api.details} & confirming) == 50
-    assert closed(pipeline) == {str(number) for number in range(100, 250)}
-
-
+@pytest.mark.parametrize("page", [1, 3])
 @pytest.mark.parametrize(
     "error", [AccessError("the API refused the key (401)", 401), PageError("page 1: 503")]
 )
 def test_nothing_is_written_before_the_list_was_read(
-    api: FakeApi, pipeline: Pipeline, error: Exception
+    api: FakeApi, pipeline: Pipeline, error: Exception, page: int
 ) -> None:
     """A target with `load_method: overwrite` empties a table at its SCHEMA. It is never known."""
-    api.answers[1] = error
+    before = pipeline.state["bookmarks"]["jobs"]
+    api.answers[page] = error
 
     for _ in range(3):
         pipeline.run(later=2 * HOUR)
 
-        assert str(error) in pipeline.error
+        assert pipeline.error == str(error)
         assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
+        assert pipeline.state["bookmarks"]["jobs"] == before
     assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
 
 

@@ -11,7 +11,7 @@ from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline
 from harness import catalog_of, select_only
 
-from tap_public_jobs.errors import AccessError, RequestError
+from tap_public_jobs.errors import AccessError
 from tap_public_jobs.sync import plan
 
 DAY = 86_400
@@ -127,41 +127,6 @@ def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None
     pipeline.run(upto=-1)
 
     assert sorted(pipeline.run()) == LIST
-
-
-@pytest.mark.parametrize("recovers", [True, False])
-def test_a_retry_fetches_what_failed_and_runs_after_an_hour_everything(
-    api: FakeApi, caplog: pytest.LogCaptureFixture, *, recovers: bool
-) -> None:
-    """A detail that fails for good does not keep the others from being refreshed."""
-    pipeline = Pipeline(api)
-    api.answers["pub-7"] = RequestError("the response is 400", 400)
-    pipeline.run()
-    assert pipeline.activated == ["jobs"]
-    if recovers:
-        api.answers.clear()
-
-    with caplog.at_level(logging.INFO):
-        assert sorted(pipeline.run()) == ["detail pub-7", *LIST]
-
-    assert pipeline.activated == (["jobs", "job_details"] if recovers else ["jobs"])
-    assert f"details: {recovers:d} fetched, 0 unchanged, {not recovers:d} failed" in caplog.text
-    for _ in range(2):
-        pipeline.run(later=3600)
-        assert {*api.details} == {f"pub-{key}" for key in api.published}
-
-
-@pytest.mark.parametrize("page", [1, 3])
-def test_a_run_that_fails_before_the_details_forgets_nothing(
-    api: FakeApi, changed: Pipeline, page: int
-) -> None:
-    before = changed.state["bookmarks"]["jobs"]
-    api.answers[page] = REFUSED
-
-    changed.run()
-
-    assert changed.error == str(REFUSED)
-    assert changed.state["bookmarks"]["jobs"] == before
 
 
 def test_state_is_written_in_proportion_to_the_jobs() -> None:
