@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+from fake_api import FakeApi
+from fake_tap import CONFIG
 from forked import Program, Run
-from harness import Output, parse, paths, sync
+from harness import Output, parse, paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -26,10 +28,11 @@ from tap_public_jobs.tap import TapPublicJobs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from fake_api import Total
+
 # How long a process may take before the test calls it hung, and ends it: less than the tap waits
 # for a server that does not answer.
 SECONDS = 30.0
-FOREIGN = "Ignoring the state, which another tap wrote; starting over."
 
 Config = dict[str, Any]
 Tap = list[str] | Program
@@ -136,31 +139,34 @@ def test_the_connection_test_makes_two_requests_and_logs_one_line(
     assert complaints(done.stderr) == []
 
 
-def test_the_connection_test_fails_if_the_detail_fails(sandbox: Sandbox, config: Config) -> None:
+def test_the_connection_test_fails_without_the_change_log_and_if_the_detail_fails(
+    sandbox: Sandbox, config: Config, tmp_path: Path
+) -> None:
+    tap = TapPublicJobs(config=config | {"changes_url": f"sqlite:///{tmp_path / 'nowhere.db'}"})
+    with pytest.raises(PublicJobsError, match=r"There is no change log in .*nowhere\.db"):
+        tap.run_connection_test()
     public_id = sandbox.organisation.published()[0].job["publicId"]
     sandbox.fail_next("http_400", None, public_id)
-
     with pytest.raises(PublicJobsError, match=f"can be read, but: .*/{public_id}: "):
-        TapPublicJobs(config=config).run_connection_test()
+        tap.run_connection_test()
 
 
-def test_the_connection_test_reads_the_change_log(config: Config, tmp_path: Path) -> None:
-    config |= {"changes_url": f"sqlite:///{tmp_path / 'nowhere.db'}"}
-
-    with pytest.raises(PublicJobsError, match=r"There is no change log in .*nowhere\.db"):
-        TapPublicJobs(config=config).run_connection_test()
-
-
-def test_an_organisation_without_jobs_passes_the_connection_test(
-    caplog: pytest.LogCaptureFixture, sandbox: Sandbox, config: Config
+@pytest.mark.parametrize(("jobs", "total", "count"), [(0, "exact", 0), (3, 5, 5), (3, None, 3)])
+def test_the_connection_test_counts_the_jobs(
+    caplog: pytest.LogCaptureFixture, jobs: int, total: Total, count: int
 ) -> None:
-    for posting in sandbox.organisation.published():
-        sandbox.unpublish(posting.job["publicId"])
+    """As the list does, if it does."""
+    api = FakeApi()
+    api.total = total
+    for number in range(jobs):
+        api.publish(str(number))
+    tap = TapPublicJobs(config=CONFIG)
+    vars(tap)["client"] = api
 
     with caplog.at_level("INFO"):
-        assert TapPublicJobs(config=config).run_connection_test()
+        assert tap.run_connection_test()
 
-    assert "The key works: 0 published jobs;" in caplog.text
+    assert f"The key works: {count} published jobs;" in caplog.text
 
 
 @pytest.mark.parametrize("arguments", [("--discover",), ("--about",), ("--version",), ("--help",)])
@@ -233,24 +239,6 @@ def test_a_file_that_cannot_be_read_is_one_line(
     (line,) = complaints(done.stderr)
     assert said in line
     assert f"| {option} {path}: " in line or "| The catalog or the state is damaged: " in line
-
-
-@pytest.mark.parametrize(
-    ("state", "warnings"),
-    [
-        ({"bookmarks": {"issues": {"since": "2026-01-01"}}}, [FOREIGN]),
-        ({"bookmarks": {"jobs": {}}}, []),
-    ],
-)
-def test_the_state_of_another_tap_is_warned_of(
-    config: Config, state: Config, warnings: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    output = sync(config, state=state)
-    sync(config, state=output.state)  # its own
-
-    assert len(output.rows("jobs")) == 25
-    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert said == warnings
 
 
 def test_settings_may_come_through_a_pipe(sandbox: Sandbox, config: Config) -> None:

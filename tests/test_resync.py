@@ -149,16 +149,28 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
     assert len(json.dumps(pipeline.state, separators=(",", ":"))) / 2_000 < 150
 
 
-def test_a_state_that_cannot_be_read_is_set_aside(
-    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture
+FAULT = "which cannot be read (ValueError: format 99 is not known)"
+
+
+@pytest.mark.parametrize(
+    ("state", "warnings"),
+    [
+        ({"jobs": {"sync": {"format": 99}}}, [f"Ignoring the state, {FAULT}; starting over."]),
+        ({"issues": {"x": 1}}, ["Ignoring the state, which another tap wrote; starting over."]),
+        ({"jobs": {}}, []),
+    ],
+)
+def test_a_state_that_says_nothing_is_set_aside_with_a_warning(
+    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture, state: Any, warnings: Any
 ) -> None:
-    changed.state = {"bookmarks": {"jobs": {"sync": {"format": 99}}}}
+    changed.state = {"bookmarks": state}
 
     changed.run()
 
-    assert "which cannot be read (ValueError: format 99 is not known)" in caplog.text
     assert {*api.details} == {f"pub-{key}" for key in api.published}
     assert changed.activated == ["jobs"]
+    changed.run()
+    assert [it.message for it in caplog.records if it.levelname == "WARNING"] == warnings
 
 
 def without(column: str) -> dict[str, Any]:

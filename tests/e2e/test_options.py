@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
-from e2e.pipeline import Pipe, Tap, installed, program
+from e2e.pipeline import Tap, environment, installed, program, written
 from e2e.stores import cleaned, exact, in_order
 from e2e.truth import FIELDS, job_row, published
 
@@ -20,15 +20,16 @@ def test_without_versions_a_target_that_does_not_know_them_has_every_row(
     sandbox: Sandbox, config: Settings, tmp_path: Path
 ) -> None:
     """target-singer-jsonl fails on ACTIVATE_VERSION; it keeps the messages of a run in files."""
-    tap = config | {"column_naming": "snake_case"}
-    command = installed("target-singer-jsonl==0.1.0") / "target-singer-jsonl"
-    pipe = Pipe(Tap(tmp_path), program(command))
-    target = {"local": {"folder": str(tmp_path / "files")}, "add_record_metadata": False}
-    refused = pipe.run(tap, target)
-    assert refused.status != 0
-    assert "Unknown message type ACTIVATE_VERSION" in refused.output
-
-    pipe.run(tap | {"emit_activate_version_messages": False}, target).succeeded()
+    tap, messages = Tap(tmp_path), tmp_path / "messages"
+    target = program(installed("target-singer-jsonl==0.1.0") / "target-singer-jsonl")
+    settings = {"local": {"folder": str(tmp_path / "files")}, "add_record_metadata": False}
+    arguments = ["--config", written(tmp_path / "target.json", settings)]
+    for activates in (True, False):
+        own = {"column_naming": "snake_case", "emit_activate_version_messages": activates}
+        tap.record(config | own, messages).succeeded()
+        loaded = target.run(arguments, environment(), text=messages.read_text("utf-8"))
+        assert ("Unknown message type ACTIVATE_VERSION" in loaded.stderr) is activates
+        assert bool(loaded.returncode) is activates
 
     for table in FIELDS:
         (file,) = (tmp_path / "files" / table).iterdir()
