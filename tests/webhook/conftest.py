@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
-from webhook.command import PREFIX
 from webhook.served import TOKEN, serving
 
 from tap_public_jobs.changelog import ChangeLog
@@ -35,9 +33,5 @@ def hook(base_url: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A folder of its own, and no settings but those of the test."""
+def _folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in os.environ:
-        if name.startswith((PREFIX, "TAP_PUBLIC_JOBS_")):
-            monkeypatch.delenv(name)

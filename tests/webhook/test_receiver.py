@@ -178,22 +178,6 @@ def test_a_slow_body_is_not_waited_for(log: ChangeLog, monkeypatch: pytest.Monke
     assert log.read() == before
 
 
-def test_unfinished_bodies_of_one_sender_stop_no_other(
-    log: ChangeLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "PATIENCE", 600)
-    other = "y" * 32
-    with serving(log, f"default {TOKEN}\nother {other}") as url:
-        held = [connect(url) for _ in range(300)]
-        for connection in held:
-            connection.sendall(UNFINISHED)
-        answer = post(f"{url}/hooks/{other}")
-        for connection in held:
-            connection.close()
-
-    assert answer == NOTED
-
-
 def test_a_sender_that_leaves_is_no_fault(
     log: ChangeLog, base_url: str, hook: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
 from webhook.command import COMMAND, PREFIX, ended, run, served
-from webhook.served import NOTIFICATION, TOKEN
+from webhook.served import NOTED, NOTIFICATION, TOKEN, post
 
 from tap_public_jobs.changelog import ChangeLog
 
@@ -45,6 +49,28 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     assert TOKEN not in errors
     assert "Traceback" not in errors
     assert ChangeLog("sqlite:///my.db").read().position == 2
+
+
+def test_nothing_that_was_answered_is_lost() -> None:
+    """Although the receiver is killed in the middle of many notifications."""
+    answered: list[str] = []
+    many = threading.Event()
+
+    def send(sender: int) -> None:
+        with contextlib.suppress(requests.ConnectionError):
+            for number in count(sender, 16):
+                if post(hook, f'{{"publicId": "{number}"}}') == NOTED:
+                    answered.append(str(number))
+                if len(answered) >= 200:
+                    many.set()
+
+    with ThreadPoolExecutor(16) as pool, served(TOKEN=TOKEN) as receiver:
+        hook = f"http://127.0.0.1:{receiver.port}/hooks/{TOKEN}"
+        for sender in range(16):
+            pool.submit(send, sender)
+        assert many.wait(60)
+
+    assert {*answered} <= {*ChangeLog("sqlite:///changes.db").read().public_ids}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WELL = (200, "OK")
+# Seconds that no test takes.
+LONG = 60.0
 
 
 class Slow(ChangeLog):
@@ -32,7 +34,7 @@ class Slow(ChangeLog):
 
     def append_to(self, changes: Mapping[str, Iterable[str | None]]) -> None:
         self.asked.set()
-        self.answer.wait()
+        self.answer.wait(LONG)
         super().append_to(changes)
         self.commits.append({name: [*ids] for name, ids in changes.items()})
 
@@ -48,7 +50,7 @@ def test_what_comes_during_a_commit_shares_the_next(slow: Slow) -> None:
     async def send() -> list[bool]:
         writer = Writer(slow)
         first = asyncio.create_task(writer.append({"acme": ["a"]}))
-        await asyncio.to_thread(slow.asked.wait)
+        assert await asyncio.to_thread(slow.asked.wait, LONG)
         others = [
             asyncio.create_task(writer.append({name: [it]}))
             for name, it in [("acme", "b"), ("other", "c"), ("acme", None), ("acme", "b")]
