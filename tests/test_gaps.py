@@ -465,23 +465,6 @@ def test_nothing_is_written_before_the_list_was_read(
     assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
 
 
-def test_an_empty_list_after_a_lost_state_deletes_nothing(api: FakeApi, pipeline: Pipeline) -> None:
-    """However often it is read: no known job confirms it."""
-    pipeline.state = {}
-    everything = pipeline.hard.rows["jobs"]
-    api.hidden = {*api.published}
-
-    for _ in range(3):
-        pipeline.run(later=2 * HOUR)
-
-        assert (pipeline.error, pipeline.activated) == ("", [])
-        assert pipeline.hard.rows["jobs"] == everything
-    api.hidden = set()
-    pipeline.run()
-    assert pipeline.activated == ["jobs", "job_details"]
-    assert pipeline.targets["upsert"].published() == {*api.published}
-
-
 @pytest.mark.parametrize("listed", [0, 4], ids=["empty", "of half the jobs"])
 def test_a_list_that_breaks_during_the_details_deletes_none_of_them(
     api: FakeApi, pipeline: Pipeline, listed: int

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from api.raw_server import unused_port
-from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline
 from harness import catalog_of, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
@@ -27,6 +26,7 @@ from tap_public_jobs.tap import ORDER, TapPublicJobs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fake_api import FakeApi
     from public_jobs_sandbox.state import Sandbox
     from requests import PreparedRequest, Response
 
@@ -174,20 +174,24 @@ def test_activation_can_be_turned_off(api: FakeApi) -> None:
     assert [message for message in pipeline.output.of("RECORD") if "version" in message] == []
 
 
-def test_an_organisation_without_jobs_costs_one_request_per_run() -> None:
-    """Nothing is activated before it has had jobs: the state may have been lost."""
-    api = FakeApi()
-    pipeline = Pipeline(api)
+def test_an_empty_list_costs_one_request_and_removes_nothing_until_jobs_are_known(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    """The state may have been lost, and then no known job confirms that the list is right."""
+    pipeline.state = {}
+    everything = pipeline.hard.rows["jobs"]
+    api.hidden = {*api.published}
+    for _ in range(3):
+        assert pipeline.run(later=7_200) == ["page 1"]
+        assert (pipeline.error, pipeline.output.of("RECORD"), pipeline.activated) == ("", [], [])
+        assert pipeline.hard.rows["jobs"] == everything
 
-    for _ in range(2):
-        assert pipeline.run() == ["page 1"]
-        assert (pipeline.output.of("RECORD"), pipeline.activated) == ([], [])
-    api.publish("1")
-    pipeline.run()
-    api.unpublish("1")
-    pipeline.run()
-    assert pipeline.activated == ["jobs", "job_details"]
-    assert pipeline.hard.rows["jobs"] == {}
+    api.hidden.remove("1")
+    for left in ({"1"}, set()):
+        pipeline.run()
+        assert pipeline.activated == ["jobs", "job_details"]
+        assert pipeline.hard.rows["jobs"].keys() == left
+        api.published.clear()
 
 
 # The records.

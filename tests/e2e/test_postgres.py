@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from e2e.pipeline import variables
+from e2e.pipeline import REPOSITORY, variables
 from e2e.stores import in_order
 from e2e.targets import meltanolabs
 from e2e.truth import FIELDS, job_row, published
@@ -42,7 +42,7 @@ def details(sandbox: Sandbox) -> list[str]:
     return sorted(path.removeprefix(f"{LIST}/") for path in paths)
 
 
-def test_a_killed_run_loses_nothing_and_the_next_resumes_it(
+def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(
     project: Project, database: str, tmp_path: Path
 ) -> None:
     sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False, latency=0.01))
@@ -87,3 +87,17 @@ def test_a_killed_run_loses_nothing_and_the_next_resumes_it(
         again = {*details(sandbox)}
         assert {*ids} - {*gone} - fetched <= again
         assert JOBS - len(gone) - len(again) in {2 * CHECKPOINT_EVERY, 3 * CHECKPOINT_EVERY}
+
+        sandbox.revoke(sandbox.key)
+        refused = project.meltano("target-postgres", **settings)
+
+    assert [request.status for request in sandbox.requests] == [401]
+    assert refused.status != 0
+    (line,) = [line for line in refused.output.splitlines() if "refused the key (401)" in line]
+    assert "critical" in line
+    assert "Settings → Integrations → API keys" in line
+    assert "Traceback" not in refused.output
+    assert sandbox.key not in refused.output
+    # Without a project_id, Meltano would write one and format the whole file.
+    original = (REPOSITORY / "meltano.yml").read_text("utf-8")
+    assert (project.folder / "meltano.yml").read_text("utf-8") == original

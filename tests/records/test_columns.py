@@ -53,26 +53,6 @@ def test_a_value_that_fits_is_kept_as_it_is(kind: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("string", 5),
-        ("number", "5+"),
-        ("number", True),
-        ("integer", False),
-        ("boolean", 1),
-        ("array", {}),
-        ("object", []),
-    ],
-)
-def test_a_value_that_does_not_fit_is_kept_apart(kind: str, value: object) -> None:
-    record = row(NULLABLE, {kind: value})
-
-    assert record[kind] is None
-    assert record["additionalFields"] == {kind: value}
-    assert type(record["additionalFields"][kind]) is type(value)
-
-
-@pytest.mark.parametrize(
     ("value", "text"),
     [
         ({}, "{}"),
@@ -130,6 +110,13 @@ def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> No
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
+        ({"type": "string"}, "", 5),
+        ({"type": "number"}, 0, "5+"),
+        ({"type": "number"}, 1, True),
+        ({"type": "integer"}, 0, False),
+        ({"type": "boolean"}, True, 1),
+        ({"type": "array"}, [], {}),
+        ({"type": "object"}, {}, []),
         ({"type": "string", "format": "date-time"}, "2026-11-21T10:00:00+02:00", "tomorrow"),
         ({"type": "string", "format": "time"}, "10:00:00", "noon"),
         ({"type": "string", "format": "date"}, "2026-11-21", "P1D/9999-12-31"),
@@ -139,13 +126,14 @@ def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> No
         ({"type": "array", "items": {"type": "string"}}, ["a"], ["a", 1]),
         ({"type": "object", "additionalProperties": False, "properties": {}}, {}, {"a": 1}),
         ({"not": {"type": "string"}}, [1, "a"], "a"),
+        ({"type": "number", "multipleOf": 3}, Decimal(6), Decimal("1E+99")),
     ],
 )
 def test_whatever_a_user_declares_is_kept_to(
     schema: dict[str, Any], good: object, bad: object
 ) -> None:
     assert row({"x": schema}, {"x": good}) == {"x": good, "additionalFields": None}
-    assert row({"x": schema}, {"x": bad})["additionalFields"] == {"x": bad}
+    assert repr(row({"x": schema}, {"x": bad})["additionalFields"]) == repr({"x": bad})
 
 
 def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:

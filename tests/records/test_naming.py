@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
-from fake_tap import CONFIG, Pipeline
-from harness import catalog_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import Naming, column_of, field_of, named
-
-if TYPE_CHECKING:
-    from fake_api import FakeApi
 
 CAMEL_CASE = st.from_regex(r"[a-z][a-zA-Z0-9]*", fullmatch=True)
 TEXT = {"type": ["string", "null"]}
@@ -83,23 +78,3 @@ def test_columns_are_filled_as_the_catalog_names_them(
     columns = Columns(dict.fromkeys(record, TEXT), lambda _: None, setting)
 
     assert columns.row({"publicId": "p", "jobTitle": "t"}) == record
-
-
-def test_rows_are_the_same_but_for_the_names(api: FakeApi) -> None:
-    """And the catalog selects columns by them."""
-    source, snake = Pipeline(api), Pipeline(api, column_naming="snake_case")
-    catalog = catalog_of(CONFIG | {"column_naming": "snake_case"})
-    for entry in catalog["streams"][0]["metadata"]:
-        entry["metadata"]["selected"] = entry["breadcrumb"] != ["properties", "location"]
-    source.run()
-    snake.run(catalog=catalog)
-
-    for stream in ("jobs", "job_publications", "job_details"):
-        (schema,) = [it["schema"]["properties"] for it in snake.output.of("SCHEMA", stream)]
-        assert ("location" in schema) is (stream == "job_details")
-        for key, row in source.output.rows(stream).items():
-            expected = {column_of(name, "snake_case"): value for name, value in row.items()}
-            assert snake.output.rows(stream)[key] == {
-                name: value for name, value in expected.items() if name in schema
-            }
-            assert snake.output.rows(stream)[key].keys() == schema.keys()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tap_public_jobs.records.storable import LARGEST_EXPONENT, MOST_DIGITS, json_text, storable
+from tap_public_jobs.records.storable import LARGEST_EXPONENT, MOST_DIGITS, storable
 
 REPLACEABLE = [
     pytest.param("a\0b", "a\ufffdb", id="NUL"),
@@ -50,24 +46,3 @@ def test_what_cannot_be_stored_is_replaced_at_any_depth(value: object, replaced:
 def test_any_other_value_is_unchanged(value: object) -> None:
     assert repr(storable(value)) == repr(value)
     assert repr(storable({"a": [value]})) == repr({"a": [value]})
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters()),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
-
-
-@given(VALUES)
-def test_every_value_can_be_encoded_and_stays_so(value: Any) -> None:
-    once = storable(value)
-
-    text = json_text(once)
-
-    assert json.loads(text.encode()) == once
-    assert "\0" not in text
-    assert "\\u0000" not in text
-    assert storable(once) == once

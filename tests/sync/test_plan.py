@@ -41,8 +41,6 @@ def planned(
     ("refresh", "known", "reason"),
     [
         pytest.param("all", listed("x"), "new", id="all: new"),
-        pytest.param("all", fetched("x", "b"), "changed", id="all: changed"),
-        pytest.param("all", fetched("x")._replace(detail_hash=""), "pending", id="all: pending"),
         pytest.param("all", fetched("x"), "refreshed", id="all: unchanged"),
         pytest.param("all", fetched("x", age=0), "refreshed", id="all: fetched this second"),
         pytest.param("changed", listed("x"), "new", id="changed: new"),
