@@ -142,31 +142,26 @@ class TestPositions:
 
 class TestErrors:
     def test_a_log_that_is_not_there_is_an_error_and_is_not_made(
-        self, file: Path, sqlite: str
-    ) -> None:
-        log = ChangeLog(sqlite)
-
-        for read in (log.read, log.positions):
-            with pytest.raises(ChangeLogError) as caught:
-                read()
-            assert str(caught.value) == (
-                f"There is no change log in {file}. Correct changes_url, or start "
-                "public-jobs-webhook with the same one first."
-            )
-        assert not file.exists()
-
-    def test_a_database_without_a_log_stays_what_it_is(
         self, file: Path, sqlite: str, empty_database: str
     ) -> None:
-        with contextlib.closing(sqlite3.connect(file)) as connection:
-            connection.execute("CREATE TABLE other (id)")
-        before = file.read_bytes()
+        """Neither its file nor its tables."""
 
-        for address in (sqlite, empty_database):
-            with pytest.raises(ChangeLogError, match="There is no change log in"):
-                ChangeLog(address).read()
+        def fail(url: str) -> None:
+            for read in (ChangeLog(url).read, ChangeLog(url).positions):
+                with pytest.raises(ChangeLogError) as caught:
+                    read()
+                place = file if url == sqlite else "the PostgreSQL database"
+                assert str(caught.value) == (
+                    f"There is no change log in {place}. Correct changes_url, or start "
+                    "public-jobs-webhook with the same one first."
+                )
 
-        assert file.read_bytes() == before
+        fail(sqlite)
+        assert not file.exists()
+        sqlite3.connect(file).close()
+        for url in (sqlite, empty_database):
+            fail(url)
+        assert file.read_bytes() == b""
         with psycopg.connect(empty_database) as server:
             query = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
             assert server.execute(query).fetchone() == (0,)

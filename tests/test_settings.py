@@ -147,6 +147,8 @@ class TestEnvironment:
             ("rate_limit_requests", "1", 1),
             ("rate_limit_period_seconds", "0.5", 0.5),
             ("emit_activate_version_messages", "FALSE", False),
+            ("emit_activate_version_messages", "0", False),
+            ("emit_activate_version_messages", "true", True),
             ("emit_activate_version_messages", "1", True),
             ("user_agent", "12", "12"),
             ("stream_maps", '{"jobs": null}', {"jobs": None}),

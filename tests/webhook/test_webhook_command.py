@@ -98,6 +98,7 @@ def test_a_wrong_setting_is_one_line(
 ) -> None:
     for name, value in settings.items():
         monkeypatch.setenv(PREFIX + name, value)
+    monkeypatch.delattr("uvicorn.run")  # else a setting that is not refused is served for ever
 
     status, out, err = run(capsys, "serve", *arguments.split())
 
