@@ -108,13 +108,6 @@ class TestPositions:
         assert log.read().forgotten == 2
         assert other.read()[1:] == (1, ["a"])
 
-    def test_any_text_is_kept_as_it_is(self, url: str) -> None:
-        ids = ["", "a/b?c#d%20", "';--", "ü ☃ 𝄞", "𝄞" * 500, ":name"]
-        log = ChangeLog(url)
-        log.append(ids)
-
-        assert log.read().public_ids == ids
-
     def test_a_write_that_fails_takes_no_position(self, url: str) -> None:
         log = ChangeLog(url)
         log.append(["a"])
@@ -261,16 +254,6 @@ class TestServer:
         names = ("connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval")
         assert [options[it] for it in names] == ["10", "10000", "5", "1"]
         assert timeouts == ["10s", "10s"]
-
-    def test_the_options_of_the_url_stay_what_they_are(self, empty_database: str) -> None:
-        """Only the name is taken out of the URL."""
-        with psycopg.connect(empty_database, autocommit=True) as connection:
-            connection.execute('CREATE SCHEMA "a b"')
-        named(f"{empty_database}&options=-c%20search_path%3D%22a%5C%20b%22", "acme").append(["a"])
-
-        with psycopg.connect(empty_database) as server:
-            rows = server.execute('SELECT name FROM "a b".public_jobs_change_log').fetchall()
-        assert rows == [("acme",)]
 
 
 class TestAtOnce:

@@ -7,7 +7,7 @@ import threading
 import pytest
 from sync.samples import job
 
-from tap_public_jobs.report import PROGRESS_INTERVAL, Report, in_words, key_works
+from tap_public_jobs.report import PROGRESS_INTERVAL, Report, key_works
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
 
@@ -37,19 +37,6 @@ def plan_of(count: int) -> Plan:
     return Plan({job(str(number)): "new" for number in range(count)}, published=3000)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (60, "less than a minute"),
-        (61, "about 2 minutes"),
-        (3900, "about 1 hour 5 minutes"),
-        (90_000, "about 1 day 1 hour"),
-    ],
-)
-def test_durations_are_in_words(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
-
-
 class TestProgress:
     @pytest.mark.parametrize(
         ("done", "seconds", "words"),
@@ -57,6 +44,8 @@ class TestProgress:
             (60, 2.0, "60 of 3,000 (2 %), about 49 minutes left."),  # the burst says little
             (1500, 3600.0, "1,500 of 3,000 (50 %), about 1 hour left."),
             (0, 60.0, "0 of 3,000 (0 %), about 50 minutes left."),
+            (2940, 0.0, "2,940 of 3,000 (98 %), less than a minute left."),
+            (2939, 0.0, "2,939 of 3,000 (97 %), about 2 minutes left."),
         ],
     )
     def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(

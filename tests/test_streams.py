@@ -479,8 +479,7 @@ def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize(
-    ("moment", "streams"),
-    [("the first record", []), ("the list is checked", [*STREAMS])],
+    ("moment", "streams"), [("the first record", []), ("the list is checked", [*STREAMS])]
 )
 def test_a_stop_is_no_error_and_writes_the_state(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch, moment: str, streams: list[str]

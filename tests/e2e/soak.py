@@ -28,7 +28,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from model_target import DELETED, ModelTarget
-from test_model import ANY_REFRESH, REQUESTS, Histories
+from test_model import ANY_REFRESH, Histories
 from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef
@@ -53,10 +53,6 @@ TARGETS = [
 ]
 
 
-class BrokenError(Exception):
-    """The connection breaks in the middle of a response."""
-
-
 @contextmanager
 def serving(api: FakeApi) -> Iterator[str]:
     """Serve it over HTTP."""
@@ -79,10 +75,8 @@ def serving(api: FakeApi) -> Iterator[str]:
                 body = json.dumps(answer).encode()
             except RequestError as error:
                 status = error.status or 500
-            except BrokenError:
-                self.close_connection, body = True, b"{" + bytes(10)
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body) + 10 * self.close_connection))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -171,7 +165,7 @@ class RealPipeline(Pipeline):
 
 
 class Soak(Histories):
-    """Also, processes end by signals, and connections break."""
+    """Also, processes end by signals."""
 
     def __init__(self, target: Target, database: str) -> None:
         self._target, self._database = target, database
@@ -204,20 +198,6 @@ class Soak(Histories):
         ends = {signal.SIGTERM: {143, -15}, signal.SIGKILL: {-9}}[sent]
         assert self.real.status in {0} | ends
         assert self.real.status != 143 or self.real.output.messages[-1]["type"] == "STATE"
-
-    @rule(refresh=ANY_REFRESH, numbers=st.sets(REQUESTS, min_size=1, max_size=6))
-    def break_connections(self, refresh: str, numbers: set[int]) -> None:
-        """Each request is tried again."""
-
-        def fail() -> None:
-            raise BrokenError
-
-        self.at_requests(dict.fromkeys(numbers, fail))
-        is_complete = self.run(refresh)
-        self.at_requests({})
-        assert is_complete or "known jobs at once" in self.pipeline.error
-        if is_complete:
-            self.check_tables()
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

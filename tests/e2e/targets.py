@@ -167,11 +167,7 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
             "hard_delete": removal == "hard",
         },
         store=lambda _, database: Postgres(database, schema),
-        types={
-            "string": "text",
-            "number": "numeric",
-            "date-time": "timestamp without time zone",
-        },
+        types={"string": "text", "number": "numeric", "date-time": "timestamp without time zone"},
         metadata=metadata("timestamp without time zone", "bigint"),
         removal=removal,
     )
@@ -200,11 +196,7 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
             "add_record_metadata": True,
         },
         store=lambda folder, _: SQLite(folder / "warehouse.sqlite"),
-        types={
-            "string": "VARCHAR",
-            "number": "DECIMAL",
-            "date-time": "DATETIME",
-        },
+        types={"string": "VARCHAR", "number": "DECIMAL", "date-time": "DATETIME"},
         metadata=metadata("DATETIME", "INTEGER"),
         stored=as_double,
         load_method=load_method,
@@ -218,11 +210,7 @@ DUCKDB = Target(
     executable="target-duckdb",
     settings=duckdb_settings,
     store=lambda folder, _: DuckDB(folder),
-    types={
-        "string": "VARCHAR",
-        "number": "DOUBLE",
-        "date-time": "TIMESTAMP",
-    },
+    types={"string": "VARCHAR", "number": "DOUBLE", "date-time": "TIMESTAMP"},
     stored=as_double_or_null,
 )
 

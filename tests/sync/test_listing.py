@@ -331,10 +331,7 @@ a_swap = st.lists(a_change, max_size=3)
 
 
 @given(
-    published=numbers,
-    before=numbers,
-    changes=st.lists(a_swap, max_size=40),
-    size=st.integers(1, 4),
+    published=numbers, before=numbers, changes=st.lists(a_swap, max_size=40), size=st.integers(1, 4)
 )
 @settings(max_examples=300, deadline=None)
 def test_no_published_job_is_closed_whatever_changes_between_two_requests(

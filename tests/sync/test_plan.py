@@ -12,13 +12,7 @@ from sync.samples import DAY, NOW, fetched, job, listed, state_with
 from tap_public_jobs.changelog import KEPT, Changes
 from tap_public_jobs.sync.facts import Cycle, Form, LastRead
 from tap_public_jobs.sync.gaps import HOUR, Gap
-from tap_public_jobs.sync.plan import (
-    RESUME_WITHIN,
-    begin_cycle,
-    has_work,
-    is_covered,
-    plan_details,
-)
+from tap_public_jobs.sync.plan import RESUME_WITHIN, begin_cycle, has_work, is_covered, plan_details
 
 if TYPE_CHECKING:
     from tap_public_jobs.sync.facts import Entry
@@ -78,57 +72,32 @@ def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "started_at",
-    [NOW - 100, NOW - RESUME_WITHIN + 1, NOW + 100],
-    ids=["just now", "within 20 hours", "the clock was put back"],
+    ("cycle", "is_resumed"),
+    [
+        pytest.param(Cycle(NOW - 100, "all"), True, id="interrupted just now"),
+        pytest.param(Cycle(NOW - RESUME_WITHIN + 1, "all"), True, id="within 20 hours"),
+        pytest.param(Cycle(NOW - DAY + 1, "all"), False, id="a night ago, and a second early"),
+        pytest.param(Cycle(NOW + 100, "all"), True, id="the clock was put back"),
+        pytest.param(Cycle(NOW + DAY, "all"), False, id="in the future"),
+        pytest.param(Cycle(NOW - 100, "changed"), False, id="of another kind"),
+        pytest.param(Cycle(NOW - 100, "all", 0), False, id="at its end, without a new gap"),
+        pytest.param(Cycle(NOW - 100, "all", NOW + 1), True, id="with a new gap"),
+        pytest.param(Cycle(NOW - 100, "all", NOW), False, id="with one that is known by now"),
+        pytest.param(Cycle(NOW - 100, "all", NOW + HOUR + 1), False, id="with one of the future"),
+        pytest.param(None, False, id="none"),
+    ],
 )
-@pytest.mark.parametrize("refresh", ["all", "changed"])
-def test_an_interrupted_run_is_resumed_within_20_hours(refresh: Refresh, started_at: int) -> None:
-    cycle = Cycle(started_at, refresh)
-    state = state_with(done=fetched("done", age=NOW - started_at), new=listed("new"))
-    state.cycle = cycle
-
-    assert begin_cycle(state, refresh, NOW)
-
-    assert state.cycle == cycle
-    assert planned(state, refresh) == {"new": "new"}
-
-
-@pytest.mark.parametrize(
-    ("open_until", "is_resumed"),
-    [(None, True), (0, False), (NOW + 1, True), (NOW, False), (NOW + HOUR + 1, False)],
-    ids=["interrupted", "no new gap", "a new gap", "known by now", "the clock was put back"],
-)
-def test_a_run_with_a_new_gap_is_resumed_until_it_is_known(
-    open_until: int | None, *, is_resumed: bool
+def test_a_run_resumes_the_one_before_until_it_has_come_to_its_end(
+    cycle: Cycle | None, *, is_resumed: bool
 ) -> None:
-    """A resumed run is open until it comes to its own end."""
-    state = state_with(done=fetched("done", age=50))
-    state.cycle = Cycle(NOW - 100, "all", open_until)
+    started_at = cycle.started_at if cycle and is_resumed else NOW
+    state = state_with(done=fetched("done", age=NOW - started_at or 50), new=listed("new"))
+    state.cycle = cycle
 
     assert begin_cycle(state, "all", NOW) is is_resumed
 
-    assert state.cycle == Cycle(NOW - 100 if is_resumed else NOW, "all")
-
-
-@pytest.mark.parametrize(
-    ("refresh", "cycle"),
-    [
-        pytest.param("all", None, id="the first"),
-        pytest.param("all", Cycle(NOW - DAY + 1, "all"), id="a night ago, and a second early"),
-        pytest.param("all", Cycle(NOW + DAY, "all"), id="in the future"),
-        pytest.param("all", Cycle(NOW - 100, "changed"), id="of another kind"),
-        pytest.param("all", Cycle(NOW - 100, "unheard-of"), id="of an unknown kind"),
-    ],
-)
-def test_any_other_run_starts_over(refresh: Refresh, cycle: Cycle | None) -> None:
-    state = state_with(done=fetched("done", age=50))
-    state.cycle = cycle
-
-    assert not begin_cycle(state, refresh, NOW)
-
-    assert state.cycle == Cycle(NOW, refresh)
-    assert planned(state, refresh) == {"done": "refreshed"}
+    assert state.cycle == Cycle(started_at, "all")
+    assert planned(state) == {"new": "new"} | ({} if is_resumed else {"done": "refreshed"})
 
 
 # What the records of the last run were made of.
