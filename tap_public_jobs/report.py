@@ -202,7 +202,7 @@ def key_works(published: int, page_size: int, limit: int, period: float) -> str:
         period: Seconds.
     """
     requests = published + math.ceil(published / page_size)
-    first_run = in_words(max(0, requests - limit) * period / limit)
+    first_run = in_words((requests - limit) * period / limit)
     return f"The key works: {_count(published, 'published job')}; a first run takes {first_run}."
 
 

@@ -432,14 +432,14 @@ def test_a_long_confirmation_says_so_and_goes_on_where_it_ended(
     api.on_request = stop
 
     with caplog.at_level("INFO"), pytest.raises(SystemExit):
-        pipeline.run(max_concurrent_requests=1)
+        pipeline.run(max_concurrent_requests=1, rate_limit_requests=120)
     assert [message["type"] for message in pipeline.output.messages] == ["STATE"] * 3
     pipeline.state = pipeline.output.messages[kept]["value"]
     confirmed = {*api.details} - {"pub-0", "pub-220"}
     api.on_request = lambda _: None
     pipeline.run()
 
-    assert "150 known jobs. Asking whether they are unpublished: about 3 minutes." in caplog.text
+    assert "150 known jobs. Asking whether they are unpublished: about 2 minutes." in caplog.text
     assert len(confirmed & {*api.details}) == repeated
     assert pipeline.error == ""
     assert closed(pipeline) == {str(number) for number in range(100, 250)}

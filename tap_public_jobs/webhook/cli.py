@@ -129,9 +129,9 @@ def serve(
 
 def _secret(name: str) -> str:
     """Read a secret from its variable, or from the file that another variable names."""
-    value, path = os.environ.get(PREFIX + name), os.environ.get(f"{PREFIX}{name}_FILE")
-    if value or not path:
-        return value or ""
+    path = os.environ.get(f"{PREFIX}{name}_FILE")
+    if not path:
+        return os.environ.get(PREFIX + name, "")
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
