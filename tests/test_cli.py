@@ -275,19 +275,6 @@ SIGNALS = pytest.mark.parametrize(
 )
 
 
-@contextmanager
-def fetching(tap: Tap, **settings: Any) -> Iterator[tuple[Sandbox, str, Any]]:
-    """A run in the middle of its details: the API, what it has written so far, and its process."""
-    sandbox = Sandbox.demo(jobs=400, options=Options(limited=False, latency=0.01))
-    settings |= {"api_key": sandbox.key}
-    with (
-        serving(sandbox) as url,
-        started(tap, "--config=ENV", config=settings | {"base_url": url}) as process,
-    ):
-        head = read_until(process.stdout, '"RECORD","stream":"job_details"', times=150)
-        yield sandbox, head, process
-
-
 @pytest.mark.parametrize(
     ("number", "status", "lost"),
     [(signal.SIGTERM, 143, 0), (signal.SIGINT, 130, 0), (signal.SIGKILL, -9, 50)],
@@ -300,9 +287,17 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
 
     TERM and INT keep every answer; KILL loses the records since the last checkpoint.
     """
-    with fetching(patient, rate_limit_requests=200) as (api, head, tap):
+    api = Sandbox.demo(jobs=400, options=Options(limited=False, latency=0.01))
+    settings = {"api_key": api.key, "rate_limit_requests": 200}
+    with (
+        serving(api) as url,
+        started(patient, "--config=ENV", config=settings | {"base_url": url}) as tap,
+    ):
+        assert tap.stdout
+        assert tap.stderr
+        text = read_until(tap.stdout, '"RECORD","stream":"job_details"', times=150)
         tap.send_signal(number)
-        text, errors = head + tap.stdout.read(), tap.stderr.read()
+        text, errors = text + tap.stdout.read(), tap.stderr.read()
         assert tap.wait() == status
     first = parse(text[: text.rfind("\n") + 1])  # what a target can read of it
     checkpoint = max(n for n, message in enumerate(first.messages) if message["type"] == "STATE")

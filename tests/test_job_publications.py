@@ -62,22 +62,6 @@ def test_a_crash_at_any_message_loses_and_duplicates_no_period(
     assert periods.keys() == {*api.published, "0"}
 
 
-def test_after_a_lost_state_the_rule_still_finds_what_is_published(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """Published: unpublishedAt is null, and lastSeenAt is the latest of all."""
-    api.unpublish("0")
-    pipeline.state = {}
-
-    pipeline.run()
-
-    before, now = pipeline.at(1), pipeline.at()
-    assert pipeline.periods()["0"] == (None, before, before, None)
-    assert pipeline.periods()["1"] == (None, now, now, None)
-    for target in pipeline.targets.values():
-        assert target.published() == {*api.published}
-
-
 def test_an_incomplete_list_closes_nothing_and_writes_no_period(
     api: FakeApi, pipeline: Pipeline
 ) -> None:

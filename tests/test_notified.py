@@ -6,8 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_tap import CONFIG, Pipeline
-from harness import select_only
 
 from tap_public_jobs import changelog
 from tap_public_jobs.errors import AccessError
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fake_api import FakeApi
+    from fake_tap import Pipeline
 
     from tap_public_jobs.changelog import ChangeLog
 
@@ -156,18 +155,8 @@ def test_other_modes_take_in_what_was_notified(
     assert position(notified) == 3
 
 
-def test_an_unreadable_log_stops_notified_before_any_request(
-    notified: Pipeline, tmp_path: Path
-) -> None:
-    assert notified.run(changes_url=f"sqlite:///{tmp_path / 'typo.db'}") == []
-
-    assert "changes_url" in notified.error
-    assert notified.output.of("RECORD") == []
-    assert not (tmp_path / "typo.db").exists()
-
-
-@pytest.mark.parametrize("refresh", ["changed", "all"])
-def test_an_unreadable_log_costs_other_modes_a_warning_and_no_news(
+@pytest.mark.parametrize("refresh", ["notified", "changed", "all"])
+def test_an_unreadable_log_stops_notified_and_costs_other_modes_a_warning_and_no_news(
     notified: Pipeline,
     log: ChangeLog,
     tmp_path: Path,
@@ -176,26 +165,14 @@ def test_an_unreadable_log_costs_other_modes_a_warning_and_no_news(
 ) -> None:
     """The position stays, so that the next run that can read the log misses nothing."""
     log.append(["pub-3"])
+    typo = tmp_path / "typo.db"
 
-    notified.run(changes_url=f"sqlite:///{tmp_path / 'typo.db'}", detail_refresh=refresh)
+    requests = notified.run(changes_url=f"sqlite:///{typo}", detail_refresh=refresh)
 
-    assert len(notified.output.records("jobs")) == 10
+    is_fatal = refresh == "notified"
+    assert ("There is no change log in" in notified.error) is is_fatal
+    assert ("There is no change log in" in caplog.text) is not is_fatal
+    assert (not requests, not notified.output.of("RECORD")) == (is_fatal, is_fatal)
     assert position(notified) == 1
-    assert "There is no change log in" in caplog.text
+    assert not typo.exists()
     assert sorted(notified.run()) == ["detail pub-3", *LIST]
-
-
-def test_what_is_selected_anew_is_written_without_news(
-    api: FakeApi, log: ChangeLog, changes_url: str
-) -> None:
-    pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
-    only_jobs = select_only(CONFIG, "jobs")
-    pipeline.run(catalog=only_jobs)
-    log.append(["pub-3"])
-    pipeline.run(catalog=only_jobs)
-    assert pipeline.run(catalog=only_jobs) == []
-
-    assert len(pipeline.run()) == 4 + 10
-
-    for stream in ("jobs", "job_publications", "job_details"):
-        assert pipeline.output.rows(stream).keys() == api.published.keys()

@@ -12,7 +12,6 @@ from fake_tap import CONFIG, Pipeline
 from harness import catalog_of, select_only
 
 from tap_public_jobs.errors import AccessError
-from tap_public_jobs.sync import plan
 
 DAY = 86_400
 LIST = ["page 1", "page 2", "page 3", "page 4"]
@@ -98,27 +97,6 @@ def test_an_interrupted_run_resumes_where_it_stopped(
     assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
     pipeline.run()
     assert len(pipeline.output.rows("job_details")) == (10 if refresh == "all" else 0)
-
-
-@pytest.mark.parametrize("after_the_state", [0, 1])
-def test_a_resumed_run_repeats_only_what_follows_the_last_state_also_after_churn(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch, after_the_state: int
-) -> None:
-    """The target dies after it has read some more records; one job written is gone since."""
-    monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 2)
-    pipeline = Pipeline(api, max_concurrent_requests=1)
-    pipeline.run(upto=35 + after_the_state)
-    first, *written = pipeline.hard.rows["job_details"]
-    assert len(written) == 5 + after_the_state
-    api.unpublish(first)
-
-    requests = pipeline.run()
-
-    # A 404 confirms that the first is gone.
-    left = api.published.keys() - {*written[:5]}
-    details = [f"detail pub-{key}" for key in (first, *left)]
-    assert sorted(requests) == sorted([*LIST, *details])
-    assert pipeline.activated == ["jobs", "job_details"]
 
 
 def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None:

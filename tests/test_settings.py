@@ -34,7 +34,6 @@ def refused(**config: Any) -> str:
         ({"api_key": None}, "api_key is required. Key of one organisation, created in the portal"),
         ({"api_key": 12345}, "api_key: … is not of type 'string'."),
         ({"api_key": "Bearer abc"}, "api_key must be the key alone: no quotes, space, line break,"),
-        ({"api_key": "schlüssel"}, "api_key must be the key alone: no quotes, space, line break"),
         ({"api_key": f'"{KEY}"'}, "api_key must be the key alone: no quotes, space, line break"),
         ({"base_url": None}, "base_url is required. Address of the API, the part before /api/pub"),
         ({"base_url": "jobs.example.com"}, f"{NO_URL}: 'jobs.example.com'."),

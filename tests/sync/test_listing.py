@@ -157,17 +157,6 @@ def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
     assert reading.waits == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_total_that_lags_for_some_seconds_is_waited_for() -> None:
-    api = api_with(1, 2, 3)
-    totals = iter([4] * 9)  # three sweeps of three pages
-    api.total = lambda: next(totals, 3)
-
-    reading = Reading(api)
-
-    reading.assert_complete(ids(1, 2, 3))
-    assert reading.waits == [1, 2, 3]
-
-
 @pytest.mark.parametrize(
     "item",
     [
@@ -373,21 +362,3 @@ def test_no_published_job_is_closed_whatever_changes_between_two_requests(
         assert not unlisted & {*listing.jobs}
     else:
         assert listing.gone == []
-
-
-@given(published=numbers, before=numbers, size=st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
-def test_a_list_that_does_not_change_is_read_in_one_sweep_and_exactly(
-    published: list[int], before: list[int], size: int
-) -> None:
-    api = api_with(*published, page_size=size)
-
-    reading = Reading(api, before)
-
-    gone = [number for number in before if number not in published]
-    is_doubtful = len(before) == len(gone) >= 5
-    assert [*reading.listing.jobs] == ids(*published)
-    assert reading.listing.gone == ([] if is_doubtful else ids(*gone))
-    assert api.pages == list(range(1, len(published) // size + 2))
-    assert {*api.details} >= {f"pub-{number}" for number in gone}
-    assert len(api.details) == len(gone) + bool(gone and published)
