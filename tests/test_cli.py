@@ -336,7 +336,7 @@ def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path
 
 @SIGNALS
 def test_a_signal_ends_a_tap_whose_server_does_not_answer(
-    forked: Program, number: int, status: int
+    patient: Program, number: int, status: int
 ) -> None:
     sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
     sandbox.fail_next("stall")
@@ -344,9 +344,11 @@ def test_a_signal_ends_a_tap_whose_server_does_not_answer(
     sandbox.at_request(1, has_asked.set)
     with serving(sandbox) as url:
         settings = {"api_key": sandbox.key, "base_url": url}
-        with started(forked, "--config=ENV", config=settings) as tap:
+        with started(patient, "--config=ENV", config=settings) as tap:
+            assert tap.stderr
             assert has_asked.wait()
             tap.send_signal(number)
+            assert "Stopped by a signal." in tap.stderr.read()
             assert tap.wait() == status
 
 
