@@ -28,14 +28,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("patient")
 
 
-# Seconds for a test of the parts that do not wait.
+# Seconds for a test of the parts that wait for nothing slow.
 IN_MEMORY = 120
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """End tests early that hang where nothing takes long."""
     for item in items:
-        if item.path.parent.name in {"api", "records", "sync"}:
+        if item.path.parent.name in {"api", "records", "sync", "webhook"}:
             item.add_marker(pytest.mark.timeout(IN_MEMORY))
 
 
