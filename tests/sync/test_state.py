@@ -93,6 +93,7 @@ class TestReadAndWrite:
             {"closed": [["x", "p", None, 1, 2, "now"]]},
             {"listedAt": "now"},
             {"fields": {"jobs": 7}},
+            {"fields": [7]},
             {"versions": {"jobs": None}},
             {"cycle": ["now", "all", None]},
             {"log": ["a-log"]},

@@ -109,18 +109,26 @@ def test_a_state_from_stdin_or_a_closed_one() -> None:
     assert ended("news", "--state", "acme=-", code=code) == (0, "acme\n", "")
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "end"),
+    [(MemoryError, 2, "\nMemoryError\n"), (KeyboardInterrupt, 130, "\n")],
+)
 def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    status: int,
+    end: str,
 ) -> None:
     def fail(_: ChangeLog) -> None:
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(ChangeLog, "positions", fail)
 
-    status, out, err = run(capsys, "news", "--state", "default.json")
+    ended_with, out, err = run(capsys, "news", "--state", "default.json")
 
-    assert (status, out) == (2, "")
-    assert err.endswith("\nMemoryError\n")
+    assert (ended_with, out) == (status, "")
+    assert err.endswith(end)
 
 
 @pytest.mark.usefixtures("states")
