@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tap_public_jobs.api.models import Page
-from tap_public_jobs.errors import AccessError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.facts import Entry
 from tap_public_jobs.sync.gaps import HOUR, Gap, Gaps
@@ -302,14 +302,6 @@ def test_a_job_whose_public_id_is_listed_for_another_is_gone_and_not_asked_for()
 
     Reading(api, [1, 2]).assert_complete(ids(1, 9), gone=["2"])
     assert api.details == []
-
-
-def test_a_key_that_is_revoked_while_gone_jobs_are_asked_for_ends_the_run() -> None:
-    api = api_with(1)
-    api.answers["pub-2"] = AccessError("revoked", 401)
-
-    with pytest.raises(AccessError):
-        Reading(api, [1, 2])
 
 
 # Any change between any two requests.
