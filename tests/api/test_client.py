@@ -217,7 +217,8 @@ def test_waits_between_tries_double_and_vary(
 
 
 NOT_THE_API = (
-    r"base_url does not look like .*: requested {}, {}\. Set base_url to the part of .* " + API
+    r"base_url does not look like the Public Jobs API: requested {}, {}\. "
+    r"Set base_url to the part of .* " + API
 )
 
 
@@ -234,7 +235,7 @@ NOT_THE_API = (
             1,
             "403 No",
             AccessError,
-            r"the plan .* \(403\), or a rate limit.* Ask the organisation to",
+            r"plan .* include the public API \(403\), or a rate limit.* Ask the organisation to",
         ),
         (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404")),
         (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", r"it redirects \(302\)")),
@@ -264,7 +265,7 @@ def refusal(status: str) -> bytes:
 # The status, how often each request is sent, and what the key's error says.
 REFUSALS = [
     ("401", 1, "The API refused the key"),
-    ("403", 1, "The key is valid, but the plan"),
+    ("403", 1, re.escape("plan of its organisation does not include the public API (403)")),
     ("503", MAX_REJECTIONS, "10 times in a row: .*Use one key per integration"),
 ]
 
