@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -67,7 +66,6 @@ class PublicJobsStream(Stream):
     TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE
 
     emit_activate_version_messages = False
-    STATE_MSG_FREQUENCY = sys.maxsize  # `get_records` writes checkpoints
 
     @abstractmethod
     def rows(self, run: Run) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
@@ -47,26 +47,23 @@ def fan_out(
     pool = ThreadPoolExecutor(workers)
     try:
         while True:
-            if stop_by() is not None:
-                calls = {call for call in calls if not call.cancel()}
-            elif failure is None:
-                for item in islice(rest, workers - len(calls)):
-                    call = pool.submit(function, item)
-                    calls.add(call)
-                    call.add_done_callback(arrived.put)
-            elif arrived.empty():
+            stops_at = stop_by()
+            if stops_at is None and failure and arrived.empty():
                 raise failure
-            if not calls or time.monotonic() > (stop_by() or math.inf):
+            free = 0 if failure or stops_at else workers - len(calls)
+            for item in islice(rest, free):
+                call = pool.submit(function, item)
+                calls.add(call)
+                call.add_done_callback(arrived.put)
+            if not calls or time.monotonic() > (stops_at or math.inf):
                 return
             try:
                 call = arrived.get(timeout=0.1)  # a stop is noticed after that
             except Empty:
                 continue
             calls.discard(call)
-            error = CancelledError() if call.cancelled() else call.exception()
-            if error is None:
+            if (error := call.exception()) is None:
                 yield call.result()
-            elif not isinstance(error, CancelledError):
-                failure = failure or error
+            failure = failure or error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -42,9 +42,8 @@ class Sweep:
     def add(self, number: int, page: Page) -> bool:
         """Add a page; return whether it has a job that the sweep had not seen."""
         before = len(self.jobs) + len(self.unusable)
-        # A page beyond the last may say 0 (API page, "List published jobs", rule 2).
-        if page.total is not None and (page.items or number == 1):
-            self.total = max(page.total, self.total or 0)
+        if page.total is not None:
+            self.total = max(page.total, self.total or 0)  # a page beyond the last may say 0
         self.collected += len(page.items)
         for position, item in enumerate(page.items, start=1):
             if job := job_ref(item):
