@@ -145,6 +145,7 @@ class TapPublicJobs(Tap):
         """
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
+            logger.warning("No stream is selected: there is nothing to sync.")
             return None
         if not self._has_state and settings.is_under_meltano():
             logger.info(

@@ -256,6 +256,13 @@ def test_each_stream_can_be_selected_alone(api: FakeApi, stream: str, others: st
     assert len(requests) == 4 + 10 * (stream == "job_details")
 
 
+def test_a_catalog_that_selects_nothing_costs_nothing_and_says_so(
+    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert pipeline.run(catalog={"streams": []}) == []
+    assert "No stream is selected" in caplog.text
+
+
 def test_deselected_columns_are_in_neither_schema_nor_records(api: FakeApi) -> None:
     catalog = catalog_of(CONFIG)
     for stream in catalog["streams"]:

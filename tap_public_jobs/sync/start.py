@@ -61,8 +61,6 @@ def start_run(
         PublicJobsError: The list cannot be read.
     """
     now, max_age = services.clock(), order.max_age
-    if not order.forms:
-        return None
     if order.refresh == "notified":
         if not has_work(state, changes, now, order.forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
