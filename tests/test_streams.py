@@ -257,7 +257,7 @@ def test_each_stream_can_be_selected_alone(api: FakeApi, stream: str, others: st
 
 
 def test_a_catalog_that_selects_nothing_costs_nothing_and_says_so(
-    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert pipeline.run(catalog={"streams": []}) == []
     assert "No stream is selected" in caplog.text
