@@ -33,7 +33,9 @@ IN_MEMORY = 120
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """End tests early that hang where nothing takes long."""
+    """End tests early that hang where nothing takes long, and begin with the longest ones."""
+    # Those that share a folder or a server.
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     for item in items:
         if item.path.parent.name in {"api", "records", "sync", "webhook"}:
             item.add_marker(pytest.mark.timeout(IN_MEMORY))

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from browser.weeks import Row, Tables
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 Driver = Any  # selenium is not installed for the checks
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
