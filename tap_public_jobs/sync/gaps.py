@@ -139,7 +139,7 @@ class Gaps:
         return self.now - gap.first_met < HOUR
 
     def open_until(self) -> int:
-        """Return when the last of the new gaps will be known; 0 if there is none."""
+        """Return when the last of the new gaps will be known; 0 without any."""
         times = [gap.first_met for gap, _ in self.met.values() if self._is_new(gap)]
         return max(times) + HOUR if times else 0
 

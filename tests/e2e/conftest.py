@@ -1,4 +1,4 @@
-"""A copy of the project, in which Meltano installs its plugins once for all tests."""
+"""A copy of the project, in which Meltano installs its plugins once for the tests of a file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark these tests, and give those with a Meltano project to one worker, which installs it."""
+    """Mark these tests; those of a file with a Meltano project share a worker, which installs it."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.e2e)
             if "project" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group("meltano"))
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))
