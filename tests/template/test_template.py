@@ -237,6 +237,7 @@ def assert_holds(store: DuckDB | Postgres, expected: Tables, sandbox: Sandbox) -
     assert titles == {job["id"]: job["jobTitle"] for job in published(sandbox)}
 
 
+@pytest.mark.xdist_group("clone")  # beside the others
 def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
     """Cron mails nothing until a run is incomplete, and that run is built too."""
     sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
@@ -263,7 +264,7 @@ def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
         assert_holds(store, tables, sandbox)
 
 
-@pytest.mark.xdist_group("update")  # beside the other installation
+@pytest.mark.xdist_group("update")
 def test_postgresql_and_an_update(source: Path, tmp_path: Path, database: str) -> None:
     """An update keeps what the user has changed, and the next run what was loaded."""
     sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
