@@ -15,7 +15,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark these tests; those of a file with a Meltano project share a worker, for one installation."""
+    """Mark these tests; those of a file with a Meltano project share a worker that installs it."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.e2e)
