@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from browser.weeks import Row, Tables
 
-pytestmark = pytest.mark.xdist_group("browser")
+# Those that read the same six weeks.
+of_the_weeks = pytest.mark.xdist_group("weeks")
 
 Driver = Any  # selenium is not installed for the checks
 OPTIONS = (
@@ -144,6 +145,7 @@ def day(time: Any) -> str:
 
 
 @pytest.mark.parametrize("names", [(), ("department",), ("department", "seniority_level")])
+@of_the_weeks
 def test_every_number_is_what_happened_in_the_portal(
     browser: Driver, weeks: tuple[DuckDB, Tables], names: tuple[str, ...]
 ) -> None:
@@ -210,6 +212,7 @@ def test_every_number_is_what_happened_in_the_portal(
     assert complaints(browser) == []
 
 
+@of_the_weeks
 def test_filters_are_in_the_address_and_work_by_keyboard(
     browser: Driver, weeks: tuple[DuckDB, Tables]
 ) -> None:
@@ -251,6 +254,7 @@ def readable(browser: Driver, axe: str, warehouse: DuckDB, width: int, theme: st
     assert Path(warehouse.file).with_suffix(".html").stat().st_size < 3_000_000
 
 
+@of_the_weeks
 def test_a_lost_state_changes_no_number_of_the_past(
     browser: Driver, axe: str, weeks: tuple[DuckDB, Tables], tmp_path: Path
 ) -> None:
@@ -273,6 +277,7 @@ def test_a_lost_state_changes_no_number_of_the_past(
     assert {row[1] for row in later[len(levels) - 1 :]} == {str(len(published))}
 
 
+@of_the_weeks
 def test_an_organisation_that_joins_later_makes_no_jump(
     browser: Driver, axe: str, weeks: tuple[DuckDB, Tables], tmp_path: Path
 ) -> None:
