@@ -257,7 +257,7 @@ def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
 
         sandbox.publish(make_jobs(6)[-1])
         refused = published(sandbox)[0]["publicId"]
-        sandbox.fail_next("http_403", times=None, path=f"/{refused}")
+        sandbox.fail_next("http_400", times=None, path=f"/{refused}")
         mail = run("/bin/sh", "-c", line, folder=tmp_path).output
         assert mail.startswith("A run failed:\n")
         assert "The sync is incomplete" in mail
