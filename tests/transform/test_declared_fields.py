@@ -20,7 +20,8 @@ COLUMNS = {
 }
 IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount"]}))
 
-pytestmark = pytest.mark.e2e
+# Among the longest, so they begin early.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("declared fields")]
 
 
 def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 TABLES = ("publication_periods", "job_versions", "job_changes")
 CHANGES = ("--select", "+public_jobs__job_changes", *WITHOUT_TESTS)
 
-pytestmark = pytest.mark.e2e
+# Among the longest, so they begin early.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("stopped loads")]
 
 
 def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
