@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Requests in flight after the first response, until this many more have come.
 FEW = 3
 
-# Of responses that may be rejections or faults, one in more than so many is a fault.
+# Responses that may be rejections count as faults if they are at most one in this many.
 FEW_IN = 16
 
 
