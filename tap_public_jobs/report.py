@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -26,43 +27,38 @@ PROGRESS_INTERVAL = 30.0
 ONE_MINUTE = 60.0
 
 
+@dataclass
 class Report:
     """The counts and events of a run. `count_retry` and `pacing` may be called from any thread.
 
-    Args:
+    Attributes:
         limit: Requests per period that the API allows.
         period: Seconds.
-        clock: Monotonic time in seconds.
-        epoch: Seconds since the epoch.
-
-    Attributes:
+        clock: Returns monotonic time in seconds.
+        epoch: Returns seconds since the epoch.
         records: Records written, by stream.
         new_fields: Undeclared fields that no earlier run saw, by stream.
         opened: Jobs that are listed for the first time, or again.
         closed: Jobs that are no longer published.
+        retries: Further tries of requests that failed.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        period: float,
-        clock: Callable[[], float] = time.monotonic,
-        epoch: Callable[[], float] = time.time,
-    ) -> None:
-        self.records: Counter[str] = Counter()
-        self.new_fields: dict[str, list[str]] = {}
-        self.opened = 0
-        self.closed = 0
-        self.retries = 0
-        self._limit = limit
-        self._period = period
-        self._seconds_each = period / limit
-        self._clock = clock
-        self._epoch = epoch
-        self._started_at = clock()
-        self._lock = threading.Lock()
-        self._plan: Plan | None = None
-        self._outcomes: Outcomes | None = None
+    limit: int
+    period: float
+    clock: Callable[[], float] = time.monotonic
+    epoch: Callable[[], float] = time.time
+    records: Counter[str] = field(default_factory=Counter)
+    new_fields: dict[str, list[str]] = field(default_factory=dict)
+    opened: int = 0
+    closed: int = 0
+    retries: int = 0
+    _details: tuple[Plan, Outcomes] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Begin to count the time."""
+        self._started_at = self.clock()
+        self._seconds_each = self.period / self.limit
 
     def count_retry(self) -> None:
         """Count one more try of a request that failed."""
@@ -79,15 +75,13 @@ class Report:
         """
         self._seconds_each = max(self._seconds_each, interval)
         verb = "is" if status == HTTPStatus.TOO_MANY_REQUESTS else "may be"
-        until = time.strftime("%H:%M:%S UTC", time.gmtime(self._epoch() + pause))
-        logger.warning(
+        until = time.strftime("%H:%M:%S UTC", time.gmtime(self.epoch() + pause))
+        sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
+        line = (
             "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
-            "this key, or a limit without bursts. %s at most one request every %.3g seconds.",
-            status,
-            verb,
-            f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending",
-            interval,
+            "this key, or a limit without bursts. %s at most one request every %.3g seconds."
         )
+        logger.warning(line, status, verb, sends, interval)
 
     @contextmanager
     def fetching(self, plan: Plan, outcomes: Outcomes) -> Iterator[None]:
@@ -97,18 +91,14 @@ class Report:
             plan: The details to fetch.
             outcomes: Their outcomes so far.
         """
-        self._plan, self._outcomes = plan, outcomes
+        self._details = plan, outcomes
         if not plan.reasons:
             logger.info("Fetching %s: nothing is new, changed or too old.", plan)
             yield
             return
-        logger.info(
-            "Fetching %s at up to %s requests per %g s: %s.",
-            plan,
-            f"{self._limit:,}",
-            self._period,
-            in_words(len(plan.reasons) * self._seconds_each),
-        )
+        time_left = in_words(len(plan.reasons) * self._seconds_each)
+        rate = f"{self.limit:,} requests per {self.period:g} s"
+        logger.info("Fetching %s at up to %s: %s.", plan, rate, time_left)
         with self._progress("Details", len(plan.reasons), lambda: outcomes.done):
             yield
 
@@ -122,18 +112,15 @@ class Report:
         """
         seconds = total * self._seconds_each
         if seconds > ONE_MINUTE:
-            logger.info(
-                "The list does not show %s known jobs. Asking whether they are unpublished: %s.",
-                f"{total:,}",
-                in_words(seconds),
-            )
+            shown = f"The list does not show {total:,} known jobs"
+            logger.info("%s. Asking whether they are unpublished: %s.", shown, in_words(seconds))
         with self._progress("Jobs that are not listed", total, done):
             yield
 
     @contextmanager
     def _progress(self, what: str, total: int, done: Callable[[], int]) -> Iterator[None]:
         ended = threading.Event()
-        arguments = what, total, done, self._clock(), ended
+        arguments = what, total, done, self.clock(), ended
         threading.Thread(target=self._log_progress, args=arguments, daemon=True).start()
         try:
             yield
@@ -155,7 +142,7 @@ class Report:
             since: When the first one was sent, by the clock.
         """
         # The first burst says little: the time left is at least what the rate limit needs.
-        measured = (self._clock() - since) / done if done else 0.0
+        measured = (self.clock() - since) / done if done else 0.0
         left = (total - done) * max(self._seconds_each, measured)
         return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
@@ -167,28 +154,26 @@ class Report:
             rejections: Requests that the API rejected for the rate limit.
         """
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
-        rejected = _count(rejections, "rejection")
-        retried = _count(self.retries, "retry", "retries")
+        asked_again = (
+            f"{_count(rejections, 'rejection')}, {_count(self.retries, 'retry', 'retries')}"
+        )
         parts = [
             f"Synced {records or 'no records'}",
-            f"{_count(requests, 'request')} ({rejected}, {retried})",
+            f"{_count(requests, 'request')} ({asked_again})",
         ]
-        if self._plan and self._outcomes:
+        if self._details:
+            plan, outcomes = self._details
             parts.append(
-                f"details: {self._outcomes.written:,} fetched, "
-                f"{self._plan.unchanged:,} unchanged, "
-                f"{len(self._outcomes.failed):,} failed, "
-                f"{len(self._outcomes.unpublished):,} unpublished during the run"
+                f"details: {outcomes.written:,} fetched, {plan.unchanged:,} unchanged, "
+                f"{len(outcomes.failed):,} failed, "
+                f"{len(outcomes.unpublished):,} unpublished during the run"
             )
         if self.opened or self.closed:
             opened, closed = _count(self.opened, "job"), _count(self.closed, "job")
             parts.append(f"{opened} opened and {closed} closed since the last complete listing")
-        parts += [
-            f"new fields in {stream}: {', '.join(names)}"
-            for stream, names in self.new_fields.items()
-            if names
-        ]
-        parts.append(f"took {in_words(self._clock() - self._started_at)}")
+        for stream, names in self.new_fields.items():
+            parts += [f"new fields in {stream}: {', '.join(names)}"] if names else []
+        parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dotenv import load_dotenv
@@ -30,107 +31,12 @@ Json = Any
 # What the names of the environment variables begin with.
 PREFIX = "TAP_PUBLIC_JOBS_"
 
-# JSON schema of the settings.
-CONFIG_JSONSCHEMA: dict[str, Json] = th.PropertiesList(
-    th.Property(
-        "api_key",
-        th.StringType,
-        required=True,
-        secret=True,
-        description="Key of one organisation, created in the portal under Settings → "
-        "Integrations → API keys. Use one key per integration.",
-    ),
-    th.Property(
-        "base_url",
-        th.StringType,
-        required=True,
-        description="Address of the API, the part before /api/public, such as "
-        "https://jobs.example.com. https only; plain http for loopback hosts only. A path prefix "
-        "is allowed.",
-    ),
-    th.Property(
-        "auth_header",
-        th.StringType(allowed_values=list(AUTH_HEADERS)),
-        default="Authorization",
-        description="The header that carries the key: Authorization or x-api-key.",
-    ),
-    th.Property(
-        "page_size",
-        th.IntegerType(minimum=1, maximum=100),
-        default=100,
-        description="Jobs per list request, 1 to 100.",
-    ),
-    th.Property(
-        "rate_limit_requests",
-        th.IntegerType(minimum=1),
-        default=60,
-        description="Requests that the key may make per period, 1 or more. Lower it if the key is "
-        "shared.",
-    ),
-    th.Property(
-        "rate_limit_period_seconds",
-        th.NumberType(exclusive_minimum=0, maximum=86_400),
-        default=60,
-        description="Length of the rate limit's period, in seconds: above 0, at most 86,400.",
-    ),
-    th.Property(
-        "max_concurrent_requests",
-        th.IntegerType(minimum=1, maximum=64),
-        default=16,
-        description="Requests in flight at once, 1 to 64.",
-    ),
-    th.Property(
-        "request_timeout_seconds",
-        th.NumberType(exclusive_minimum=0, maximum=86_400),
-        default=30,
-        description="Seconds to wait for a connection, and for each part of a response: above 0, "
-        "at most 86,400. A whole body may take ten times as long.",
-    ),
-    th.Property(
-        "detail_refresh",
-        th.StringType(allowed_values=["all", "changed", "notified"]),
-        default="all",
-        description="Which details a run fetches again. all: every detail. changed: those of jobs "
-        "whose summary changed or that webhooks named, and those older than detail_max_age_days. "
-        "notified: no request at all unless webhooks named a job; then as changed, whatever the "
-        "age.",
-    ),
-    th.Property(
-        "detail_max_age_days",
-        th.NumberType(minimum=0, maximum=36_500),
-        default=7,
-        description="Days after which a detail is fetched again under detail_refresh: changed. "
-        "0 fetches all; at most 36,500.",
-    ),
-    th.Property(
-        "changes_url",
-        th.StringType,
-        secret=True,
-        description="SQLAlchemy URL of the change log that public-jobs-webhook writes, such as "
-        "sqlite:////var/lib/public-jobs/changes.db. The run fetches the details of the jobs that "
-        "webhooks named.",
-    ),
-    th.Property(
-        "column_naming",
-        th.StringType(allowed_values=["source", "snake_case"]),
-        default="source",
-        description="How columns are named: source, as in the API (jobTitle), or snake_case, as "
-        "SQL prefers (job_title). Fields nested in a column keep the API's names.",
-    ),
-    th.Property(
-        "emit_activate_version_messages",
-        th.BooleanType,
-        default=True,
-        description="After a complete sync of jobs or job_details, ask the target to remove the "
-        "rows of jobs that are no longer published.",
-    ),
-    th.Property(
-        "user_agent",
-        th.StringType(pattern="^[ -~]*$"),  # what a header can carry
-        description="The User-Agent header; by default tap-public-jobs/ and the version.",
-    ),
-).to_dict()
-PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)  # those of every SDK tap, but for BATCH
+# JSON schema of the settings: the tap's own, and those of every SDK tap but for BATCH.
+CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
+    Path(__file__).with_name("settings.json").read_text("utf-8")
+)
+CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
+PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3

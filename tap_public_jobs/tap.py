@@ -131,7 +131,7 @@ class TapPublicJobs(Tap):
             self.config["max_concurrent_requests"],
             self.clock,
             self.sleep,
-            self.throttle.held,
+            self.throttle.held_slots,
             self.state,
             lambda: self.state_writer.write_state(self.state),
         )

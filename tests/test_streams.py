@@ -108,10 +108,10 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
 
     assert "The API answered 503, which may be its rate limit." in caplog.text
     assert "29 requests (0 rejections, 1 retry)" in caplog.text
-    held = TapPublicJobs(config=config, state=state).throttle.held()
+    held = TapPublicJobs(config=config, state=state).throttle.held_slots()
     assert (held and held.number) == 29
     other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)
-    assert other.throttle.held() is None
+    assert other.throttle.held_slots() is None
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         with pytest.raises(PageError, match="Connection refused, after 8 tries"):

@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections import deque
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import HeldSlots
@@ -28,6 +29,7 @@ class ThrottleClosedError(Exception):
     """The run is over: no further request may be sent."""
 
 
+@dataclass(eq=False)
 class Throttle:
     """Grants requests so that the server never sees more than `limit` in any `period` seconds.
 
@@ -54,52 +56,45 @@ class Throttle:
 
     All methods may be called from any thread.
 
-    Args:
+    Attributes:
         limit: Requests per period.
         period: Seconds.
         held: The slots that the last run held at its end; None if that is unknown.
-        epoch: Seconds since the epoch.
-        clock: Monotonic time in seconds.
+        epoch: Returns seconds since the epoch.
+        clock: Returns monotonic time in seconds.
         wait: Called with the lock held and the seconds to wait, or None to wait until another
             request ends. It may return early. The default really waits, and releases the lock.
-
-    Attributes:
         requests: Requests sent.
         rejections: How many of them were rejected.
     """
 
-    def __init__(  # noqa: PLR0913  # most replace the time in tests
-        self,
-        limit: int,
-        period: float,
-        *,
-        held: HeldSlots | None = None,
-        epoch: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[float | None], object] | None = None,
-    ) -> None:
-        self.requests = 0
-        self.rejections = 0
-        self._limit = limit
-        self._period = period
-        self._epoch = epoch
-        self._clock = clock
-        self._changed = threading.Condition()
-        self._wait = wait or self._changed.wait
-        self._closed = False
-        self._in_flight = 0
-        self._answered = 0
-        self._received: deque[float] = deque()  # times of responses whose requests hold a slot
-        self._not_before = -math.inf
-        self._lessons = 0
-        self._step = 0  # sends 1: evenly, 2: one at a time
-        self._doubts = 0  # responses that may be rejections, one for each row of them
-        self._is_up = True
-        self._last_lesson_at = -math.inf
+    limit: int
+    period: float
+    _: KW_ONLY
+    held: InitVar[HeldSlots | None] = None
+    epoch: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
+    wait: Callable[[float | None], object] | None = None
+    requests: int = 0
+    rejections: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _closed: bool = False
+    _in_flight: int = 0
+    _answered: int = 0
+    _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
+    _not_before: float = -math.inf
+    _lessons: int = 0
+    _step: int = 0  # sends 1: evenly, 2: one at a time
+    _doubts: int = 0  # responses that may be rejections, one for each row of them
+    _is_up: bool = True
+    _last_lesson_at: float = -math.inf
+
+    def __post_init__(self, held: HeldSlots | None) -> None:
+        """Hold the slots of the last run."""
         if held:
             # After a clock was set back, the last response seems to be yet to come.
-            age = max(0.0, epoch() - held.last_response_at / 1000)
-            self._received.extend([clock() - age] * min(held.number, limit))
+            age = max(0.0, self.epoch() - held.last_response_at / 1000)
+            self._received.extend([self.clock() - age] * min(held.number, self.limit))
 
     def acquire(self) -> float:
         """Wait until a request may be sent, and count it as sent.
@@ -112,8 +107,8 @@ class Throttle:
         """
         with self._changed:
             while (delay := self.try_acquire()) != 0:
-                self._wait(None if delay == math.inf else delay)
-            return self._clock()
+                (self.wait or self._changed.wait)(None if delay == math.inf else delay)
+            return self.clock()
 
     def try_acquire(self) -> float:
         """Count a request as sent if one may be sent now.
@@ -128,7 +123,7 @@ class Throttle:
         with self._changed:
             if self._closed:
                 raise ThrottleClosedError
-            now = self._clock()
+            now = self.clock()
             delay = self._delay(now)
             if delay == 0:
                 self.requests += 1
@@ -179,11 +174,11 @@ class Throttle:
                 self._lessons += 1
                 self._step = max(self._step, self._lessons)
                 self._last_lesson_at = now
-            pause = self._period if retry_after is None else retry_after
+            pause = self.period if retry_after is None else retry_after
             if self._lessons > 1:  # what the server asked for was not enough
-                pause = max(pause, self._period)
+                pause = max(pause, self.period)
             pause = max(pause, self._interval)
-            is_much_longer = now + pause > self._not_before + self._period
+            is_much_longer = now + pause > self._not_before + self.period
             self._not_before = max(self._not_before, now + pause)
             return (pause, self._interval) if is_lesson or is_much_longer else None
 
@@ -191,7 +186,7 @@ class Throttle:
         """Return whether a rejection of this request is a lesson, or of the burst of the last."""
         return self._lessons < 2 or sent <= self._last_lesson_at  # noqa: PLR2004
 
-    def held(self) -> HeldSlots | None:
+    def held_slots(self) -> HeldSlots | None:
         """Return the slots that the next run must hold; None if no request was ever sent.
 
         A request in flight counts as answered now.
@@ -199,10 +194,10 @@ class Throttle:
         with self._changed:
             if not (self._in_flight or self._received):
                 return None
-            now = self._clock()
+            now = self.clock()
             last = now if self._in_flight else self._received[-1]
-            number = self._in_flight + sum(it + self._period >= last for it in self._received)
-            return HeldSlots(math.floor((self._epoch() - (now - last)) * 1000) + 1, number)
+            number = self._in_flight + sum(it + self.period >= last for it in self._received)
+            return HeldSlots(math.floor((self.epoch() - (now - last)) * 1000) + 1, number)
 
     def close(self) -> None:
         """Let no further request through; those that wait get `ThrottleClosedError`."""
@@ -215,7 +210,7 @@ class Throttle:
         if not self._step:
             return 0.0
         # Under a limit of 1 such a server needs an empty window between two requests.
-        return self._period / max(self._limit - 1, 0.5)
+        return self.period / max(self.limit - 1, 0.5)
 
     @property
     def _most_in_flight(self) -> int:
@@ -223,25 +218,25 @@ class Throttle:
         # cost few rejections, not one for each worker.
         if self._step > 1 or self._answered == 0:
             return 1
-        return FEW if self._answered <= FEW else self._limit
+        return FEW if self._answered <= FEW else self.limit
 
     def _delay(self, now: float) -> float:
         if self._in_flight >= self._most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now
-        while self._received and self._received[0] + self._period < now:
+        while self._received and self._received[0] + self.period < now:
             self._received.popleft()
-        if self._in_flight + len(self._received) < self._limit:
+        if self._in_flight + len(self._received) < self.limit:
             return 0.0
         if not self._received:
             return math.inf
         # A slot is free strictly after its time: at the very end of a period it still counts.
-        free_at = self._received[0] + self._period
+        free_at = self._received[0] + self.period
         return free_at - now + math.ulp(free_at)
 
     def _end(self) -> float:
-        now = self._clock()
+        now = self.clock()
         self._in_flight -= 1
         self._received.append(now)
         if self._step > 1:

@@ -94,7 +94,7 @@ class ThrottledAdapter(HTTPAdapter):
         on_pacing: Callable[[int, float, float], None] = lambda *_: None,
     ) -> None:
         self._throttle = throttle
-        self._key_works = throttle.held() is not None  # it was answered in the last run
+        self._key_works = throttle.held_slots() is not None  # it was answered in the last run
         self._on_pacing = on_pacing
         self._is_403_a_limit = False
         self._active_at = monotonic()

@@ -180,7 +180,7 @@ def test_nor_does_one_of_runs_in_a_row_with_one_state(
     """Whether or not a run makes requests, and even if the clock is set back between two."""
     for requests, pause, jump in runs:
         network.run(requests)
-        held = network.throttle.held()
+        held = network.throttle.held_slots()
         network.now += pause
         network.offset += jump
         network.start(held)
