@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -14,16 +15,19 @@ Json = Any
 _USABLE = re.compile("[^\0\ud800-\udfff]+")
 
 
-class JobRef(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JobRef:
     """What is needed to request one job's detail, and to see whether the job has changed.
 
     Attributes:
         summary_hash: Hash of the summary in the list.
+        summary: As the API sent it; None if the list does not show the job.
     """
 
     id: str
     public_id: str
     summary_hash: str = ""
+    summary: dict[str, Json] | None = field(default=None, compare=False, repr=False)
 
 
 class Page(NamedTuple):
@@ -74,5 +78,5 @@ def job_ref(summary: Json) -> JobRef | None:
         return None
     job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
     if all(isinstance(it, str) and _USABLE.fullmatch(it) for it in (job_id, public_id)):
-        return JobRef(job_id, public_id, hash_of(summary))
+        return JobRef(job_id, public_id, hash_of(summary), summary)
     return None

@@ -42,7 +42,6 @@ class Findings(NamedTuple):
 
     Attributes:
         jobs: The listed jobs by id, in the order in which they were first seen.
-        summaries: Of the same jobs, as the API sent them.
         sweep: The last walk through the pages.
         gone: Ids of known jobs that are not listed, and confirmed gone.
         absent: Why, by id, a known job that is not listed is not confirmed gone; empty if this run
@@ -50,7 +49,6 @@ class Findings(NamedTuple):
     """
 
     jobs: dict[str, JobRef]
-    summaries: list[dict[str, Json]]
     sweep: Sweep
     gone: list[str]
     absent: dict[str, str]
@@ -61,14 +59,12 @@ class Listing(NamedTuple):
 
     Attributes:
         jobs: By id, in the order in which they were first seen.
-        summaries: Of the same jobs, as the API sent them.
         gone: Ids of known jobs that are not published any more; none unless the list is complete.
         missing: Ids of known jobs that are neither listed nor confirmed gone.
         is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published.
     """
 
     jobs: dict[str, JobRef]
-    summaries: list[dict[str, Json]]
     gone: list[str]
     missing: list[str]
     is_complete: bool
@@ -83,7 +79,7 @@ def judge(findings: Findings, state: SyncState, gaps: Gaps, at: float) -> Listin
         gaps: What the list lacks is added to them.
         at: Seconds since the epoch.
     """
-    jobs, summaries, sweep, gone, absent = findings
+    jobs, sweep, gone, absent = findings
     size = sweep.shortfall(len(jobs) + len(gone) + len(absent))
     if size != 0:
         gaps.meet("total", sweep.problem(len(jobs)), at, size=size or 0)
@@ -105,7 +101,7 @@ def judge(findings: Findings, state: SyncState, gaps: Gaps, at: float) -> Listin
         gaps.end("detail", gone)
         if is_doubtful and len(absent) <= MOST_ABSENT:
             gaps.end("list")  # it was right
-    return Listing(jobs, summaries, gone if is_complete else [], [*absent], is_complete)
+    return Listing(jobs, gone if is_complete else [], [*absent], is_complete)
 
 
 @dataclass
@@ -123,7 +119,6 @@ class ListReader:
             run that is stopped keeps it.
         gaps: Of earlier runs.
         jobs: The listed jobs so far, by id.
-        summaries: Of the same jobs, as the API sent them.
         details: The details that arrived, of listed jobs.
     """
 
@@ -131,7 +126,6 @@ class ListReader:
     state: SyncState
     gaps: Gaps
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    summaries: dict[str, dict[str, Json]] = field(default_factory=dict)
     details: dict[JobRef, dict[str, Json]] = field(default_factory=dict)
 
     def sweep(self, absent: Collection[str]) -> Sweep:
@@ -159,7 +153,6 @@ class ListReader:
     def _sweep_once(self) -> Sweep:
         sweep = read_pages(self.services.api, self.services.workers)
         self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
-        self.summaries |= sweep.summaries
         return sweep
 
     def find(self, sweep: Sweep) -> Findings:
@@ -200,7 +193,7 @@ class ListReader:
             if job.id not in self.state.confirmed and job.id not in self.jobs
         }
         gone = [key for key in unlisted if key not in absent]
-        return Findings(self.jobs, [*self.summaries.values()], sweep, gone, absent)
+        return Findings(self.jobs, sweep, gone, absent)
 
     def _confirm(self, jobs: Collection[JobRef]) -> dict[str, str]:
         """Ask whether jobs are gone, and end after those that make the list doubtful.

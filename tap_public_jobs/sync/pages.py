@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import job_ref
 from tap_public_jobs.errors import PageError
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
 
-Json = Any
-
 
 @dataclass
 class Sweep:
@@ -27,14 +25,12 @@ class Sweep:
 
     Attributes:
         jobs: By id, in the order of the list.
-        summaries: Of the same jobs, as the API sent them.
         unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
         collected: Items on all pages, repeated ones included.
         total: The largest number that a page counts; None if no page has one.
     """
 
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    summaries: dict[str, dict[str, Json]] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)
     collected: int = 0
     total: int | None = None
@@ -48,7 +44,6 @@ class Sweep:
         for position, item in enumerate(page.items, start=1):
             if job := job_ref(item):
                 self.jobs[job.id] = job
-                self.summaries[job.id] = item
             else:
                 self.unusable.append(f"page {number}, item {position}")
         return len(self.jobs) + len(self.unusable) > before

@@ -61,7 +61,7 @@ class Run:
     @property
     def summaries(self) -> list[dict[str, Json]]:
         """The summaries of the published jobs, as the API sent them."""
-        return self.listing.summaries
+        return [job.summary for job in self.listing.jobs.values() if job.summary]
 
     def publications(self) -> Iterator[tuple[str, Period]]:
         """Yield when each job was published, by id; nothing if the list is not complete."""

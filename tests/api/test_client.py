@@ -364,7 +364,7 @@ def test_the_detail_of_another_job_is_no_detail_of_this_one(
 
     with pytest.raises(NotFoundError, match=f"'{job.public_id}' now belongs to another job"):
         api.detail(job)
-    assert api.detail(job._replace(id=""))["publicId"] == job.public_id
+    assert api.detail(JobRef("", job.public_id))["publicId"] == job.public_id
     assert targets(sandbox) == [job.public_id] * 2
 
 
