@@ -86,14 +86,14 @@ class Changes(NamedTuple):
     """How far a log has got, and what was notified since a position.
 
     Attributes:
-        log: Identity of the log. Positions in another log are unrelated.
+        log_id: Identity of the log. Positions in another log are unrelated.
         position: Rises with every notification; smaller than requested if an earlier copy of the
             log was restored.
         public_ids: Distinct, in the order of their last notification. A notification that names no
             job only raises `position`.
     """
 
-    log: str
+    log_id: str
     position: int
     public_ids: Sequence[str] = ()
 
@@ -169,10 +169,10 @@ class ChangeLog:
         query = columns.outerjoin_from(_LOGS, _CHANGES, news).where(_LOGS.c.name == self.name)
         rows = self._rows(query.order_by(_CHANGES.c.position))
         if not rows:
-            raise self._missing()
-        log, position, _ = rows[0]
+            raise self._no_log()
+        log_id, position, _ = rows[0]
         public_ids = [public_id for *_, public_id in rows if public_id is not None]
-        return Changes(log, position, public_ids)
+        return Changes(log_id, position, public_ids)
 
     def positions(self) -> dict[str, Changes]:
         """Return how far each log of the database has got, by name, without what was notified.
@@ -181,15 +181,15 @@ class ChangeLog:
             ChangeLogError: There is no log, or it cannot be read.
         """
         rows = self._rows(sa.select(_LOGS))
-        return {name: Changes(log, position) for name, log, position in rows}
+        return {name: Changes(log_id, position) for name, log_id, position in rows}
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         with self._errors():
             if self._file and not Path(self._file).exists():  # SQLite would create it
-                raise self._missing()
+                raise self._no_log()
             with self._engine.connect() as connection:
                 if not sa.inspect(connection).has_table(_LOGS.name):
-                    raise self._missing()
+                    raise self._no_log()
                 return connection.execute(query).all()
 
     @contextlib.contextmanager
@@ -214,7 +214,7 @@ class ChangeLog:
             )
             raise ChangeLogError(msg) from None  # the cause shows the URL
 
-    def _missing(self) -> ChangeLogError:
+    def _no_log(self) -> ChangeLogError:
         named = "" if self.name == DEFAULT_NAME else f" with the name {self.name}"
         return ChangeLogError(
             f"There is no change log in {self._place}{named}. Correct changes_url, or start "

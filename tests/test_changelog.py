@@ -65,9 +65,9 @@ class TestPositions:
         log.append(["a", "c"])
 
         assert (first.position, first.public_ids) == (2, ["b", "a"])
-        assert log.read(first.position) == Changes(first.log, 5, ["a", "c"])
-        assert log.read(5) == Changes(first.log, 5, [])
-        assert log.read() == Changes(first.log, 5, ["b", "a", "c"])
+        assert log.read(first.position) == Changes(first.log_id, 5, ["a", "c"])
+        assert log.read(5) == Changes(first.log_id, 5, [])
+        assert log.read() == Changes(first.log_id, 5, ["b", "a", "c"])
 
     def test_a_notification_that_names_no_job_only_raises_the_position(self, url: str) -> None:
         log = ChangeLog(url)
@@ -75,7 +75,7 @@ class TestPositions:
         log.append([None])
         log.append([])
 
-        assert log.read(1) == Changes(log.read().log, 2, [])
+        assert log.read(1) == Changes(log.read().log_id, 2, [])
 
     def test_each_name_has_a_log_of_its_own(self, url: str) -> None:
         acme, other = named(url, "acme"), ChangeLog(url)
@@ -89,8 +89,8 @@ class TestPositions:
         positions = {"acme": acme.read(3), "default": other.read(1)}
         assert acme.positions().keys() == positions.keys()
         assert all(log[:2] == positions[name][:2] for name, log in other.positions().items())
-        assert acme.read().log != other.read().log
-        assert ChangeLog(url).read().log == other.read().log
+        assert acme.read().log_id != other.read().log_id
+        assert ChangeLog(url).read().log_id == other.read().log_id
 
     def test_only_the_last_positions_are_kept(
         self, url: str, monkeypatch: pytest.MonkeyPatch
@@ -103,8 +103,8 @@ class TestPositions:
         log.append(["a", "b"])
         log.append([None, "c", "a"])
 
-        assert log.read() == Changes(log.read().log, 5, ["c", "a"])
-        assert log.positions()["default"] == Changes(log.read().log, 5)
+        assert log.read() == Changes(log.read().log_id, 5, ["c", "a"])
+        assert log.positions()["default"] == Changes(log.read().log_id, 5)
         assert log.read().forgotten == 2
         assert other.read()[1:] == (1, ["a"])
 
@@ -116,7 +116,7 @@ class TestPositions:
             log.append_to({"default": ["b"], None: ["c"]})  # type: ignore[dict-item]
         log.append(["c"])
 
-        assert log.read(1) == Changes(log.read().log, 2, ["c"])
+        assert log.read(1) == Changes(log.read().log_id, 2, ["c"])
 
     def test_an_earlier_copy_and_another_log_show(self, file: Path, sqlite: str) -> None:
         log = ChangeLog(sqlite)
@@ -125,12 +125,12 @@ class TestPositions:
         log.append(["b"])
         before = log.read()
         file.write_bytes(earlier)
-        assert log.read(before.position) == Changes(before.log, 1, [])
+        assert log.read(before.position) == Changes(before.log_id, 1, [])
 
         file.unlink()
         log.append(["b"])
         assert log.read()[1:] == (1, ["b"])
-        assert log.read().log != before.log
+        assert log.read().log_id != before.log_id
 
 
 class TestErrors:

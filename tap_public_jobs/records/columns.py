@@ -82,12 +82,12 @@ class Columns:
         """Whether there is a column of this name, and a value fits it."""
         return column in self._fits and self._fits[column](value)
 
-    def row(self, document: Mapping[str, Json], **known: Json) -> dict[str, Json]:
+    def row(self, document: Mapping[str, Json], **defaults: Json) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
 
         Args:
             document: The object, numbers as `int` or `Decimal`.
-            known: Values for fields that the object may lack.
+            defaults: Values for fields that the object may lack.
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
@@ -113,7 +113,7 @@ class Columns:
         if self._has_others:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
-        for field, value in known.items():
+        for field, value in defaults.items():
             if (column := self._column.get(field)) is not None:
                 row[column] = row[column] or storable(value)
         for name in self._never_null:

@@ -79,5 +79,5 @@ class Form(NamedTuple):
 class LastRead(NamedTuple):
     """How far a change log has been read, and the identity of the log."""
 
-    log: str
+    log_id: str
     position: int

@@ -34,7 +34,7 @@ FEWEST_BETWEEN_CHECKPOINTS = 50
 
 def continues(end: Changes, last: LastRead) -> bool:
     """Whether a change log is the one that was read last; False for an earlier copy of it."""
-    return end.log == last.log and end.position >= last.position
+    return end.log_id == last.log_id and end.position >= last.position
 
 
 def is_covered(state: SyncState, end: Changes | None) -> bool:

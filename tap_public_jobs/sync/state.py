@@ -147,7 +147,7 @@ class SyncState:
         named = dict.fromkeys(changes.public_ids, int(now))
         self.mark_pending([key for key, it in self.jobs.items() if it.public_id in named])
         self.awaited = {key: at for key, at in self.awaited.items() if key not in named} | named
-        self.last_read = LastRead(changes.log, changes.position)
+        self.last_read = LastRead(changes.log_id, changes.position)
 
     def await_others(self, public_ids: Collection[str]) -> None:
         """Await the last publicIds that the log named, but not those that are known or listed."""

@@ -59,7 +59,7 @@ def states() -> list[str]:
     for name in ("default", "acme"):
         log = ChangeLog(f"sqlite:///changes.db?name={name}")
         log.append(["a"])
-        read = replace(STATE, last_read=LastRead(log.read().log, 1))
+        read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
         arguments += ["--state", f"{name}={name}.json"]
     return arguments
