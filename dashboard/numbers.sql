@@ -94,7 +94,8 @@ before as (
 ),
 
 estimates as (
-    select organisation, dimension, value, median_days, longest_days, at_risk, closed
+    select
+        organisation, dimension, value, median_days, median_days_before, longest_days, at_risk, closed
     from time_to_close
     where dimension <> 'type'
 ),

@@ -30,6 +30,7 @@ AMOUNTS: Row = {"min_salary": 0, "max_salary": 5000, "salary_low": 5000, "salary
 YEAR: Row = dict.fromkeys(("annual_low", "annual_middle", "annual_high"), 60000)
 ALWAYS: Row = {"in_force_from": "0001-01-01", "in_force_until": "9999-12-31"}
 ESTIMATE: Row = {"organisation": "acme", "dimension": "overall", "value": "all"}
+CLOSING: Row = {"median_days_before": 7.5, "longest_days": 29.5, "at_risk": 1, "closed": 0}
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
 HAPPENED = [("opened", "2026-10-31 04"), ("closed", "2026-10-01 04")]
 # One role of acme, which was open four weeks before, and another organisation without any.
@@ -45,7 +46,7 @@ ROWS: dict[str, list[Row]] = {
         DAY | {"day": day, "open_jobs": 1, "opened": opened, "closed": 0}
         for day, opened in zip(DAYS, (1, 0, 0), strict=True)
     ],
-    "time_to_close": [ESTIMATE | {"longest_days": 29.5, "at_risk": 1, "closed": 0}],
+    "time_to_close": [ESTIMATE | CLOSING],
     "time_to_close_curve": [ESTIMATE | {"days": 29.5, "still_open": 1}],
     "job_changes": [
         KEY | {"changed_by": "2026-11-02", "field": "max_salary", "old_number": 4000.5}
@@ -120,7 +121,7 @@ SHOWN: dict[str, list[Row]] = {
     "flows": [{"week": "2026-10-26 00", "opened": 1, "closed": 0, "department": "Sales"}],
     "recent": [{"opened": 0, "opened_before": 1, "closed": 0, "open_before": 1}],
     "before": [{"roles": 1, "without_pay": 1, "reposts": 1, "seniority_level": "not given"}],
-    "estimates": [{"median_days": None, "longest_days": 29.5, "at_risk": 1, "closed": 0}],
+    "estimates": [CLOSING | {"median_days": None}],
     "curve": [{"dimension": "overall", "days": 29.5, "still_open": 1}],
     "latest": [{"event": event, "time": time} for event, time in HAPPENED],
     "edits": [{"field": "max_salary", "old_number": 4000.5, "new_value": None}],

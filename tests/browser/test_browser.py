@@ -6,6 +6,7 @@ its driver.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 import statistics
@@ -197,6 +198,8 @@ def test_every_number_is_what_happened_in_the_portal(
         assert max(points) == max(curve)
         longest, median = f"> {estimate['longest_days']:g}", estimate["median_days"]
         assert found["days until half have closed"] == (f"{median:g}" if median else longest)
+        # Four weeks before, nothing that was seen opening had closed.
+        assert texts(browser, "#tiles dd:nth-child(3)")[-1] == "change not known yet"
     else:
         assert found["days until half have closed"] == "\u2013"
         assert "one filter at a time" in texts(browser, "#curve p")[0]
@@ -299,6 +302,10 @@ def test_an_organisation_that_joins_later_makes_no_jump(
     assert dict(rows(browser, "levels")) == alone
 
 
+# Days before the first listing: opened after, first seen, last seen, unpublished. One role closed
+# after 9 days, before the last four weeks; two closed after 3, in them.
+CLOSED = [(60, 59, 51, 50), (16, 15, 13, 12), (16, 15, 13, 12)]
+TIMES = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
 # What the API says of a role's pay, and how the page writes it.
 PAY = [
     ("EUR", 40, 60, "year", "EUR 40\u201360 per year"),
@@ -315,6 +322,12 @@ PAY = [
         ("no job", 390, "light", {"#freshness": "No job has been seen yet.", ".value": "0"}),
         ("one job", 390, "dark", {"#freshness": "Stale: the list", "#oldest th span": EVIL}),
         ("pay", 1280, "light", {"#without_pay p": "The newest first."}),
+        (
+            "closed",
+            1280,
+            "light",
+            {"#tiles div:last-child dd:nth-child(3)": "\u22126 days since four weeks ago"},
+        ),
         ("two years", 1440, "dark", {"#levels tbody th": "3 Nov 2024"}),
     ],
 )
@@ -331,7 +344,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
     if state == "two years":
         warehouse.run(years.raw_tables(130_000))
     else:
-        count = {"no job": 0, "one job": 1, "pay": len(PAY)}[state]
+        count = {"no job": 0, "one job": 1, "pay": len(PAY), "closed": 1}[state]
         tables = {name: rows[:count] for name, rows in next(history(1)).items()}
         for job, pay in zip(tables["jobs"], PAY, strict=False):
             job |= dict(
@@ -339,6 +352,10 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
             )
             if state == "one job":
                 job |= {"jobTitle": EVIL, "department": f"{EVIL} {'long ' * 40}", "jobUrl": EVIL}
+        for place, days in enumerate(CLOSED if state == "closed" else ()):
+            times = (FIRST - dt.timedelta(days=it) for it in days)
+            name = {"id": f"closed-{place}", "publicId": f"closed-{place}"}
+            tables["job_publications"].append(name | dict(zip(TIMES, times, strict=True)))
         load(warehouse, tables)
     build(warehouse)
 
