@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import shutil
 import statistics
 from collections import Counter, defaultdict
@@ -21,7 +22,7 @@ from browser.weeks import FIRST, OPEN_AT_FIRST, WEEK, build, history, load, play
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from support.warehouses import DuckDB
+from support.warehouses import REPOSITORY, DuckDB
 
 from benchmarks import years
 
@@ -50,6 +51,35 @@ CUT = """
     return [...document.querySelectorAll("html, section, #tiles > div, table, td, th")]
         .filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1)
         .map((it) => it.outerHTML.slice(0, 200));
+"""
+# The first cards as one picture, in the colours that the page has in each theme.
+PICTURE = """
+    document.head.insertAdjacentHTML("beforeend", "<style>p, details { display: none }</style>");
+    const cards = [...document.querySelectorAll("#levels, #flows, #curve")];
+    const { left, top } = cards[0].getBoundingClientRect();
+    const { right, bottom } = cards.at(-1).getBoundingClientRect();
+    const create = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
+    const picture = create("svg");
+    picture.setAttribute("viewBox", `-1 -1 ${right - left + 2} ${bottom - top + 2}`);
+    picture.setAttribute("font-family", "system-ui, sans-serif");
+    const rules = [...document.styleSheets].flatMap((it) => [...it.cssRules]);
+    const colours = rules.filter((it) => it.cssText.includes("--card:"));
+    picture.append(create("style"));
+    picture.firstChild.textContent = colours.map((it) => it.cssText).join("");
+    const put = (it, where, attributes) => {
+        const { x, y, width, height } = where.getBoundingClientRect();
+        Object.entries({ x: x - left, y: y - top, width, height, ...attributes })
+            .forEach(([name, value]) => it.setAttribute(name, value));
+        picture.append(it);
+    };
+    for (const card of cards) {
+        const [heading, chart] = [card.querySelector("h2"), card.querySelector("svg")];
+        put(create("rect"), card, { rx: 8, fill: "var(--card)", stroke: "var(--line)" });
+        put(create("text"), heading, { dy: "1em", fill: "var(--text)" });
+        picture.lastChild.textContent = heading.textContent;
+        put(chart.cloneNode(true), chart);
+    }
+    return `${new XMLSerializer().serializeToString(picture)}\\n`;
 """
 
 
@@ -235,6 +265,21 @@ def test_filters_are_in_the_address_and_work_by_keyboard(
     browser.back()
     browser.back()
     WebDriverWait(browser, 60).until(lambda it: tiles(it)["open roles"] == everything)
+
+
+@of_the_weeks
+def test_the_picture_in_the_readme_is_that_of_these_weeks(
+    browser: Driver, weeks: tuple[DuckDB, Tables], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its numbers are; where letters are depends on the fonts of the computer."""
+    resize(browser, 1080, "light")
+    opened(browser, weeks[0])
+    drawn: str = browser.execute_script(PICTURE)
+    (tmp_path_factory.getbasetemp() / "dashboard.svg").write_text(drawn, "utf-8")
+
+    numbers = re.compile(r'aria-label="([^"]+)"')
+    shown = (REPOSITORY / "docs" / "dashboard.svg").read_text("utf-8")
+    assert numbers.findall(shown) == numbers.findall(drawn)
 
 
 def resize(browser: Driver, width: int, theme: str) -> None:
