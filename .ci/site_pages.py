@@ -25,7 +25,7 @@ OUTSIDE = {
 }
 """Files beside docs/, and the pages of the site that show them."""
 
-LINK = re.compile(r"(\]\(|src=\"|srcset=\")(?!\w+:|#)([^)\"#]+)")
+LINK = re.compile(r"(\]\(|src=\")(?!\w+:|#)([^)\"#]+)")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

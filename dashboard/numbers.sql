@@ -94,7 +94,7 @@ before as (
 ),
 
 estimates as (
-    select organisation, dimension, value, median_days, longest_days, at_risk, closed
+    select *
     from time_to_close
     where dimension <> 'type'
 ),
@@ -140,6 +140,7 @@ roles as (
         coalesce(jobs.annual_middle, jobs.salary_middle) as pay_middle,
         coalesce(jobs.annual_high, jobs.salary_high) as pay_high,
         jobs.first_seen_at,
+        ever.reposted_from is not null as is_repost,
         earlier.closed_by as earlier_closed_by
     from open_jobs as jobs
     inner join jobs_ever as ever on jobs.job_key = ever.job_key

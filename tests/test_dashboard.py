@@ -23,6 +23,7 @@ Row = dict[str, Any]
 KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}
 JOB = KEY | {"department": "Sales"}
 OLD = JOB | {"job_key": "acme/0", "id": "0"}
+NEW = JOB | {"job_key": "acme/2", "id": "2"}
 DAY = {"organisation": "acme", "department": "Sales", "location": "Bonn", "seniority_level": "mid"}
 TIMES: Row = {"opened_after": "2026-10-30 04:00", "opened_by": "2026-10-31 04:00"}
 SALARY: Row = {"has_salary": True, "currency": "EUR", "salary_period": "month"}
@@ -30,12 +31,18 @@ AMOUNTS: Row = {"min_salary": 0, "max_salary": 5000, "salary_low": 5000, "salary
 YEAR: Row = dict.fromkeys(("annual_low", "annual_middle", "annual_high"), 60000)
 ALWAYS: Row = {"in_force_from": "0001-01-01", "in_force_until": "9999-12-31"}
 ESTIMATE: Row = {"organisation": "acme", "dimension": "overall", "value": "all"}
+CLOSING: Row = {"median_days_before": 7.5, "longest_days": 29.5, "at_risk": 1, "closed": 0}
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
 HAPPENED = [("opened", "2026-10-31 04"), ("closed", "2026-10-01 04")]
-# One role of acme, which was open four weeks before, and another organisation without any.
+# Two roles of acme, of which one was open four weeks before, and another organisation without any.
+# Each is a repost; the role that the second reposts is open again.
 ROWS: dict[str, list[Row]] = {
-    "open_jobs": [JOB | SALARY | AMOUNTS | YEAR],
-    "jobs_ever": [JOB | {"reposted_from": "0"}, OLD | {"closed_by": "2026-10-01 04:00"}],
+    "open_jobs": [JOB | SALARY | AMOUNTS | YEAR, NEW],
+    "jobs_ever": [
+        JOB | {"reposted_from": "0"},
+        OLD | {"closed_by": "2026-10-01 04:00"},
+        NEW | {"reposted_from": "1"},
+    ],
     "publication_periods": [
         JOB | TIMES | {"is_open": True},
         OLD | {"opened_by": "2026-09-01", "closed_by": "2026-10-01 04:00", "is_open": False},
@@ -45,7 +52,7 @@ ROWS: dict[str, list[Row]] = {
         DAY | {"day": day, "open_jobs": 1, "opened": opened, "closed": 0}
         for day, opened in zip(DAYS, (1, 0, 0), strict=True)
     ],
-    "time_to_close": [ESTIMATE | {"longest_days": 29.5, "at_risk": 1, "closed": 0}],
+    "time_to_close": [ESTIMATE | CLOSING],
     "time_to_close_curve": [ESTIMATE | {"days": 29.5, "still_open": 1}],
     "job_changes": [
         KEY | {"changed_by": "2026-11-02", "field": "max_salary", "old_number": 4000.5}
@@ -108,19 +115,18 @@ def as_text(value: Any) -> Any:
 # Pay counts for a year where that is known, and a range with one end says which.
 SHOWN: dict[str, list[Row]] = {
     "roles": [
-        {
-            "only_end": "up to",
-            "salary_period": "month",
-            "salary_high": 5000,
-            "location": "not given",
-        }
-        | {"pay_period": "year", "pay_low": 60000, "earlier_closed_by": "2026-10-01 04"}
+        {"only_end": "up to", "salary_period": "month", "salary_high": 5000, "pay_period": "year"}
+        | {"pay_low": 60000, "is_repost": True, "earlier_closed_by": "2026-10-01 04"}
+        | {"location": "not given"},
+        {"only_end": None, "salary_period": None, "salary_high": None, "pay_period": "not given"}
+        | {"pay_low": None, "is_repost": True, "earlier_closed_by": None}
+        | {"location": "not given"},
     ],
     "levels": [{"day": f"{day} 00", "open_roles": 1} for day in DAYS],
     "flows": [{"week": "2026-10-26 00", "opened": 1, "closed": 0, "department": "Sales"}],
     "recent": [{"opened": 0, "opened_before": 1, "closed": 0, "open_before": 1}],
     "before": [{"roles": 1, "without_pay": 1, "reposts": 1, "seniority_level": "not given"}],
-    "estimates": [{"median_days": None, "longest_days": 29.5, "at_risk": 1, "closed": 0}],
+    "estimates": [CLOSING | {"median_days": None}],
     "curve": [{"dimension": "overall", "days": 29.5, "still_open": 1}],
     "latest": [{"event": event, "time": time} for event, time in HAPPENED],
     "edits": [{"field": "max_salary", "old_number": 4000.5, "new_value": None}],

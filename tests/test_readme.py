@@ -43,9 +43,7 @@ def test_links_lead_somewhere(page: str) -> None:
     missing = [
         f"{path.name}: {link}"
         for path in REPOSITORY.glob(page)
-        for link in re.findall(
-            r"(?:\]\(|src=\"|srcset=\")([^)\"#]+)", path.read_text(encoding="utf-8")
-        )
+        for link in re.findall(r"(?:\]\(|src=\")([^)\"#]+)", path.read_text(encoding="utf-8"))
         if "://" not in link and not (path.parent / link).exists()
     ]
 

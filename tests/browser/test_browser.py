@@ -6,7 +6,9 @@ its driver.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import re
 import shutil
 import statistics
 from collections import Counter, defaultdict
@@ -20,7 +22,7 @@ from browser.weeks import FIRST, OPEN_AT_FIRST, WEEK, build, history, load, play
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from support.warehouses import DuckDB
+from support.warehouses import REPOSITORY, DuckDB
 
 from benchmarks import years
 
@@ -49,6 +51,35 @@ CUT = """
     return [...document.querySelectorAll("html, section, #tiles > div, table, td, th")]
         .filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1)
         .map((it) => it.outerHTML.slice(0, 200));
+"""
+# The first cards as one picture, in the colours that the page has in each theme.
+PICTURE = """
+    document.head.insertAdjacentHTML("beforeend", "<style>p, details { display: none }</style>");
+    const cards = [...document.querySelectorAll("#levels, #flows, #curve")];
+    const { left, top } = cards[0].getBoundingClientRect();
+    const { right, bottom } = cards.at(-1).getBoundingClientRect();
+    const create = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
+    const picture = create("svg");
+    picture.setAttribute("viewBox", `-1 -1 ${right - left + 2} ${bottom - top + 2}`);
+    picture.setAttribute("font-family", "system-ui, sans-serif");
+    const rules = [...document.styleSheets].flatMap((it) => [...it.cssRules]);
+    const colours = rules.filter((it) => it.cssText.includes("--card:"));
+    picture.append(create("style"));
+    picture.firstChild.textContent = colours.map((it) => it.cssText).join("");
+    const put = (it, where, attributes) => {
+        const { x, y, width, height } = where.getBoundingClientRect();
+        Object.entries({ x: x - left, y: y - top, width, height, ...attributes })
+            .forEach(([name, value]) => it.setAttribute(name, value));
+        picture.append(it);
+    };
+    for (const card of cards) {
+        const [heading, chart] = [card.querySelector("h2"), card.querySelector("svg")];
+        put(create("rect"), card, { rx: 8, fill: "var(--card)", stroke: "var(--line)" });
+        put(create("text"), heading, { dy: "1em", fill: "var(--text)" });
+        picture.lastChild.textContent = heading.textContent;
+        put(chart.cloneNode(true), chart);
+    }
+    return `${new XMLSerializer().serializeToString(picture)}\\n`;
 """
 
 
@@ -197,6 +228,8 @@ def test_every_number_is_what_happened_in_the_portal(
         assert max(points) == max(curve)
         longest, median = f"> {estimate['longest_days']:g}", estimate["median_days"]
         assert found["days until half have closed"] == (f"{median:g}" if median else longest)
+        # Four weeks before, nothing that was seen opening had closed.
+        assert texts(browser, "#tiles dd:nth-child(3)")[-1] == "change not known yet"
     else:
         assert found["days until half have closed"] == "\u2013"
         assert "one filter at a time" in texts(browser, "#curve p")[0]
@@ -232,6 +265,21 @@ def test_filters_are_in_the_address_and_work_by_keyboard(
     browser.back()
     browser.back()
     WebDriverWait(browser, 60).until(lambda it: tiles(it)["open roles"] == everything)
+
+
+@of_the_weeks
+def test_the_picture_in_the_readme_is_that_of_these_weeks(
+    browser: Driver, weeks: tuple[DuckDB, Tables], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its numbers are; where letters are depends on the fonts of the computer."""
+    resize(browser, 1080, "light")
+    opened(browser, weeks[0])
+    drawn: str = browser.execute_script(PICTURE)
+    (tmp_path_factory.getbasetemp() / "dashboard.svg").write_text(drawn, "utf-8")
+
+    numbers = re.compile(r'aria-label="([^"]+)"')
+    shown = (REPOSITORY / "docs" / "dashboard.svg").read_text("utf-8")
+    assert numbers.findall(shown) == numbers.findall(drawn)
 
 
 def resize(browser: Driver, width: int, theme: str) -> None:
@@ -299,6 +347,10 @@ def test_an_organisation_that_joins_later_makes_no_jump(
     assert dict(rows(browser, "levels")) == alone
 
 
+# Days before the first listing: opened after, first seen, last seen, unpublished. One role closed
+# after 9 days, before the last four weeks; two closed after 3, in them.
+CLOSED = [(60, 59, 51, 50), (16, 15, 13, 12), (16, 15, 13, 12)]
+TIMES = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
 # What the API says of a role's pay, and how the page writes it.
 PAY = [
     ("EUR", 40, 60, "year", "EUR 40\u201360 per year"),
@@ -315,6 +367,12 @@ PAY = [
         ("no job", 390, "light", {"#freshness": "No job has been seen yet.", ".value": "0"}),
         ("one job", 390, "dark", {"#freshness": "Stale: the list", "#oldest th span": EVIL}),
         ("pay", 1280, "light", {"#without_pay p": "The newest first."}),
+        (
+            "closed",
+            1280,
+            "light",
+            {"#tiles div:last-child dd:nth-child(3)": "\u22126 days since four weeks ago"},
+        ),
         ("two years", 1440, "dark", {"#levels tbody th": "3 Nov 2024"}),
     ],
 )
@@ -331,7 +389,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
     if state == "two years":
         warehouse.run(years.raw_tables(130_000))
     else:
-        count = {"no job": 0, "one job": 1, "pay": len(PAY)}[state]
+        count = {"no job": 0, "one job": 1, "pay": len(PAY), "closed": 1}[state]
         tables = {name: rows[:count] for name, rows in next(history(1)).items()}
         for job, pay in zip(tables["jobs"], PAY, strict=False):
             job |= dict(
@@ -339,6 +397,10 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
             )
             if state == "one job":
                 job |= {"jobTitle": EVIL, "department": f"{EVIL} {'long ' * 40}", "jobUrl": EVIL}
+        for place, days in enumerate(CLOSED if state == "closed" else ()):
+            times = (FIRST - dt.timedelta(days=it) for it in days)
+            name = {"id": f"closed-{place}", "publicId": f"closed-{place}"}
+            tables["job_publications"].append(name | dict(zip(TIMES, times, strict=True)))
         load(warehouse, tables)
     build(warehouse)
 

@@ -157,7 +157,9 @@ class DuckDB(Builds):
         subprocess.run([python, "-c", code, self.file, statement], check=True)
 
     def rows(self, table: str) -> list[Row]:
-        with duckdb.connect(self.file, read_only=True) as connection:
+        with duckdb.connect() as connection:
+            # Another name than its own, as a copy of the file has.
+            connection.execute(f"attach '{self.file}' as copied (read_only); use copied")
             result = connection.execute(f"select * from {table}")  # noqa: S608
             names = [column[0] for column in result.description or ()]
             return [dict(zip(names, values, strict=True)) for values in result.fetchall()]

@@ -101,3 +101,9 @@ whose name ends with _rows belongs into the FROM clause of the query that has th
 {% macro bigquery__each_day_rows(first, last) -%}
     cross join unnest(generate_date_array({{ first }}, {{ last }})) as each_day
 {%- endmacro %}
+
+
+{# DuckDB names a database after its file, so views that name it would break in a copy. #}
+{% macro in_this_file(relation) -%}
+    {{ relation.include(database=target.type != 'duckdb' or relation.database != this.database) }}
+{%- endmacro %}

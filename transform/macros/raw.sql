@@ -80,7 +80,7 @@ select
     {{ column }},
     {%- endfor %}
     listed_at
-from {{ relation }}
+from {{ in_this_file(relation) }}
 {%- endmacro %}
 
 

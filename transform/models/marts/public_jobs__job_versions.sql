@@ -5,10 +5,10 @@ with starts as (
     select distinct job_key, in_force_from
     from (
         select job_key, in_force_from
-        from {{ ref('public_jobs', 'public_jobs__stg_summary_versions') }}
+        from {{ in_this_file(ref('public_jobs', 'public_jobs__stg_summary_versions')) }}
         union all
         select job_key, in_force_from
-        from {{ ref('public_jobs', 'public_jobs__stg_detail_versions') }}
+        from {{ in_this_file(ref('public_jobs', 'public_jobs__stg_detail_versions')) }}
     ) as of_both
 ),
 
@@ -43,19 +43,19 @@ versions as (
         {{ of_known('greatest', ['summary_versions.updated_at', 'detail_versions.updated_at']) }}
             as updated_at
     from numbered
-    inner join {{ ref('public_jobs', 'public_jobs__stg_summary_versions') }} as summary_versions
+    inner join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_summary_versions')) }} as summary_versions
         on
             numbered.job_key = summary_versions.job_key
             and numbered.in_force_from >= summary_versions.in_force_from
             and numbered.in_force_from < summary_versions.in_force_until
-    inner join {{ ref('public_jobs', 'public_jobs__stg_job_history') }} as summaries
+    inner join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_job_history')) }} as summaries
         on summary_versions.dbt_scd_id = summaries.dbt_scd_id
-    left join {{ ref('public_jobs', 'public_jobs__stg_detail_versions') }} as detail_versions
+    left join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_detail_versions')) }} as detail_versions
         on
             numbered.job_key = detail_versions.job_key
             and numbered.in_force_from >= detail_versions.in_force_from
             and numbered.in_force_from < detail_versions.in_force_until
-    left join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as details
+    left join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_job_detail_history')) }} as details
         on detail_versions.dbt_scd_id = details.dbt_scd_id
 )
 

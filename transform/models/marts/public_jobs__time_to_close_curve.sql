@@ -6,11 +6,41 @@
 -- still observed, the share that closed then. An open job counts for as long as it has been open.
 with periods as (
     select
-        *,
+        periods.*,
         'all' as overall,
-        (days_open_at_least + days_open_at_most) / 2 as days
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
+        (days_open_at_least + days_open_at_most) / 2 as days,
+        {{ days_before('listings.listed_at', 28) }} as four_weeks_before
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
+    left join {{ ref('public_jobs', 'public_jobs__stg_listings') }} as listings using (organisation)
     where opened_after is not null
+),
+
+-- Each period as it is, and as it was four weeks before: for so many days, and open if it closed
+-- since then.
+readings as {{ materialized() }} (
+    select
+        organisation,
+        {{ dimensions | join(', ') }},
+        days,
+        1 as ended,
+        case when is_open then 0 else 1 end as closed,
+        0 as ended_before,
+        0 as closed_before
+    from periods
+    union all
+    select
+        organisation,
+        {{ dimensions | join(', ') }},
+        least(days, (
+            {{ days_between('opened_by', 'four_weeks_before') }}
+            + {{ days_between('opened_after', 'four_weeks_before') }}
+        ) / 2),
+        0,
+        0,
+        1,
+        case when closed_by <= four_weeks_before then 1 else 0 end
+    from periods
+    where opened_by <= four_weeks_before
 ),
 
 grouped as (
@@ -20,8 +50,11 @@ grouped as (
         '{{ dimension }}' as dimension,
         coalesce({{ dimension }}, 'not given') as value,
         days,
-        is_open
-    from periods
+        ended,
+        closed,
+        ended_before,
+        closed_before
+    from readings
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ),
@@ -30,11 +63,12 @@ ends as (
     select
         {{ group }},
         days,
-        count(*) as ended,
-        count(case when not is_open then 1 end) as closed,
-        cast(sum(count(*)) over (
+        {%- for reading in ['', '_before'] %}
+        sum(closed{{ reading }}) as closed{{ reading }},
+        cast(sum(sum(ended{{ reading }})) over (
             partition by {{ group }} order by days desc
-        ) as {{ double() }}) as at_risk
+        ) as {{ double() }}) as at_risk{{ reading }}{{ ',' if not loop.last }}
+        {%- endfor %}
     from grouped
     group by {{ group }}, days
 )
@@ -45,9 +79,15 @@ select
     days,
     cast(at_risk as bigint) as at_risk,
     cast(closed as bigint) as closed,
-    cast(cast(
-        exp(sum(ln(case when closed < at_risk then 1 - closed / at_risk else 1 end)) over {{ so_far }})
-        * min(case when closed < at_risk then 1 else 0 end) over {{ so_far }}
-        as numeric(18, 6)
-    ) as {{ double() }}) as still_open
+    {%- for reading in ['', '_before'] %}
+    {%- set closed, at_risk = 'closed' ~ reading, 'at_risk' ~ reading %}
+    {%- set some_are_left = closed ~ ' < ' ~ at_risk %}
+    case
+        when {{ at_risk }} > 0 then cast(cast(
+            exp(sum(ln(case when {{ some_are_left }} then 1 - {{ closed }} / {{ at_risk }} else 1 end)) over {{ so_far }})
+            * min(case when {{ some_are_left }} then 1 else 0 end) over {{ so_far }}
+            as numeric(18, 6)
+        ) as {{ double() }})
+    end as still_open{{ reading }}{{ ',' if not loop.last }}
+    {%- endfor %}
 from ends
