@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import textwrap
 from functools import cache
 from graphlib import TopologicalSorter
@@ -176,3 +177,11 @@ def test_what_is_overridden_though_final_is_what_is_listed() -> None:
     }
 
     assert overridden == FINAL
+
+
+def test_nothing_imports_from_a_file_of_tests() -> None:
+    """What tests share is in files of its own."""
+    imported = re.compile(r"^\s*(?:from|import) (?:\w+\.)*test_", re.MULTILINE)
+    files = Path(__file__).parent.rglob("*.py")
+
+    assert [it for it in files if imported.search(it.read_text("utf-8"))] == []

@@ -370,11 +370,7 @@ def test_the_detail_of_another_job_is_no_detail_of_this_one(
 
 @pytest.mark.parametrize(
     "document",
-    [
-        {"id": "id-1"},
-        {"id": None, "publicId": "job-1"},
-        {"id": "id-1", "publicId": "renamed"},
-    ],
+    [{"id": "id-1"}, {"id": None, "publicId": "job-1"}, {"id": "id-1", "publicId": "renamed"}],
 )
 def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str, Any]) -> None:
     """Which fields a detail always has is not documented."""

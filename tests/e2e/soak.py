@@ -1,4 +1,4 @@
-"""The random histories of `test_model.py` with real processes, HTTP, signals and targets.
+"""The random histories of `tests/test_model.py` with real processes, HTTP, signals and targets.
 
 `uv run pytest tests/e2e/soak.py --hypothesis-seed=17`
 """
@@ -20,15 +20,13 @@ import psycopg
 import pytest
 from e2e.pipeline import Tap, environment, program
 from e2e.quick_tap import NOW
-from e2e.stores import cleaned
-from e2e.targets import DUCKDB, meltanolabs, sqlite
+from e2e.targets import DUCKDB, Warehouse, meltanolabs, sqlite
 from fake_tap import Pipeline
-from harness import Output, parse
+from harness import parse
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
-from model_target import DELETED, ModelTarget
-from test_model import ANY_REFRESH, Histories
+from support.histories import ANY_REFRESH, Histories
 from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef
@@ -108,9 +106,7 @@ class RealPipeline(Pipeline):
         super().__init__(api, **config | {"rate_limit_requests": 100_000})
         self.pid = self.status = 0
         self._tap = Tap(folder)
-        self._target, self._database = target, database
-        self._store = target.store(folder, database)
-        self._model = ModelTarget(target.load_method, target.removal)
+        self._warehouse = Warehouse(target, folder, database)
 
     @override
     def run(
@@ -144,24 +140,11 @@ class RealPipeline(Pipeline):
         # A killed tap may leave a part of a line, which no target can read.
         text, _, _ = (folder / "stdout").read_text("utf-8").rpartition("\n")
         self.output = parse(text)
-        self._load(text.splitlines()[:upto])
+        for model in self.targets.values():
+            model.read(self.output.messages[:upto])
+        states = self._warehouse.load("".join(text.splitlines(keepends=True)[:upto]))
+        self.state = states[-1] if states else self.state
         return [*self.api.requests]
-
-    def _load(self, lines: list[str]) -> None:
-        """Load messages; the real target has to hold what its model holds."""
-        output: Output = parse("\n".join(lines))
-        for model in (*self.targets.values(), self._model):
-            model.read(output.messages)
-        text = "".join(f"{line}\n" for line in lines)
-        states = self._target.load(text, self._tap.folder, self._database).splitlines()
-        self.state = json.loads(states[-1]) if states else self.state
-        for table in self._model.schemas:
-            rows = []
-            for row in self._model.all(table):
-                is_deleted = row.get(DELETED, False)
-                kept = self._target.row({key: row[key] for key in row if key != DELETED})
-                rows.append(kept | {DELETED: is_deleted} if self._target.metadata else kept)
-            assert self._store.rows(table) == cleaned(rows)
 
 
 class Soak(Histories):

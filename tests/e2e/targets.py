@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -9,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from e2e.pipeline import installed, load, program
-from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, in_order
-from e2e.truth import COLUMNS, FIELDS, Publications, job_row
+from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, cleaned, in_order
+from e2e.truth import COLUMNS, job_row
 from model_target import DELETED, ModelTarget
+from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable
 
     from e2e.pipeline import Settings
     from e2e.stores import Row, Store
@@ -97,48 +99,42 @@ class Target:
     def row(self, row: Row) -> Row:
         """What it stores of a record."""
         kept = {column: self.stored(value) for column, value in row.items()}
-        return kept | {DELETED: False} if self.metadata else kept
+        return {DELETED: False} | kept if self.metadata else kept
+
+    def rows(self, jobs: list[Job], table: str) -> list[Row]:
+        """What it stores of jobs that are published."""
+        return in_order([self.row(job_row(job, table)) for job in jobs])
 
 
-class Tables:
-    """The rows that a target has to hold, run after run."""
+class Warehouse:
+    """A target, run after run, and a model that reads the same messages.
 
-    def __init__(self, target: Target) -> None:
-        self.rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
-        self._target = target
+    Args:
+        target: The target.
+        folder: For its files.
+        database: The address of a database.
+
+    Attributes:
+        store: Where it has written.
+    """
+
+    def __init__(self, target: Target, folder: Path, database: str) -> None:
+        self.store = target.store(folder, database)
+        self._target, self._folder, self._database = target, folder, database
         self._model = ModelTarget(target.load_method, target.removal)
-        self._publications = Publications()
-        self._runs = 0
 
-    def sync(
-        self, jobs: list[Job], at: dt.datetime, activated: Collection[str] = tuple(FIELDS)
-    ) -> dict[str, list[Row]]:
-        """Note a complete run, and return the rows after it.
-
-        Args:
-            jobs: The published jobs.
-            at: When the list was read.
-            activated: The streams that had an ACTIVATE_VERSION.
-        """
-        self._runs += 1
-        for table in COLUMNS:
-            if table in FIELDS:
-                records = [job_row(job, table) for job in jobs]
-            else:
-                records = self._publications.list(jobs, at)
-            messages = list(self._messages(table, records))
-            self._model.read(messages if table in activated else messages[:-1])
-            self.rows[table] = in_order(self._model.all(table))
-        return self.rows
-
-    def _messages(self, table: str, records: list[Row]) -> Iterator[dict[str, Any]]:
-        """What the tap has to write, its values as the target stores them."""
-        schema = {"properties": COLUMNS[table] | {DELETED: "boolean"}}
-        message = {"stream": table, "version": self._runs}
-        yield message | {"type": "SCHEMA", "schema": schema, "key_properties": ["id"]}
-        for row in records:
-            yield message | {"type": "RECORD", "record": self._target.row(row)}
-        yield message | {"type": "ACTIVATE_VERSION"}
+    def load(self, messages: str) -> list[Any]:
+        """Load what the tap has written, compare every row, and return the states."""
+        self._model.read(io.StringIO(messages))
+        states = self._target.load(messages, self._folder, self._database).splitlines()
+        for table in self._model.schemas:
+            columns = FIELDS[table]
+            rows = [
+                {columns.get(name, name): value for name, value in row.items()}
+                for row in self._model.all(table)
+            ]
+            assert self.store.rows(table) == [self._target.row(row) for row in cleaned(rows)], table
+        return [json.loads(state) for state in states]
 
 
 def psycopg_url(database: str) -> str:

@@ -16,10 +16,10 @@ import requests
 from e2e.pipeline import environment, installed
 from e2e.stores import columns_of
 from e2e.targets import as_double, metadata
-from e2e.test_targets import each
+from emulators.compared import compare_answers, compare_with_the_api
 from emulators.engines import HERE, QUERIES, Emulated, Engine, names, served
-from emulators.test_engines import compare_answers, compare_with_the_api
 from queries.warehouse import TABLES
+from support.recordings import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ import yaml
 from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, as_double, metadata
-from queries.test_queries import ANSWERS
+from queries.answers import ANSWERS
 from queries.warehouse import FIELDS
 
 if TYPE_CHECKING:

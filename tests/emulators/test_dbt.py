@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e.pipeline import environment, installed, program, written
+from emulators.compared import as_time
 from emulators.engines import HERE, PROJECT, Emulated, Engine, bigquery, snowflake
-from emulators.test_engines import as_time
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import TABLES, History, assert_holds
 from support.portal import first_day, opened
@@ -78,10 +78,7 @@ class Warehouse(Builds):
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [
-        ("snowflake", snowflake("snake_case", "hard")),
-        ("bigquery", bigquery("snake_case")),
-    ],
+    [("snowflake", snowflake("snake_case", "hard")), ("bigquery", bigquery("snake_case"))],
     ids=OUTPUTS,
 )
 def test_every_final_table_is_what_happened(
