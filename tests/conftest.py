@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 from fake_api import FakeApi
 from fake_tap import Pipeline
+from harness import reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
@@ -80,13 +81,7 @@ def config(sandbox: Sandbox, base_url: str) -> dict[str, Any]:
 
     Four requests at once can do all that sixteen can, with a quarter of the connections.
     """
-    return {
-        "api_key": sandbox.key,
-        "base_url": base_url,
-        "page_size": 10,
-        "rate_limit_requests": 100_000,
-        "max_concurrent_requests": 4,
-    }
+    return reaching(sandbox, base_url) | {"page_size": 10, "max_concurrent_requests": 4}
 
 
 @pytest.fixture
@@ -98,10 +93,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def api() -> FakeApi:
     """Ten jobs, three on a page."""
-    api = FakeApi(page_size=3)
-    for number in range(10):
-        api.publish(str(number), roleOverview=f"About {number}.")
-    return api
+    return FakeApi(page_size=3, jobs=10)
 
 
 @pytest.fixture

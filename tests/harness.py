@@ -10,6 +10,9 @@ from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from singer_sdk.singerlib.json import serialize_json
 
 from tap_public_jobs.api.client import API_PATH
@@ -66,6 +69,19 @@ def parse(text: str) -> Output:
 def json_text(value: Json) -> str:
     """A nested value as a column of text holds it."""
     return serialize_json(value, sort_keys=True, ensure_ascii=False)
+
+
+def reaching(sandbox: Sandbox, base_url: str) -> dict[str, Json]:
+    """Settings that reach a sandbox, with a budget that no test exhausts."""
+    return {"api_key": sandbox.key, "base_url": base_url, "rate_limit_requests": 100_000}
+
+
+@contextlib.contextmanager
+def demo(jobs: int, latency: float = 0.0) -> Iterator[tuple[Sandbox, dict[str, Json]]]:
+    """Serve an organisation without a limit; yield its sandbox, and settings that reach it."""
+    sandbox = Sandbox.demo(jobs, options=Options(limited=False, latency=latency))
+    with serving(sandbox) as base_url:
+        yield sandbox, reaching(sandbox, base_url)
 
 
 @contextlib.contextmanager

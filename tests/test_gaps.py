@@ -27,9 +27,7 @@ GONE = NotFoundError("the response is 404", 404)
 
 def organisation(jobs: int) -> tuple[FakeApi, Pipeline]:
     """An API with this many jobs, and a pipeline that has loaded them."""
-    api = FakeApi()
-    for number in range(jobs):
-        api.publish(str(number))
+    api = FakeApi(jobs=jobs)
     pipeline = Pipeline(api, page_size=100)
     pipeline.run()
     assert pipeline.error == ""

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from e2e.pipeline import REPOSITORY, variables
 from e2e.targets import meltanolabs
 from e2e.truth import FIELDS, published
+from harness import demo
 from public_jobs_sandbox.app import JOBS_PATH as LIST
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
 
 if TYPE_CHECKING:
     from e2e.pipeline import Project
+    from public_jobs_sandbox.state import Sandbox
 
 JOBS = 300
 CHECKPOINT_EVERY = 50
@@ -44,7 +43,6 @@ def details(sandbox: Sandbox) -> list[str]:
 def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(
     project: Project, database: str, tmp_path: Path
 ) -> None:
-    sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False, latency=0.01))
     store = TARGET.store(tmp_path, database)
 
     def check() -> None:
@@ -52,11 +50,10 @@ def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one
             rows = TARGET.rows(published(sandbox), table)
             assert store.published(table) == store.rows(table) == rows
 
-    with serving(sandbox) as base_url:
-        # One request at a time: else an early answer could still be in the hands of a thread.
-        tap = {"api_key": sandbox.key, "base_url": base_url, "max_concurrent_requests": 1}
+    with demo(JOBS, latency=0.01) as (sandbox, tap):
         settings = {
-            **variables("tap-public-jobs", tap | {"rate_limit_requests": 100_000}),
+            # One request at a time: else an early answer could still be in the hands of a thread.
+            **variables("tap-public-jobs", tap | {"max_concurrent_requests": 1}),
             **variables("target-postgres", TARGET.settings(tmp_path, database)),
             "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
         }

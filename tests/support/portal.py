@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from harness import demo
 from support.warehouses import HISTORY_ALONE
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
     from public_jobs_sandbox.postings import Job
+    from public_jobs_sandbox.state import Sandbox
     from support.warehouses import Builds
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
@@ -119,14 +118,8 @@ def opened(
     warehouse: Builds, monkeypatch: pytest.MonkeyPatch, schema: str = "public_jobs"
 ) -> Iterator[Portal]:
     """Serve an organisation with twelve jobs."""
-    sandbox = Sandbox.demo(12, options=Options(limited=False))
-    with serving(sandbox) as base_url:
-        config = {
-            "api_key": sandbox.key,
-            "base_url": base_url,
-            "rate_limit_requests": 100_000,
-            "column_naming": "snake_case",
-        }
+    with demo(12) as (sandbox, settings):
+        config = settings | {"column_naming": "snake_case"}
         yield Portal(sandbox, config, warehouse, monkeypatch, schema)
 
 

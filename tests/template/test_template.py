@@ -10,7 +10,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -20,11 +20,12 @@ from e2e.pipeline import Run, environment, installed
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from e2e.truth import FIELDS, published
+from harness import demo
 from public_jobs_sandbox.meltano import uv_command
-from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+
+if TYPE_CHECKING:
+    from public_jobs_sandbox.state import Sandbox
 
 REPOSITORY = Path(__file__).parents[2]
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
@@ -243,10 +244,9 @@ def assert_holds(target: Target, folder: Path, database: str, sandbox: Sandbox) 
 @pytest.mark.xdist_group("clone")  # beside the others
 def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
     """Cron mails nothing until a run is incomplete, and that run is built too."""
-    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
     project, clone = tmp_path / "my-pipeline", source.name
-    with serving(sandbox) as base_url:
-        answers = {"base_url": base_url, "api_key": sandbox.key, "schedule": "cron"}
+    with demo(5) as (sandbox, settings):
+        answers = {"base_url": settings["base_url"], "api_key": sandbox.key, "schedule": "cron"}
         made = copier("copy", clone, project, folder=source.parent, **answers)
         assert "The key works: 5 published jobs" in made
         assert sandbox.key not in made
@@ -269,13 +269,12 @@ def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
 @pytest.mark.xdist_group("update")
 def test_postgresql_and_an_update(source: Path, tmp_path: Path, database: str) -> None:
     """An update keeps what the user has changed, and the next run what was loaded."""
-    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
     project = tmp_path / "my-pipeline"
     target = meltanolabs("hard", "public_jobs")
     answers = {"warehouse": "postgres", "credentials": psycopg_url(database)}
-    answers |= {"source": source.as_uri(), "api_key": sandbox.key}
-    with serving(sandbox) as base_url:
-        copier("copy", source, project, folder=tmp_path, base_url=base_url, **answers)
+    with demo(5) as (sandbox, tap):
+        answers |= {"source": source.as_uri(), "api_key": sandbox.key, "base_url": tap["base_url"]}
+        copier("copy", source, project, folder=tmp_path, **answers)
         output = run(project / "sync", folder=tmp_path).succeeded().output
         # One line says how the build ended, and none what it does.
         assert output.count("public_jobs: ") == 1
