@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from fake_api import FakeApi
-from fake_tap import Pipeline
+from fake_tap import Pipeline, first_run
 from harness import reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
@@ -99,8 +99,7 @@ def api() -> FakeApi:
 @pytest.fixture
 def pipeline(api: FakeApi) -> Pipeline:
     """A pipeline after its first run."""
-    pipeline = Pipeline(api)
-    pipeline.run()
+    pipeline = first_run(api)
     assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
     return pipeline
 
@@ -122,7 +121,6 @@ def log(changes_url: str) -> ChangeLog:
 def notified(api: FakeApi, log: ChangeLog, changes_url: str) -> Pipeline:
     """A pipeline under `detail_refresh: notified`, after its first run, which is a backfill."""
     assert log
-    pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
-    pipeline.run()
+    pipeline = first_run(api, detail_refresh="notified", changes_url=changes_url)
     assert (pipeline.error, len(api.details)) == ("", 10)
     return pipeline

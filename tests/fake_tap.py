@@ -109,6 +109,11 @@ class Pipeline:
         return [*self.api.requests]
 
     @property
+    def closed(self) -> set[str]:
+        """The ids of the jobs that were closed, and not published again."""
+        return {key for key, (*_, unpublished_at) in self.periods().items() if unpublished_at}
+
+    @property
     def activated(self) -> list[str]:
         """The streams that the last run activated."""
         return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
@@ -123,3 +128,10 @@ class Pipeline:
         names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
         rows = self.targets["upsert"].rows["job_publications"]
         return {key: tuple(row[it] for it in names) for key, row in rows.items()}
+
+
+def first_run(api: FakeApi, catalog: dict[str, Any] | None = None, **config: Any) -> Pipeline:
+    """A pipeline after its first run."""
+    pipeline = Pipeline(api, **config)
+    pipeline.run(catalog=catalog)
+    return pipeline

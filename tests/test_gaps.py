@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import Pipeline
+from fake_tap import Pipeline, first_run
 
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
 from tap_public_jobs.sync.gaps import HOUR
@@ -28,15 +28,9 @@ GONE = NotFoundError("the response is 404", 404)
 def organisation(jobs: int) -> tuple[FakeApi, Pipeline]:
     """An API with this many jobs, and a pipeline that has loaded them."""
     api = FakeApi(jobs=jobs)
-    pipeline = Pipeline(api, page_size=100)
-    pipeline.run()
+    pipeline = first_run(api, page_size=100)
     assert pipeline.error == ""
     return api, pipeline
-
-
-def closed(pipeline: Pipeline) -> set[str]:
-    """The ids of the jobs that were closed."""
-    return {key for key, (*_, unpublished_at) in pipeline.periods().items() if unpublished_at}
 
 
 # How each kind of gap begins and ends, what is said of it, and what is asked for again.
@@ -135,7 +129,7 @@ def test_of_a_hundred_gone_jobs_those_that_are_published_stay(published: int) ->
         # If few answer, the list may have drifted: it is read once more.
         assert api.pages.count(1) == (2 if later == 60 and published <= 20 else 1)
         assert pipeline.activated == []
-        assert closed(pipeline) == set()
+        assert pipeline.closed == set()
     still_asked = 0
     for day in range(6):
         pipeline.run(later=HOUR if day == 0 else DAY)
@@ -143,7 +137,7 @@ def test_of_a_hundred_gone_jobs_those_that_are_published_stay(published: int) ->
         assert pipeline.targets["upsert"].published() == {*api.published} - hidden
         still_asked = len({*api.details} & {f"pub-{key}" for key in hidden})
         assert still_asked <= 20
-    assert closed(pipeline) == {str(number) for number in range(published, 100)}
+    assert pipeline.closed == {str(number) for number in range(published, 100)}
     assert pipeline.hard.rows["jobs"].keys() >= hidden
 
     api.hidden = set()
@@ -180,7 +174,7 @@ def test_an_empty_list_is_believed_after_an_hour_if_details_agree(
     assert pipeline.error == ""
     assert "the list lacks 150 of 150 known jobs at once (for 2 hours)" in caplog.text
     assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
-    assert closed(pipeline) == (everything if is_believed else set())
+    assert pipeline.closed == (everything if is_believed else set())
     assert pipeline.hard.rows["jobs"].keys() == (set() if is_believed else everything)
 
     api.hidden, api.answers = set(), {}
@@ -206,10 +200,10 @@ def test_jobs_that_replace_many_do_not_make_their_closing_credible(gone: int, ne
     for later in (60, 60, HOUR / 2):
         pipeline.run(later=later)
         assert f"the list lacks {gone} of" in pipeline.error
-        assert (closed(pipeline), pipeline.activated) == (set(), [])
+        assert (pipeline.closed, pipeline.activated) == (set(), [])
         assert len(pipeline.hard.rows["jobs"]) == known + new
     pipeline.run(later=HOUR)
-    assert (pipeline.error, closed(pipeline)) == ("", {str(number) for number in range(gone)})
+    assert (pipeline.error, pipeline.closed) == ("", {str(number) for number in range(gone)})
 
 
 @pytest.mark.parametrize("listed", [0, 100])
@@ -224,7 +218,7 @@ def test_a_job_is_closed_by_an_answer_of_the_run_that_closes_it(listed: int) -> 
 
     for later in (600, 2 * HOUR):
         pipeline.run(later=later)
-        assert (closed(pipeline), pipeline.activated) == (set(), [])
+        assert (pipeline.closed, pipeline.activated) == (set(), [])
     assert pipeline.error == ""
 
 
@@ -247,7 +241,7 @@ def test_a_list_that_was_right_in_between_is_doubted_again_for_an_hour() -> None
     for later, is_believed in ((3 * DAY, False), (HOUR / 2, False), (HOUR / 2, True)):
         pipeline.run(later=later)
         assert pipeline.error == ""
-        assert closed(pipeline) == ({*map(str, range(30))} if is_believed else set())
+        assert pipeline.closed == ({*map(str, range(30))} if is_believed else set())
         assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
 
 
@@ -268,7 +262,7 @@ def test_a_gone_job_costs_no_detail_twice(api: FakeApi, pipeline: Pipeline) -> N
     pipeline.run()
 
     assert sorted(api.details) == [f"pub-{number}" for number in range(10)]
-    assert closed(pipeline) == {"3"}
+    assert pipeline.closed == {"3"}
     api.unpublish("4")
     api.edit("9", jobTitle="Edited")
     pipeline.run(detail_refresh="changed")
@@ -296,7 +290,7 @@ def test_a_total_that_is_cached_for_long_counts_jobs_that_are_confirmed_gone(
     pipeline.run()
 
     assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
-    assert closed(pipeline) == {"3"}
+    assert pipeline.closed == {"3"}
 
 
 @pytest.mark.parametrize(
@@ -321,8 +315,7 @@ def test_a_total_that_never_fits_stops_no_churning_list(api: FakeApi, kind: str)
     """The shortfall differs from run to run by the jobs that were closed and opened."""
     ever = {*api.published}
     api.total = lambda: 5 + len(ever) if kind == "closed jobs too" else 50
-    pipeline = Pipeline(api)
-    pipeline.run()
+    pipeline = first_run(api)
     assert pipeline.error
 
     for day in range(4):
@@ -370,8 +363,7 @@ def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
 @pytest.mark.parametrize("refresh", ["all", "changed"])
 def test_a_listed_job_whose_detail_always_fails_stops_nothing(api: FakeApi, refresh: str) -> None:
     """It is tried in each run, after the others, and its last known detail stays."""
-    pipeline = Pipeline(api, detail_refresh=refresh)
-    pipeline.run()
+    pipeline = first_run(api, detail_refresh=refresh)
     api.answers["pub-3"] = BROKEN
 
     for day in range(4):
@@ -442,7 +434,7 @@ def test_a_long_confirmation_says_so_and_goes_on_where_it_ended(
     assert "150 known jobs. Asking whether they are unpublished: about 2 minutes." in caplog.text
     assert len(confirmed & {*api.details}) == repeated
     assert pipeline.error == ""
-    assert closed(pipeline) == {str(number) for number in range(100, 250)}
+    assert pipeline.closed == {str(number) for number in range(100, 250)}
 
 
 @pytest.mark.parametrize("page", [1, 3])
@@ -553,7 +545,7 @@ def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
 
     notified.run(later=2 * HOUR)
 
-    assert closed(notified) == {"3"}
+    assert notified.closed == {"3"}
     assert notified.hard.rows["jobs"].keys() == api.published.keys()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fake_tap import CONFIG, Pipeline
+from fake_tap import CONFIG, Pipeline, first_run
 from harness import select_only
 
 from tap_public_jobs.sync import state
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("refresh", ["all", "changed"])
 def test_times_over_four_runs(api: FakeApi, refresh: str) -> None:
     """A job opened in (openedAfter, firstSeenAt], and closed in (lastSeenAt, unpublishedAt]."""
-    pipeline = Pipeline(api, detail_refresh=refresh)
-    pipeline.run()
+    pipeline = first_run(api, detail_refresh=refresh)
     now = pipeline.at()
     assert pipeline.periods() == dict.fromkeys(api.published, (None, now, now, None))
 
@@ -153,5 +152,4 @@ def test_all_closings_are_written_and_the_last_ones_kept_while_they_cannot_be(
     pipeline.run(catalog=select_only(CONFIG, stream))
     pipeline.run()
 
-    closed = {key for key, (*_, unpublished) in pipeline.periods().items() if unpublished}
-    assert closed == ({*"012"} if stream == "job_publications" else {*"12"})
+    assert pipeline.closed == ({*"012"} if stream == "job_publications" else {*"12"})
