@@ -17,12 +17,12 @@ from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-import yaml
 from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, as_double, metadata
 from queries.answers import ANSWERS
 from queries.warehouse import FIELDS
+from support.plugins import definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from model_target import Removal
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[1]
 
 BQEMULATOR = (
     "bqemulator==1.4.0 numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
@@ -48,8 +47,7 @@ ADDED = ("_PROCESS_DATE", "filename")
 
 def defined(name: str) -> tuple[str, Settings]:
     """What `meltano add --from-ref` puts into a project: what to install, and the settings."""
-    definition = (REPOSITORY / "plugins" / "loaders" / f"{name}.yml").read_text("utf-8")
-    found = yaml.safe_load(definition)
+    found = definition("loaders", name)
     return found["pip_url"], {it["name"]: it["value"] for it in found["settings"] if "value" in it}
 
 

@@ -12,8 +12,9 @@ from emulators.compared import as_time
 from emulators.engines import HERE, PROJECT, Emulated, Engine, bigquery, snowflake
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import TABLES, History, assert_holds
+from support.plugins import plugin
 from support.portal import first_day, opened
-from support.warehouses import TRANSFORM, Builds, plugin
+from support.warehouses import TRANSFORM, Builds
 
 if TYPE_CHECKING:
     from pathlib import Path

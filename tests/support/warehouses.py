@@ -7,33 +7,25 @@ import os
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
-import yaml
 from e2e.pipeline import environment, installed, load, program, written
 from e2e.targets import MELTANOLABS_IMPORTS
+from support.plugins import REPOSITORY, plugin
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from forked import Program
 
-REPOSITORY = Path(__file__).parents[2]
 TRANSFORM = REPOSITORY / "transform"
 
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
 HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
 
 Row = dict[str, Any]
-
-
-def plugin(kind: str, name: str) -> dict[str, Any]:
-    """One plugin of meltano.yml."""
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    found: dict[str, Any]
-    (found,) = [it for it in project["plugins"][kind] if it["name"] == name]
-    return found
 
 
 # What each command imports once for all runs.

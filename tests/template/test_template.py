@@ -23,11 +23,11 @@ from e2e.truth import FIELDS, published
 from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
+from support.plugins import REPOSITORY, definition
 
 if TYPE_CHECKING:
     from public_jobs_sandbox.state import Sandbox
 
-REPOSITORY = Path(__file__).parents[2]
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
@@ -103,11 +103,6 @@ def test_answers_that_cannot_work_are_refused(made: Made) -> None:
     assert refused == says
 
 
-def definition(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((REPOSITORY / "plugins" / path).read_text("utf-8"))
-    return found
-
-
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -> None:
     folder = made[0] / name
@@ -133,8 +128,8 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
 
     plugins = yaml.safe_load((folder / "plugins.yml").read_text("utf-8"))["plugins"]
     (tap,) = plugins["extractors"]
-    assert tap == definition("extractors/tap-public-jobs.yml") | {"pip_url": tap["pip_url"]}
-    assert plugins["loaders"] == [definition(f"loaders/target-{warehouse}.yml")]
+    assert tap == definition("extractors", "tap-public-jobs") | {"pip_url": tap["pip_url"]}
+    assert plugins["loaders"] == [definition("loaders", f"target-{warehouse}")]
     assert [it["name"] for it in plugins["utilities"]] == [f"dbt-{warehouse}"]
 
 
@@ -167,16 +162,6 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     options = ["--quiet", "--isolated", "--only-group=airflow", f"--project={REPOSITORY}"]
     airflow = [*uv_command(), "run", *options, "python", "-c", IMPORT]
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
-
-
-@pytest.mark.parametrize("name", ["target-duckdb", "target-postgres"])
-def test_a_loader_is_defined_as_in_the_project_of_the_clone(name: str) -> None:
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    (loader,) = (it for it in project["plugins"]["loaders"] if it["name"] == name)
-    found, config = definition(f"loaders/{name}.yml"), loader.pop("config")
-    values = {it["name"]: it.pop("value") for it in found["settings"] if "value" in it}
-    assert found == found | loader
-    assert values == config
 
 
 MELTANO = """#!/bin/sh
