@@ -11,7 +11,6 @@ import shutil
 import statistics
 from collections import Counter, defaultdict
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -26,6 +25,7 @@ from benchmarks import years
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from browser.weeks import Row, Tables
 
@@ -79,7 +79,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> tuple[DuckDB, Tables]:
 
 
 def opened(browser: Driver, warehouse: DuckDB, **choice: str) -> None:
-    page = Path(warehouse.file).with_suffix(".html").as_uri()
+    page = warehouse.file.with_suffix(".html").as_uri()
     hash_ = f"#{urlencode(choice)}" if choice else ""
     browser.get("about:blank")
     browser.get(page + hash_)
@@ -251,7 +251,7 @@ def readable(browser: Driver, axe: str, warehouse: DuckDB, width: int, theme: st
     assert complaints(browser) == []
     browser.execute_script(axe)
     assert browser.execute_async_script(AXE) == []
-    assert Path(warehouse.file).with_suffix(".html").stat().st_size < 3_000_000
+    assert warehouse.file.with_suffix(".html").stat().st_size < 3_000_000
 
 
 @of_the_weeks

@@ -28,7 +28,7 @@ WEEK = dt.timedelta(weeks=1)
 OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 60, 0.09, 11
 
 
-def run_page(*arguments: str) -> str:
+def run_page(*arguments: str | Path) -> str:
     """Run the dashboard as its users do, in an environment of its own; return what it says."""
     script = str(Path(__file__).parents[2] / "dashboard" / "page.py")
     command = [*uv_command(), "run", "--quiet", "--script", script, *arguments]

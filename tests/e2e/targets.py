@@ -15,6 +15,7 @@ from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, cleaned, in_or
 from e2e.truth import COLUMNS, job_row
 from model_target import DELETED, ModelTarget
 from queries.warehouse import FIELDS
+from support.plugins import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from forked import Program
     from model_target import LoadMethod, Removal
     from public_jobs_sandbox.postings import Job
-
-MELTANOLABS_IMPORTS = ("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg")
 
 Value = Any
 
@@ -141,6 +140,10 @@ def psycopg_url(database: str) -> str:
     return database.replace(":", "+psycopg:", 1)
 
 
+def types(text: str, number: str, time: str) -> dict[str, str]:
+    return {"string": text, "number": number, "date-time": time}
+
+
 def metadata(time: str, number: str) -> dict[str, str]:
     return {name: time if name.endswith("_at") else number for name in METADATA} | {
         "_sdc_sync_started_at": number
@@ -154,16 +157,16 @@ def duckdb_settings(folder: Path, _: str) -> Settings:
 def meltanolabs(removal: Removal, schema: str) -> Target:
     return Target(
         name=f"meltanolabs-target-postgres, {removal} delete",
-        requirements="meltanolabs-target-postgres==0.8.1",
+        requirements=plugin("loaders", "target-postgres")["pip_url"],
         executable="target-postgres",
-        imports=MELTANOLABS_IMPORTS,
+        imports=("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg"),
         settings=lambda _, database: {
             "sqlalchemy_url": psycopg_url(database),
             "default_target_schema": schema,
             "hard_delete": removal == "hard",
         },
         store=lambda _, database: Postgres(database, schema),
-        types={"string": "text", "number": "numeric", "date-time": "timestamp without time zone"},
+        types=types("text", "numeric", "timestamp without time zone"),
         metadata=metadata("timestamp without time zone", "bigint"),
         removal=removal,
     )
@@ -171,14 +174,8 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
 
 def pipelinewise_settings(_: Path, database: str) -> Settings:
     address = psycopg.conninfo.conninfo_to_dict(database)
-    return {
-        "host": address["host"],
-        "port": 5432,
-        "user": address["user"],
-        "password": "it wants one",
-        "dbname": address["dbname"],
-        "default_target_schema": "pipelinewise",
-    }
+    wanted = {"port": 5432, "password": "it wants one", "default_target_schema": "pipelinewise"}
+    return wanted | {name: address[name] for name in ("host", "user", "dbname")}
 
 
 def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
@@ -192,7 +189,7 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
             "add_record_metadata": True,
         },
         store=lambda folder, _: SQLite(folder / "warehouse.sqlite"),
-        types={"string": "VARCHAR", "number": "DECIMAL", "date-time": "DATETIME"},
+        types=types("VARCHAR", "DECIMAL", "DATETIME"),
         metadata=metadata("DATETIME", "INTEGER"),
         stored=as_double,
         load_method=load_method,
@@ -202,11 +199,11 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
 
 DUCKDB = Target(
     name="target-duckdb",
-    requirements="target-duckdb==0.8.0 duckdb==1.0.0",
+    requirements=plugin("loaders", "target-duckdb")["pip_url"],
     executable="target-duckdb",
     settings=duckdb_settings,
     store=lambda folder, _: DuckDB(folder),
-    types={"string": "VARCHAR", "number": "DOUBLE", "date-time": "TIMESTAMP"},
+    types=types("VARCHAR", "DOUBLE", "TIMESTAMP"),
     stored=as_double_or_null,
 )
 
@@ -220,11 +217,7 @@ TARGETS = [
         executable="target-postgres",
         settings=pipelinewise_settings,
         store=lambda _, database: Postgres(database, "pipelinewise"),
-        types={
-            "string": "character varying",
-            "number": "double precision",
-            "date-time": "timestamp without time zone",
-        },
+        types=types("character varying", "double precision", "timestamp without time zone"),
         stored=with_escapes,
     ),
     Target(
@@ -233,7 +226,7 @@ TARGETS = [
         executable="target-jsonl",
         settings=lambda folder, _: {"destination_path": str(folder), "do_timestamp_file": False},
         store=lambda folder, _: Lines(folder),
-        types={"string": "string", "number": "number", "date-time": "string"},
+        types=types("string", "number", "string"),
         load_method="append-only",
     ),
     *(

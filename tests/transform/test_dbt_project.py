@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from support.plugins import plugin
-from support.warehouses import TRANSFORM, command
+from support.warehouses import TRANSFORM, dbt_command
 
 from transform.columns import written
 
@@ -66,7 +66,7 @@ PARTS = [f"TARGET_POSTGRES_{it}" for it in ("HOST", "PORT", "USER", "PASSWORD", 
 def test_dbt_finds_the_database_of_the_loader(
     variables: dict[str, str], expected: tuple[str | int, ...]
 ) -> None:
-    python = command("utilities", "dbt-postgres").parent / "python"
+    python = dbt_command("dbt-postgres").with_name("python")
     profiles = TRANSFORM / "profiles.yml"
     text = subprocess.check_output(
         [python, "-c", RENDER, profiles, json.dumps(variables)], text=True
