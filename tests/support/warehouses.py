@@ -69,13 +69,13 @@ class Builds(ABC):
 
     def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
         """Run the target, with small batches if it dies; returns the last state."""
-        program = self.target.program
+        loader = self.target.program
         settings = self.target.settings(self.folder, self.address)
         settings |= {"default_target_schema": schema}
         if not dies:
-            return json.loads(load(program, settings, messages, self.folder).splitlines()[-1])
+            return json.loads(load(loader, settings, messages, self.folder).splitlines()[-1])
         file = written(self.folder / "target.json", settings | {"batch_size_rows": 3})
-        ended = program.run(["--config", file], environment(PGTZ="UTC"), text=messages)
+        ended = loader.run(["--config", file], environment(PGTZ="UTC"), text=messages)
         assert ended.returncode != 0
         return None
 
