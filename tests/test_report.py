@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from api.fake_time import FakeTime
 from sync.samples import job
 
 from tap_public_jobs.report import PROGRESS_INTERVAL, Report, key_works
@@ -12,25 +13,15 @@ from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
 
 
-class Clock:
-    """A monotonic clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime(0.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def report(clock: Clock) -> Report:
+def report(time: FakeTime) -> Report:
     """The report of a run that may make 60 requests per minute."""
-    return Report(60, 60, clock, lambda: 9_960.0)
+    return Report(60, 60, lambda: time.now, lambda: 9_960.0)
 
 
 def plan_of(count: int) -> Plan:
@@ -49,9 +40,9 @@ class TestProgress:
         ],
     )
     def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
-        self, report: Report, clock: Clock, done: int, seconds: float, words: str
+        self, report: Report, time: FakeTime, done: int, seconds: float, words: str
     ) -> None:
-        clock.now = seconds
+        time.now = seconds
 
         assert report.progress(done, 3000, 0.0) == words
 
@@ -149,7 +140,7 @@ def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
 
 
 class TestSummary:
-    def test_it_counts_everything(self, report: Report, clock: Clock) -> None:
+    def test_it_counts_everything(self, report: Report, time: FakeTime) -> None:
         outcomes = Outcomes()
         with report.fetching(plan_of(5), outcomes):
             pass
@@ -166,7 +157,7 @@ class TestSummary:
         )
         report.opened, report.closed = 2, 1
         report.count_retry()
-        clock.now = 3060.0
+        time.now = 3060.0
 
         assert report.summary(requests=3031, rejections=2) == (
             "Synced 3,000 jobs, 3,001 job_publications, 2 job_details; "

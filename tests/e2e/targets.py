@@ -145,9 +145,7 @@ def types(text: str, number: str, time: str) -> dict[str, str]:
 
 
 def metadata(time: str, number: str) -> dict[str, str]:
-    return {name: time if name.endswith("_at") else number for name in METADATA} | {
-        "_sdc_sync_started_at": number
-    }
+    return dict(zip(METADATA, [time] * 4 + [number] * 3, strict=True))
 
 
 def duckdb_settings(folder: Path, _: str) -> Settings:

@@ -19,7 +19,7 @@ import duckdb
 import requests
 from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
-from e2e.targets import DUCKDB, Target, as_double, metadata
+from e2e.targets import DUCKDB, Target, as_double, metadata, types
 from queries.answers import ANSWERS
 from queries.warehouse import FIELDS
 from support.plugins import definition
@@ -118,6 +118,10 @@ class Engine(Database):
     def source(self, table: str) -> str:
         return f"public_jobs.{table}"
 
+    def types(self, table: str) -> dict[str, str]:
+        found = self.answer(f"describe table {self.source(table)}")
+        return self.renamed({row["name"].lower(): row["type"] for row in found})
+
 
 class Snowflake(Engine):
     """A folder with a database of fakesnow, which stores names in upper case."""
@@ -127,10 +131,6 @@ class Snowflake(Engine):
         assert result.returncode == 0, result.stderr
         rows: list[Row] = json.loads(result.stdout)
         return [{name.lower(): value for name, value in row.items()} for row in rows]
-
-    def types(self, table: str) -> dict[str, str]:
-        found = self.answer(f"describe table {self.source(table)}")
-        return self.renamed({row["name"].lower(): row["type"] for row in found})
 
 
 class BigQuery(Engine):
@@ -302,7 +302,7 @@ def snowflake(column_naming: str, removal: Removal) -> Emulated:
             | {"database": "WAREHOUSE", "hard_delete": removal == "hard"}
         ),
         store=lambda _, address: Snowflake(address, names(column_naming, str.lower)),
-        types={"string": "VARCHAR(16777216)", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ(9)"},
+        types=types("VARCHAR(16777216)", "FLOAT", "TIMESTAMP_NTZ(9)"),
         metadata=metadata("TIMESTAMP_NTZ(9)", "NUMBER(38,0)"),
         stored=as_double,
         removal=removal,
@@ -320,7 +320,7 @@ def bigquery(column_naming: str) -> Emulated:
         queries=QUERIES[:-1],
         settings=lambda *_: BIGQUERY_SETTINGS | {"project": PROJECT},
         store=lambda _, address: BigQuery(address, names(column_naming)),
-        types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
+        types=types("STRING", "FLOAT", "TIMESTAMP"),
         metadata=added,
         stored=as_double,
     )
