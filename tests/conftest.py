@@ -19,7 +19,7 @@ from tap_public_jobs.api import client
 from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
@@ -49,17 +49,24 @@ def postgresql_server() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def database(postgresql: str, request: pytest.FixtureRequest) -> str:
-    """The address of a database on it for the tests of one file."""
+@pytest.fixture(scope="session")
+def new_database(postgresql: str) -> Callable[[], str]:
+    """Makes an empty database on it, and returns its address."""
     import psycopg  # noqa: PLC0415
-    from psycopg import sql  # noqa: PLC0415
 
-    # A worker may come back to a file after another one.
-    name = f"{request.path.stem}_{uuid.uuid4().hex[:8]}"
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    return postgresql.replace("/postgres?", f"/{name}?")
+    def make() -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        with psycopg.connect(postgresql, autocommit=True) as connection:
+            connection.execute(f"create database {name}".encode())
+        return postgresql.replace("/postgres?", f"/{name}?")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def database(new_database: Callable[[], str]) -> str:
+    """The address of a database for the tests of one file."""
+    return new_database()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from queries.warehouse import FIELDS, TABLES
-from queries.warehouse import DuckDB as RawTables
 from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None
             }
             values.append({column: whole.get(name) for name, column in FIELDS[table].items()})
         file.write_text(json.dumps(values, default=str), "utf-8")
-        kinds = {column: RawTables.types[kind] for column, kind in TABLES[table].items()}
+        kinds = {column: warehouse.target.types[kind] for column, kind in TABLES[table].items()}
         statements.append(
             f'create or replace table "{schema}".{table} as '  # noqa: S608
             f"select * from read_json('{file}', format='array', columns={kinds})"
