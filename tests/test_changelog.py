@@ -33,11 +33,6 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sqlite(file: Path) -> str:
-    return f"sqlite:///{file}"
-
-
-@pytest.fixture
 def empty_database(database: str) -> str:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
@@ -45,7 +40,7 @@ def empty_database(database: str) -> str:
     return database
 
 
-@pytest.fixture(params=["sqlite", "empty_database"])
+@pytest.fixture(params=["changes_url", "empty_database"])
 def url(request: pytest.FixtureRequest) -> str:
     address: str = request.getfixturevalue(request.param)
     return address
@@ -118,8 +113,8 @@ class TestPositions:
 
         assert log.read(1) == Changes(log.read().log, 2, ["c"])
 
-    def test_an_earlier_copy_and_another_log_show(self, file: Path, sqlite: str) -> None:
-        log = ChangeLog(sqlite)
+    def test_an_earlier_copy_and_another_log_show(self, file: Path, changes_url: str) -> None:
+        log = ChangeLog(changes_url)
         log.append(["a"])
         earlier = file.read_bytes()
         log.append(["b"])
@@ -135,7 +130,7 @@ class TestPositions:
 
 class TestErrors:
     def test_a_log_that_is_not_there_is_an_error_and_is_not_made(
-        self, file: Path, sqlite: str, empty_database: str
+        self, file: Path, changes_url: str, empty_database: str
     ) -> None:
         """Neither its file nor its tables."""
 
@@ -143,16 +138,16 @@ class TestErrors:
             for read in (ChangeLog(url).read, ChangeLog(url).positions):
                 with pytest.raises(ChangeLogError) as caught:
                     read()
-                place = file if url == sqlite else "the PostgreSQL database"
+                place = file if url == changes_url else "the PostgreSQL database"
                 assert str(caught.value) == (
                     f"There is no change log in {place}. Correct changes_url, or start "
                     "public-jobs-webhook with the same one first."
                 )
 
-        fail(sqlite)
+        fail(changes_url)
         assert not file.exists()
         sqlite3.connect(file).close()
-        for url in (sqlite, empty_database):
+        for url in (changes_url, empty_database):
             fail(url)
         assert file.read_bytes() == b""
         with psycopg.connect(empty_database) as server:
@@ -224,9 +219,9 @@ class TestErrors:
 
 class TestFile:
     def test_a_commit_survives_a_power_cut_and_no_wait_is_endless(
-        self, file: Path, sqlite: str
+        self, file: Path, changes_url: str
     ) -> None:
-        log = ChangeLog(sqlite)
+        log = ChangeLog(changes_url)
         log.append(["a"])
 
         with log._transaction() as connection:

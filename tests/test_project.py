@@ -84,10 +84,9 @@ class TestRelease:
         changelog.write_text(text, encoding="utf-8")
         workflow = yaml.safe_load((clone / ".github/workflows/release.yml").read_text("utf-8"))
         steps = [step for job in ("build", "check") for step in workflow["jobs"][job]["steps"]]
-        inherited = {name: it for name, it in os.environ.items() if name != "VIRTUAL_ENV"}
-        script = "\n".join(step["run"] for step in steps if "run" in step)
-        shell = inherited | {"GITHUB_REF_NAME": tag}
-        return run("/bin/bash", "-e", "-c", script, folder=clone, shell=shell)
+        scripts = ["unset VIRTUAL_ENV", *(step["run"] for step in steps if "run" in step)]
+        command = ["/bin/bash", "-e", "-c", "\n".join(scripts)]
+        return run(*command, folder=clone, GITHUB_REF_NAME=tag)
 
     @pytest.mark.e2e
     def test_it_builds_and_runs_what_is_uploaded(self, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
-from e2e.pipeline import environment, run
+from e2e.pipeline import run
 from jsonschema import Draft202012Validator
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
@@ -27,7 +27,7 @@ def test_every_response_is_documented(sandbox: Sandbox, base_url: str, tmp_path:
     command += ["--phases", "coverage,fuzzing", "--max-examples", "50", "--seed", "1"]
     command += ["--suppress-health-check", "all"]
 
-    finished = run(*command, folder=tmp_path, shell=environment())
+    finished = run(*command, folder=tmp_path)
 
     assert "2 passed" in finished.succeeded().output
     assert {seen.status for seen in sandbox.requests} == {200, 400, 401, 404, 405}

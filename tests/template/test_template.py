@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from dotenv import dotenv_values
-from e2e import pipeline
-from e2e.pipeline import Run, environment, installed
+from e2e.pipeline import Run, installed, run
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from e2e.truth import FIELDS, published
@@ -57,11 +56,6 @@ MAKE = """if True:
 Made = tuple[Path, dict[str, str]]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("template")]
-
-
-def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -> Run:
-    """Run a command to its end."""
-    return pipeline.run(*command, folder=folder, shell=environment(**variables), given=given)
 
 
 def copier(*arguments: str | Path, folder: Path, **answers: str) -> str:
