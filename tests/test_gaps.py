@@ -491,14 +491,19 @@ def test_only_all_activates_details(
     assert notified.hard.rows["job_details"].keys() == {*map(str, range(10))}
 
 
+def publish_unlisted(api: FakeApi, log: ChangeLog) -> None:
+    """Publish a job that the log names, and that the list does not show yet."""
+    api.publish("new")
+    api.hidden.add("new")
+    log.append(["pub-new"])
+
+
 @pytest.mark.parametrize("total", ["exact", 11], ids=["total lags too", "total is right"])
 def test_a_new_job_that_the_list_does_not_show_yet_is_awaited(
     api: FakeApi, notified: Pipeline, log: ChangeLog, total: Any
 ) -> None:
     """Its webhook comes before the list of two runs shows it. Nothing else repeats its news."""
-    api.publish("new")
-    api.hidden.add("new")
-    log.append(["pub-new"])
+    publish_unlisted(api, log)
     api.total = total
     for _ in range(2):
         assert notified.run().count("detail pub-new") == 1
@@ -516,9 +521,7 @@ def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
     api: FakeApi, notified: Pipeline, log: ChangeLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However long the list lags, no other news is needed. Then a warning ends the wait."""
-    api.publish("new")
-    api.hidden.add("new")
-    log.append(["pub-new"])
+    publish_unlisted(api, log)
     for later in (60, 2 * HOUR, DAY - 2 * HOUR):
         assert "detail pub-new" in notified.run(later=later)
         assert "not shown the job" not in caplog.text
@@ -547,9 +550,7 @@ def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
 def test_of_many_publicids_those_that_were_named_last_are_awaited(
     api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
-    api.publish("new")
-    api.hidden.add("new")
-    log.append(["pub-new"])
+    publish_unlisted(api, log)
     notified.run()
     log.append([*(f"unknown-{number}" for number in range(30)), "pub-new"])
 

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from e2e.pipeline import Tap, environment, program
 from e2e.quick_tap import NOW
-from e2e.targets import DUCKDB, Warehouse, meltanolabs, sqlite
+from e2e.targets import DUCKDB, CheckedTarget, meltanolabs, sqlite
 from fake_tap import Pipeline
 from harness import parse
 from hypothesis import HealthCheck, Phase, settings
@@ -106,7 +106,7 @@ class RealPipeline(Pipeline):
         super().__init__(api, **config | {"rate_limit_requests": 100_000})
         self.pid = self.status = 0
         self._tap = Tap(folder)
-        self._warehouse = Warehouse(target, folder, database)
+        self._checked = CheckedTarget(target, folder, database)
 
     @override
     def run(
@@ -142,7 +142,7 @@ class RealPipeline(Pipeline):
         self.output = parse(text)
         for model in self.targets.values():
             model.read(self.output.messages[:upto])
-        states = self._warehouse.load("".join(text.splitlines(keepends=True)[:upto]))
+        states = self._checked.load("".join(text.splitlines(keepends=True)[:upto]))
         self.state = states[-1] if states else self.state
         return [*self.api.requests]
 

@@ -105,7 +105,7 @@ class Target:
         return in_order([self.row(job_row(job, table)) for job in jobs])
 
 
-class Warehouse:
+class CheckedTarget:
     """A target, run after run, and a model that reads the same messages.
 
     Args:

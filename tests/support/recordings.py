@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from e2e.pipeline import read
 from e2e.scenario import RUNS, change, make_sandbox, settings
-from e2e.targets import Warehouse
+from e2e.targets import CheckedTarget
 from e2e.truth import COLUMNS, FIELDS, published
 from public_jobs_sandbox.server import serving
 
@@ -73,10 +73,10 @@ def load_and_compare(
     What is published now is found by one rule, whatever the target keeps of earlier runs.
     No run changes a type; a file of lines has none where all values are null.
     """
-    warehouse = Warehouse(target, folder, database)
-    store = warehouse.store
+    checked = CheckedTarget(target, folder, database)
+    store = checked.store
     for run, recording in recordings.items():
-        states = warehouse.load(recording.file.read_text("utf-8"))
+        states = checked.load(recording.file.read_text("utf-8"))
 
         for table in COLUMNS:
             types, all_types = store.types(table), target.column_types(table)
