@@ -106,16 +106,10 @@ def as_text(value: Any) -> Any:
 
 
 # Pay counts for a year where that is known, and a range with one end says which.
+PAY: Row = {"salary_period": "month", "only_end": "up to", "salary_high": 5000}
+IN_A_YEAR: Row = {"pay_period": "year", "pay_low": 60000}
 SHOWN: dict[str, list[Row]] = {
-    "roles": [
-        {
-            "only_end": "up to",
-            "salary_period": "month",
-            "salary_high": 5000,
-            "location": "not given",
-        }
-        | {"pay_period": "year", "pay_low": 60000, "earlier_closed_by": "2026-10-01 04"}
-    ],
+    "roles": [PAY | IN_A_YEAR | {"location": "not given", "earlier_closed_by": "2026-10-01 04"}],
     "levels": [{"day": f"{day} 00", "open_roles": 1} for day in DAYS],
     "flows": [{"week": "2026-10-26 00", "opened": 1, "closed": 0, "department": "Sales"}],
     "recent": [{"opened": 0, "opened_before": 1, "closed": 0, "open_before": 1}],

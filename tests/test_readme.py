@@ -64,13 +64,9 @@ def test_the_page_on_design_names_what_exists() -> None:
 
 def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each stream, all of the same job; a run at 4 o'clock. A new column may be left out."""
-    shown = dict(
-        zip(
-            re.findall(r"^\*\*`(\w+)`\*\*", PAGES["sql"], re.MULTILINE),
-            (json.loads(block, parse_float=Decimal) for block in blocks("json", PAGES["sql"])),
-            strict=True,
-        )
-    )
+    names = re.findall(r"^\*\*`(\w+)`\*\*", PAGES["sql"], re.MULTILINE)
+    records = [json.loads(it, parse_float=Decimal) for it in blocks("json", PAGES["sql"])]
+    shown = dict(zip(names, records, strict=True))
     monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: 1_795_233_600.0))
     with demo(120) as (_, settings):
         config = settings | {"column_naming": "snake_case"}

@@ -130,18 +130,10 @@ def test_messages_come_in_an_order_that_no_crash_makes_wrong(
 
     output = pipeline.output
     assert output.order == [
-        "SCHEMA jobs",
-        "RECORD jobs",
-        "ACTIVATE_VERSION jobs",
-        "STATE",
-        "SCHEMA job_publications",
-        "RECORD job_publications",
-        "STATE",
-        "SCHEMA job_details",
-        *["RECORD job_details", "STATE"] * 2,  # after 4 and 8
-        "RECORD job_details",
-        "ACTIVATE_VERSION job_details",
-        "STATE",
+        *("SCHEMA jobs", "RECORD jobs", "ACTIVATE_VERSION jobs", "STATE"),
+        *("SCHEMA job_publications", "RECORD job_publications", "STATE"),
+        *("SCHEMA job_details", *["RECORD job_details", "STATE"] * 2),  # after 4 and 8
+        *("RECORD job_details", "ACTIVATE_VERSION job_details", "STATE"),
     ]
     for stream in ("jobs", "job_details"):
         versions = {message["version"] for message in output.of("RECORD", stream)}

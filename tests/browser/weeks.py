@@ -62,14 +62,9 @@ def history(
         for _ in range(random.randint(0, MOST_OPENINGS) if week else OPEN_AT_FIRST):
             job = next(new)
             jobs[job["id"]] = job | {"salaryPeriod": "year"}
-            publications.append({
-                "id": job["id"],
-                "publicId": job["publicId"],
-                "openedAfter": listed_at - WEEK if week else None,
-                "firstSeenAt": listed_at,
-                "lastSeenAt": listed_at,
-                "unpublishedAt": None,
-            })  # fmt: skip
+            times = (listed_at - WEEK if week else None, listed_at, listed_at, None)
+            values = (job["id"], job["publicId"], *times)
+            publications.append(dict(zip(FIELDS["job_publications"], values, strict=True)))
         yield {"jobs": list(jobs.values()), "job_publications": publications}
 
 

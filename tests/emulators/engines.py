@@ -55,39 +55,28 @@ SNOWFLAKE, SNOWFLAKE_SETTINGS = defined("target-snowflake")
 BIGQUERY, BIGQUERY_SETTINGS = defined("target-bigquery")
 
 
-def wrapped(wrapper: str, requirements: str, *imports: str) -> Program:
-    """A script of this folder that runs a target."""
-    return program(HERE / wrapper, *imports, python=installed(requirements) / "python")
-
-
-def fake_snowflake() -> Program:
-    requirements = f"{SNOWFLAKE} fakesnow==0.12.1"
-    return wrapped("fake_snowflake.py", requirements, "fakesnow", "target_snowflake.target")
-
-
-def fake_bigquery() -> Program:
-    return wrapped("fake_bigquery.py", BIGQUERY, "target_bigquery.target")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Emulated(Target):
     """A target with an emulator.
 
     Attributes:
-        wrapper: Runs it; None for its own command.
+        wrapper: A script of this folder that runs it; none for its own command.
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
         queries: The files of queries/ that the database understands, in snake case.
     """
 
-    wrapper: Callable[[], Program] | None = None
+    wrapper: str = ""
     column_naming: str
     emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
     queries: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program:
-        return self.wrapper() if self.wrapper else super().program
+        if not self.wrapper:
+            return super().program
+        python = installed(self.requirements) / "python"
+        return program(HERE / self.wrapper, *self.imports, python=python)
 
 
 @dataclass
@@ -127,7 +116,7 @@ class Snowflake(Engine):
     """A folder with a database of fakesnow, which stores names in upper case."""
 
     def answer(self, sql: str) -> list[Row]:
-        result = fake_snowflake().run([], environment(), text=sql)
+        result = snowflake("snake_case", "hard").program.run([], environment(), text=sql)
         assert result.returncode == 0, result.stderr
         rows: list[Row] = json.loads(result.stdout)
         return [{name.lower(): value for name, value in row.items()} for row in rows]
@@ -292,7 +281,9 @@ def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, s
 def snowflake(column_naming: str, removal: Removal) -> Emulated:
     return Emulated(
         name=f"Snowflake, {removal} delete, {column_naming}",
-        wrapper=fake_snowflake,
+        wrapper="fake_snowflake.py",
+        requirements=f"{SNOWFLAKE} fakesnow==0.12.1",
+        imports=("fakesnow", "target_snowflake.target"),
         column_naming=column_naming,
         emulator=fakesnow,
         queries=QUERIES,
@@ -314,7 +305,9 @@ def bigquery(column_naming: str) -> Emulated:
     del added["_sdc_sync_started_at"]
     return Emulated(
         name=f"BigQuery, {column_naming}",
-        wrapper=fake_bigquery,
+        wrapper="fake_bigquery.py",
+        requirements=BIGQUERY,
+        imports=("target_bigquery.target",),
         column_naming=column_naming,
         emulator=bqemulator,
         queries=QUERIES[:-1],

@@ -13,6 +13,7 @@ from fake_tap import CONFIG, Pipeline
 from harness import select_only
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from queries.warehouse import FIELDS
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import RequestError
@@ -24,12 +25,9 @@ if TYPE_CHECKING:
     from model_target import ModelTarget
 
 STREAMS = ("jobs", "job_publications", "job_details")
-# The columns to compare, by stream and field.
-FIELDS = {
-    "jobs": {"publicId": "public_id", "jobTitle": "job_title"},
-    "job_details": {
-        "publicId": "public_id", "jobTitle": "job_title", "roleOverview": "role_overview"
-    },
+# The fields to compare, by stream.
+COMPARED = {
+    "jobs": ("publicId", "jobTitle"), "job_details": ("publicId", "jobTitle", "roleOverview")
 }  # fmt: skip
 # The times of a row in order, and whether its job was published then.
 PERIODS = {
@@ -83,19 +81,19 @@ class Histories(RuleBasedStateMachine):
         self.check_tables()
         # A resumed run may leave a row of a job that was unpublished in between, until now.
         assert self.run("all", later=HOUR)
-        for stream in FIELDS:
+        for stream in COMPARED:
             assert self.pipeline.hard.rows[stream].keys() == self.api.published.keys()
             assert self.found("overwrite", stream) == self.truth(stream)
         self.folder.cleanup()
 
     def truth(self, stream: str) -> dict[str, list[str | None]]:
         jobs = self.api.published.items()
-        return {key: [job.get(field) for field in FIELDS[stream]] for key, job in jobs}
+        return {key: [job.get(field) for field in COMPARED[stream]] for key, job in jobs}
 
     def found(self, target: str, stream: str) -> dict[str, list[str | None]]:
         """What a target has of the jobs that are published by the rule."""
         model = self.pipeline.targets[target]
-        rows, columns = model.rows[stream], FIELDS[stream].values()
+        rows, columns = model.rows[stream], [FIELDS[stream][it] for it in COMPARED[stream]]
         return {key: [rows.get(key, {}).get(it) for it in columns] for key in model.published()}
 
     @property
@@ -194,7 +192,7 @@ class Histories(RuleBasedStateMachine):
     def check_tables(self) -> None:
         """The rule finds what is published, with its content, on every target that upserts."""
         for target in ("hard", "upsert", "append"):
-            for stream in FIELDS:
+            for stream in COMPARED:
                 assert self.found(target, stream) == self.truth(stream)
 
     @rule(refresh=ANY_REFRESH, upto=st.integers(0, 60), selection=SELECTIONS)

@@ -65,16 +65,9 @@ class Reading:
         self.waits: list[float] = []
         known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
         all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, NOW)
-        services = Services(
-            api,
-            Report(60, 60),
-            workers,
-            lambda: NOW,
-            self.waits.append,
-            lambda: None,
-            {},
-            lambda: None,
-        )
+        others: Any = (lambda: None, {}, lambda: None)
+        report, wait = Report(60, 60), self.waits.append
+        services = Services(api, report, workers, lambda: NOW, wait, *others)
         self.state = SyncState(jobs=known, listed_at=1000)
         reader = ListReader(services, self.state, all_gaps)
         findings = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
