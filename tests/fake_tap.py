@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness import captured
 from model_target import ModelTarget
-from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
@@ -80,33 +79,33 @@ class Pipeline:
         """
         self.now += later
         self.api.requests.clear()
-        pipeline = self
-
-        class FakeTap(TapPublicJobs):
-            client: Any = pipeline.api
-
-            @staticmethod
-            @override
-            def clock() -> float:
-                return pipeline.now
-
-            @staticmethod
-            @override
-            def sleep(seconds: float) -> None:
-                pass
-
         self.error = ""
-        with captured() as self.output:
-            try:
-                FakeTap(config=self.config | config, catalog=catalog, state=self.state).sync_all()
-            except PublicJobsError as error:
-                self.error = str(error)
+        self.sync(self.config | config, catalog)
         messages = self.output.messages[:upto]
         for target in self.targets.values():
             target.read(messages)
-        states = [message["value"] for message in messages if message["type"] == "STATE"]
+        states = self.load(messages)
         self.state = states[-1] if states else self.state
         return [*self.api.requests]
+
+    def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
+        """Run the tap, and note its messages and why it failed."""
+        api, now = self.api, self.now
+
+        class FakeTap(TapPublicJobs):
+            client: Any = api
+            clock = staticmethod(lambda: now)
+            sleep = staticmethod(lambda _: None)
+
+        with captured() as self.output:
+            try:
+                FakeTap(config=config, catalog=catalog, state=self.state).sync_all()
+            except PublicJobsError as error:
+                self.error = str(error)
+
+    def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the states among messages that the target has read."""
+        return [message["value"] for message in messages if message["type"] == "STATE"]
 
     @property
     def closed(self) -> set[str]:

@@ -254,13 +254,10 @@ def test_deselected_columns_are_in_neither_schema_nor_records(api: FakeApi) -> N
     pipeline = first_run(api, catalog)
 
     for stream in ("jobs", "job_details"):
-        (schema,) = [
-            it["schema"]["properties"].keys() for it in pipeline.output.of("SCHEMA", stream)
-        ]
-        assert not schema & {"jobTitle", "additionalFields"}
-        assert {frozenset(record) for record in pipeline.output.records(stream)} == {
-            frozenset(schema)
-        }
+        (message,) = pipeline.output.of("SCHEMA", stream)
+        columns = {*message["schema"]["properties"]}
+        assert not columns & {"jobTitle", "additionalFields"}
+        assert [*map(set, pipeline.output.records(stream))] == [columns] * 10
 
 
 def test_stream_maps_rename_drop_hash_and_remove(api: FakeApi) -> None:

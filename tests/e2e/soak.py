@@ -109,16 +109,7 @@ class RealPipeline(Pipeline):
         self._checked = CheckedTarget(target, folder, database)
 
     @override
-    def run(
-        self,
-        *,
-        later: float = 60,
-        catalog: dict[str, Any] | None = None,
-        upto: int | None = None,
-        **config: Any,
-    ) -> list[str]:
-        self.now += later
-        self.api.requests.clear()
+    def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
         folder, self._tap.catalog = self._tap.folder, catalog
         self._tap.state.write_text(json.dumps(self.state), "utf-8")
         with (
@@ -126,7 +117,7 @@ class RealPipeline(Pipeline):
             (folder / "stdout").open("wb") as stdout,
             (folder / "stderr").open("wb") as stderr,
             program(QUICK_TAP, *IMPORTS).start(
-                self._tap.options(self.config | config | {"base_url": base_url}),
+                self._tap.options(config | {"base_url": base_url}),
                 environment(**{NOW: f"{self.now}"}),
                 stdout=stdout,
                 stderr=stderr,
@@ -139,12 +130,12 @@ class RealPipeline(Pipeline):
         assert self.status != 1 or self.error.count("| CRITICAL |") == 1, self.error
         # A killed tap may leave a part of a line, which no target can read.
         text, _, _ = (folder / "stdout").read_text("utf-8").rpartition("\n")
-        self.output = parse(text)
-        for model in self.targets.values():
-            model.read(self.output.messages[:upto])
-        states = self._checked.load("".join(text.splitlines(keepends=True)[:upto]))
-        self.state = states[-1] if states else self.state
-        return [*self.api.requests]
+        self.output, self._lines = parse(text), text.splitlines()
+
+    @override
+    def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        lines = self._lines[: len(messages)]
+        return self._checked.load("".join(f"{line}\n" for line in lines))
 
 
 class Soak(Histories):
