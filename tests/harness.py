@@ -28,9 +28,10 @@ Json = Any
 
 @dataclass
 class Output:
-    """The Singer messages of one run."""
+    """The Singer messages of one run, parsed and as they were written."""
 
     messages: list[dict[str, Json]] = field(default_factory=list)
+    text: str = ""
 
     def of(self, kind: str, stream: str | None = None) -> list[dict[str, Json]]:
         return [
@@ -63,7 +64,7 @@ class Output:
 
 def parse(text: str) -> Output:
     """Read Singer messages, numbers exact."""
-    return Output([json.loads(line, parse_float=Decimal) for line in text.splitlines()])
+    return Output([json.loads(it, parse_float=Decimal) for it in text.splitlines()], text)
 
 
 def json_text(value: Json) -> str:
@@ -92,7 +93,8 @@ def captured() -> Iterator[Output]:
         with contextlib.redirect_stdout(text):
             yield output
     finally:
-        output.messages = parse(text.getvalue()).messages
+        output.text = text.getvalue()
+        output.messages = parse(output.text).messages
 
 
 def sync(config: dict[str, Json], **kwargs: Json) -> Output:

@@ -347,11 +347,8 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
     for selector, text in shows.items():
         assert text in texts(browser, selector)[0]
     if state == "pay":
-        units = [
-            "EUR per year: 2 roles",
-            "JPY per project: 1 role",
-            "USD, period not given: 1 role",
-        ]
-        assert texts(browser, "#pay h3") == units
+        units = texts(browser, "#pay h3")
+        assert units[:2] == ["EUR per year: 2 roles", "JPY per project: 1 role"]
+        assert units[2:] == ["USD, period not given: 1 role"]
         assert sorted(row[-2] for row in rows(browser, "oldest")) == sorted(it[-1] for it in PAY)
         assert "2 ranges with one end" in texts(browser, "#pay p")[0]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from harness import demo
+from harness import demo, sync
 from support.warehouses import HISTORY_ALONE
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -101,12 +100,9 @@ class Portal:
         self.warehouse.load("".join([*lines[:middle], "killed\n"]), self.schema, dies=True)
 
     def _messages(self) -> str:
-        now, text = self.now.timestamp(), io.StringIO()
+        now = self.now.timestamp()
         self.monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: now))
-        with contextlib.redirect_stdout(text):
-            state = copy.deepcopy(self.state)
-            TapPublicJobs(config=self.config, catalog=self.catalog, state=state).sync_all()
-        return text.getvalue()
+        return sync(self.config, catalog=self.catalog, state=copy.deepcopy(self.state)).text
 
     def build(self, *arguments: str) -> str:
         self.listings[-1].built = True
