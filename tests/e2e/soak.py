@@ -67,9 +67,7 @@ def serving(api: FakeApi) -> Iterator[str]:
                     page = api.page(int(parse_qs(url.query)["page"][0]))
                     answer = {"data": page.items, "pageSize": page.size, "total": page.total}
                 else:
-                    public_id = unquote(url.path.rpartition("/")[2])
-                    jobs = [it for it in api.published.values() if it["publicId"] == public_id]
-                    answer = api.detail(JobRef(jobs[0]["id"] if jobs else "", public_id))
+                    answer = api.detail(JobRef("", unquote(url.path.rpartition("/")[2])))
                 body = json.dumps(answer).encode()
             except RequestError as error:
                 status = error.status or 500

@@ -106,7 +106,7 @@ def test_the_users_key_warehouse_and_state_are_left_alone(
     assert not users_files.state.exists()
 
 
-@pytest.mark.usefixtures("shown")  # which installs the plugins
+@pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute
 def test_two_webhooks_cost_the_list_and_one_request_each(project: Project, shell: Shell) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone."""
     output = run(*DEMO, "--webhook", folder=project.folder, **shell).succeeded().output

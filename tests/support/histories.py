@@ -22,8 +22,8 @@ from tap_public_jobs.sync.gaps import HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from model_target import ModelTarget
-
+# The targets whose history of publications is whole.
+UPSERTING = ("hard", "upsert", "append")
 STREAMS = ("jobs", "job_publications", "job_details")
 # The fields to compare, by stream.
 COMPARED = {
@@ -95,11 +95,6 @@ class Histories(RuleBasedStateMachine):
         model = self.pipeline.targets[target]
         rows, columns = model.rows[stream], [FIELDS[stream][it] for it in COMPARED[stream]]
         return {key: [rows.get(key, {}).get(it) for it in columns] for key in model.published()}
-
-    @property
-    def upserting(self) -> list[ModelTarget]:
-        """The targets whose history of publications is whole."""
-        return [self.pipeline.targets[name] for name in ("hard", "upsert", "append")]
 
     def run(
         self,
@@ -191,7 +186,7 @@ class Histories(RuleBasedStateMachine):
 
     def check_tables(self) -> None:
         """The rule finds what is published, with its content, on every target that upserts."""
-        for target in ("hard", "upsert", "append"):
+        for target in UPSERTING:
             for stream in COMPARED:
                 assert self.found(target, stream) == self.truth(stream)
 
@@ -261,8 +256,8 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def every_time_is_true(self) -> None:
         """A job was published when it was seen, and was not when it was not."""
-        for target in self.upserting:
-            for row in target.rows["job_publications"].values():
+        for target in UPSERTING:
+            for row in self.pipeline.targets[target].rows["job_publications"].values():
                 for column, is_published in PERIODS.items():
                     states = self.published.get(row[column], [])
                     assert not row[column] or is_published in {row["id"] in it for it in states}
