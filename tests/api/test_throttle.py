@@ -391,6 +391,20 @@ def test_after_two_lessons_the_rest_of_a_burst_may_still_be_rejections(throttle:
     assert not throttle.can_learn_from(throttle.acquire())
 
 
+def test_a_request_in_flight_at_the_end_of_a_run_holds_its_slot_as_if_answered_then(
+    throttle: Throttle, time: FakeTime
+) -> None:
+    throttle.acquire()
+    throttle.answered()
+    throttle.acquire()
+    time.now += 5.0
+
+    assert throttle.held() == HeldSlots(1, 2)  # a millisecond later, because it is rounded down
+    throttle.answered()
+    time.now += 5.0
+    assert throttle.held() == HeldSlots(-4_999, 2)
+
+
 def test_closing_ends_the_waits_of_other_threads_and_lets_nothing_through() -> None:
     throttle = Throttle(1, 3600.0)
     throttle.acquire()
