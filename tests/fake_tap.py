@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from fake_api import FakeApi
     from harness import Output
 
+# The requests for the list of the fixture `api`.
+LIST = ["page 1", "page 2", "page 3", "page 4"]
 CONFIG = {
     "api_key": "a-key",
     "base_url": "https://jobs.example.com",

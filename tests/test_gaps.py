@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import Pipeline, first_run
+from fake_tap import LIST, Pipeline, first_run
 
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
 from tap_public_jobs.sync.gaps import HOUR
@@ -568,7 +568,7 @@ def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(
 
     for later in (60, HOUR - 120):
         requests = pipeline.run(later=later)
-        assert sorted(requests) == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
+        assert sorted(requests) == ["detail pub-3", *LIST]
         assert pipeline.error
 
     assert pipeline.run(later=120) == []

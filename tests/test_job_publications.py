@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fake_tap import CONFIG, Pipeline, first_run
+from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import select_only
 
 from tap_public_jobs.sync import state
@@ -115,7 +115,7 @@ def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
 ) -> None:
     """The latter after an hour, since the list could be wrong."""
     requests = pipeline.run(api_key="a-new-key", detail_refresh="changed")
-    assert sorted(requests) == ["page 1", "page 2", "page 3", "page 4"]
+    assert sorted(requests) == LIST
     api.published = {}
     api.publish("new")
 

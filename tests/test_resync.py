@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import CONFIG, Pipeline, first_run
+from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, select_only
 
 from tap_public_jobs.errors import AccessError
 
 DAY = 86_400
-LIST = ["page 1", "page 2", "page 3", "page 4"]
 REFUSED = AccessError("The API refused the key (401)", 401)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from api.raw_server import unused_port
-from fake_tap import CONFIG, Pipeline, first_run
+from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from requests.adapters import HTTPAdapter
@@ -370,7 +370,7 @@ def test_a_job_unpublished_after_the_listing_is_skipped_and_counted(
     assert pipeline.output.rows("job_details").keys() == api.published.keys()
     assert pipeline.activated == ["jobs", "job_details"]
     assert "1 unpublished during the run" in caplog.text
-    assert sorted(requests[-4:]) == ["page 1", "page 2", "page 3", "page 4"]
+    assert sorted(requests[-4:]) == LIST
     assert requests.count("page 1") == 2
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from e2e.pipeline import installed, load, program
 from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, cleaned, in_order
-from e2e.truth import COLUMNS, job_row
+from e2e.truth import job_row
 from model_target import DELETED, ModelTarget
-from queries.warehouse import FIELDS
+from queries.warehouse import FIELDS, TABLES
 from support.plugins import plugin
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Target:
         return load(self.program, self.settings(folder, database), messages, folder)
 
     def column_types(self, table: str) -> dict[str, str]:
-        columns = {column: self.types[kind] for column, kind in COLUMNS[table].items()}
+        columns = {column: self.types[kind] for column, kind in TABLES[table].items()}
         return columns | self.metadata
 
     def row(self, row: Row) -> Row:

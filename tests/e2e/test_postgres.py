@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from e2e.pipeline import REPOSITORY, variables
 from e2e.targets import meltanolabs
 from e2e.truth import FIELDS, published
-from harness import demo
-from public_jobs_sandbox.app import JOBS_PATH as LIST
+from harness import demo, paths
 
 if TYPE_CHECKING:
     from e2e.pipeline import Project
@@ -35,9 +34,9 @@ def kill_tap(folder: Path) -> None:
 
 def details(sandbox: Sandbox) -> list[str]:
     """The publicIds of the details that were requested since the last look."""
-    paths = [request.path for request in sandbox.requests if not request.query]
+    asked = [path.removeprefix("/jobs/") for path in paths(sandbox.requests) if "?" not in path]
     sandbox.requests.clear()
-    return sorted(path.removeprefix(f"{LIST}/") for path in paths)
+    return sorted(asked)
 
 
 def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(

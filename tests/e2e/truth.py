@@ -24,9 +24,6 @@ FIELDS = {
     for table in ("jobs", "job_details")
 }
 
-# The JSON type of each column of each table.
-COLUMNS = TABLES
-
 
 def published(sandbox: Sandbox) -> list[Job]:
     """The published jobs, in the order of the list."""
@@ -53,7 +50,7 @@ def job_row(job: Job, table: str) -> Row:
     others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in FIELDS[table]}
     found = {column: values.get(name) for name, column in FIELDS[table].items()}
     for name, column in FIELDS[table].items():
-        if COLUMNS[table][column] == "number" and isinstance(found[column], str):
+        if TABLES[table][column] == "number" and isinstance(found[column], str):
             others[name], found[column] = found[column], None
     row = found | {"additional_fields": others or None}
     return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}
