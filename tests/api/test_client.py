@@ -143,13 +143,9 @@ def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_fault_is_tried_eight_times_and_described(
-    sandbox: Sandbox,
-    connect: Connect,
-    base_url: str,
-    job: JobRef,
-    kind: str,
-    caplog: pytest.LogCaptureFixture,
+    sandbox: Sandbox, connect: Connect, base_url: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    job = ref(sandbox, 0)
     retries: list[int] = []
     api = connect(base_url, sandbox.key, on_retry=lambda: retries.append(1))
     api.page(1)
@@ -370,9 +366,8 @@ def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect,
         if not earlier:
             with raw_server(answering(PAGE), port=port):
                 api.page(1)
-        with pytest.raises(
-            PageError, match=rf"{host}.*Connection refused, after 8 tries"
-        ) as caught:
+        said = rf"{host}.*Connection refused, after 8 tries"
+        with pytest.raises(PageError, match=said) as caught:
             api.page(1)
 
     assert "Check that the API is up, base_url and the network" in str(caught.value)
