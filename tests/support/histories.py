@@ -168,15 +168,18 @@ class Histories(RuleBasedStateMachine):
 
     @rule(refresh=ANY_REFRESH, selection=SELECTIONS)
     def sync(self, refresh: str, selection: tuple[str, ...]) -> None:
-        """While nothing changes, nothing is missed, and no detail is paid for twice."""
+        """While nothing changes, nothing is missed, and no detail is paid for twice.
+
+        But for one, whose answer shows that the 404 of a job that is gone means something.
+        """
         paid = {*self.paid}
         if not self.run(refresh, selection):
             assert "known jobs at once" in self.pipeline.error
             assert self.run(refresh, selection, later=HOUR)
-        asked = {
-            key for key, it in self.api.published.items() if it["publicId"] in self.api.details
-        }
-        assert refresh == "all" or asked & paid == set()
+        details = {*self.api.details}
+        asked = {key for key, it in self.api.published.items() if it["publicId"] in details}
+        is_any_gone = details > {self.api.published[key]["publicId"] for key in asked}
+        assert refresh == "all" or len(asked & paid) <= is_any_gone
         if selection == STREAMS:
             self.check_tables()
         if "job_publications" in selection:
