@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from fake_api import FakeApi
-from fake_tap import Pipeline
+from fake_tap import Pipeline, first_run
+from harness import reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
@@ -18,7 +19,7 @@ from tap_public_jobs.api import client
 from tap_public_jobs.changelog import ChangeLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
@@ -48,17 +49,24 @@ def postgresql_server() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def database(postgresql: str, request: pytest.FixtureRequest) -> str:
-    """The address of a database on it for the tests of one file."""
+@pytest.fixture(scope="session")
+def new_database(postgresql: str) -> Callable[[], str]:
+    """Makes an empty database on it, and returns its address."""
     import psycopg  # noqa: PLC0415
-    from psycopg import sql  # noqa: PLC0415
 
-    # A worker may come back to a file after another one.
-    name = f"{request.path.stem}_{uuid.uuid4().hex[:8]}"
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    return postgresql.replace("/postgres?", f"/{name}?")
+    def make() -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        with psycopg.connect(postgresql, autocommit=True) as connection:
+            connection.execute(f"create database {name}".encode())
+        return postgresql.replace("/postgres?", f"/{name}?")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def database(new_database: Callable[[], str]) -> str:
+    """The address of a database for the tests of one file."""
+    return new_database()
 
 
 @pytest.fixture
@@ -80,13 +88,7 @@ def config(sandbox: Sandbox, base_url: str) -> dict[str, Any]:
 
     Four requests at once can do all that sixteen can, with a quarter of the connections.
     """
-    return {
-        "api_key": sandbox.key,
-        "base_url": base_url,
-        "page_size": 10,
-        "rate_limit_requests": 100_000,
-        "max_concurrent_requests": 4,
-    }
+    return reaching(sandbox, base_url) | {"page_size": 10, "max_concurrent_requests": 4}
 
 
 @pytest.fixture
@@ -98,17 +100,13 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def api() -> FakeApi:
     """Ten jobs, three on a page."""
-    api = FakeApi(page_size=3)
-    for number in range(10):
-        api.publish(str(number), roleOverview=f"About {number}.")
-    return api
+    return FakeApi(page_size=3, jobs=10)
 
 
 @pytest.fixture
 def pipeline(api: FakeApi) -> Pipeline:
     """A pipeline after its first run."""
-    pipeline = Pipeline(api)
-    pipeline.run()
+    pipeline = first_run(api)
     assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
     return pipeline
 
@@ -130,7 +128,6 @@ def log(changes_url: str) -> ChangeLog:
 def notified(api: FakeApi, log: ChangeLog, changes_url: str) -> Pipeline:
     """A pipeline under `detail_refresh: notified`, after its first run, which is a backfill."""
     assert log
-    pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
-    pipeline.run()
+    pipeline = first_run(api, detail_refresh="notified", changes_url=changes_url)
     assert (pipeline.error, len(api.details)) == ("", 10)
     return pipeline

@@ -3,15 +3,13 @@
 `FakeApi` has the two operations of `PublicJobsClient`.
 A test changes the organisation between two runs, between two requests, or within one:
 
-    api = FakeApi(page_size=2)
-    for number in "123":
-        api.publish(number, roleOverview="In the detail alone.")
-    api.on_page = lambda number: api.unpublish("1") if number == 2 else None  # the list drifts
-    api.hidden.add("3")  # published, but not listed
-    api.answers["pub-2"] = RequestError("the response is 500", 500)
+    api = FakeApi(page_size=2, jobs=3)
+    api.on_page = lambda number: api.unpublish("0") if number == 2 else None  # the list drifts
+    api.hidden.add("2")  # published, but not listed
+    api.answers["pub-1"] = RequestError("the response is 500", 500)
     api.answers[1] = lambda page: page._replace(items=[])
 
-    assert api.requests == ["page 1", "page 2", "detail pub-2"]
+    assert api.requests == ["page 1", "page 2", "detail pub-1"]
 """
 
 from __future__ import annotations
@@ -42,6 +40,7 @@ class FakeApi:
 
     Args:
         page_size: Jobs on a page.
+        jobs: How many are published from the start; their ids are "0", "1" and so on.
 
     Attributes:
         published: The published jobs by id, in the order of the list.
@@ -57,7 +56,7 @@ class FakeApi:
         requests: Every request so far, such as `page 1` and `detail pub-1`.
     """
 
-    def __init__(self, page_size: int = 100) -> None:
+    def __init__(self, page_size: int = 100, jobs: int = 0) -> None:
         self.published: dict[str, Document] = {}
         self.hidden: set[str] = set()
         self.answers: dict[int | str, Any] = {}
@@ -67,6 +66,8 @@ class FakeApi:
         self.on_request: Callable[[str], object] = lambda _: None
         self.requests: list[str] = []
         self._page_size = page_size
+        for number in range(jobs):
+            self.publish(f"{number}", roleOverview=f"About {number}.")
 
     def publish(
         self, job_id: str, public_id: str | None = None, *, first: bool = False, **fields: object

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness import captured
 from model_target import ModelTarget
-from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from fake_api import FakeApi
     from harness import Output
 
+# The requests for the list of the fixture `api`.
+LIST = ["page 1", "page 2", "page 3", "page 4"]
 CONFIG = {
     "api_key": "a-key",
     "base_url": "https://jobs.example.com",
@@ -80,33 +81,38 @@ class Pipeline:
         """
         self.now += later
         self.api.requests.clear()
-        pipeline = self
-
-        class FakeTap(TapPublicJobs):
-            client: Any = pipeline.api
-
-            @staticmethod
-            @override
-            def clock() -> float:
-                return pipeline.now
-
-            @staticmethod
-            @override
-            def sleep(seconds: float) -> None:
-                pass
-
         self.error = ""
-        with captured() as self.output:
-            try:
-                FakeTap(config=self.config | config, catalog=catalog, state=self.state).sync_all()
-            except PublicJobsError as error:
-                self.error = str(error)
+        self.sync(self.config | config, catalog)
         messages = self.output.messages[:upto]
         for target in self.targets.values():
             target.read(messages)
-        states = [message["value"] for message in messages if message["type"] == "STATE"]
+        states = self.load(messages)
         self.state = states[-1] if states else self.state
         return [*self.api.requests]
+
+    def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
+        """Run the tap, and note its messages and why it failed."""
+        api, now = self.api, self.now
+
+        class FakeTap(TapPublicJobs):
+            client: Any = api
+            clock = staticmethod(lambda: now)
+            sleep = staticmethod(lambda _: None)
+
+        with captured() as self.output:
+            try:
+                FakeTap(config=config, catalog=catalog, state=self.state).sync_all()
+            except PublicJobsError as error:
+                self.error = str(error)
+
+    def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the states among messages that the target has read."""
+        return [message["value"] for message in messages if message["type"] == "STATE"]
+
+    @property
+    def closed(self) -> set[str]:
+        """The ids of the jobs that were closed, and not published again."""
+        return {key for key, (*_, unpublished_at) in self.periods().items() if unpublished_at}
 
     @property
     def activated(self) -> list[str]:
@@ -123,3 +129,10 @@ class Pipeline:
         names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
         rows = self.targets["upsert"].rows["job_publications"]
         return {key: tuple(row[it] for it in names) for key, row in rows.items()}
+
+
+def first_run(api: FakeApi, catalog: dict[str, Any] | None = None, **config: Any) -> Pipeline:
+    """A pipeline after its first run."""
+    pipeline = Pipeline(api, **config)
+    pipeline.run(catalog=catalog)
+    return pipeline

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -17,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -27,16 +28,23 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One process of a program; what it has of `subprocess.Popen` means the same."""
+    """One process of a program; what it has of `subprocess.Popen` means the same.
+
+    Attributes:
+        stdout: Its output; nothing if that goes to a file.
+        stderr: The same.
+    """
 
     def __init__(self, line: socket.socket, stdout: int | None, stderr: int | None) -> None:
         self._line = line
         self._answers = line.makefile("rb")
         self.pid = int(self._answers.readline())
         self.returncode: int | None = None
-        self.stdout, self.stderr = (
-            None if pipe is None else os.fdopen(pipe, encoding="utf-8") for pipe in (stdout, stderr)
-        )
+        pipes: list[IO[str]] = [
+            io.StringIO() if pipe is None else os.fdopen(pipe, encoding="utf-8")
+            for pipe in (stdout, stderr)
+        ]
+        self.stdout, self.stderr = pipes
 
     def wait(self) -> int:
         if self.returncode is None:
@@ -55,9 +63,8 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pipe in (self.stdout, self.stderr):
-            if pipe:
-                pipe.close()
+        self.stdout.close()
+        self.stderr.close()
         self.wait()
         self._answers.close()
         self._line.close()
@@ -118,25 +125,22 @@ class Program:
         text: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end with some text as its input."""
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as stdin:
+        temporary = partial(tempfile.TemporaryFile, "w+", encoding="utf-8")
+        with temporary() as stdin, temporary() as stdout, temporary() as stderr:
             stdin.write(text)
             stdin.seek(0)
-            with (
-                self.start(arguments, variables, folder=folder, stdin=stdin) as run,
-                ThreadPoolExecutor(2) as threads,
-            ):
-                outputs = list(threads.map(_read, (run.stdout, run.stderr)))
+            files = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+            with self.start(arguments, variables, folder=folder, **files) as run:
                 status = run.wait()
-        return subprocess.CompletedProcess([self._name, *arguments], status, *outputs)
+            stdout.seek(0)
+            stderr.seek(0)
+            command = [self._name, *arguments]
+            return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())
 
     def close(self) -> None:
         """End the process that forks."""
         self._door.close()
         self._server.wait()
-
-
-def _read(pipe: IO[str] | None) -> str:
-    return pipe.read() if pipe else ""
 
 
 def _opened(file: IO[Any] | None) -> int:

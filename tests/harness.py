@@ -10,6 +10,9 @@ from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from singer_sdk.singerlib.json import serialize_json
 
 from tap_public_jobs.api.client import API_PATH
@@ -25,9 +28,10 @@ Json = Any
 
 @dataclass
 class Output:
-    """The Singer messages of one run."""
+    """The Singer messages of one run, parsed and as they were written."""
 
     messages: list[dict[str, Json]] = field(default_factory=list)
+    text: str = ""
 
     def of(self, kind: str, stream: str | None = None) -> list[dict[str, Json]]:
         return [
@@ -60,12 +64,25 @@ class Output:
 
 def parse(text: str) -> Output:
     """Read Singer messages, numbers exact."""
-    return Output([json.loads(line, parse_float=Decimal) for line in text.splitlines()])
+    return Output([json.loads(it, parse_float=Decimal) for it in text.splitlines()], text)
 
 
 def json_text(value: Json) -> str:
     """A nested value as a column of text holds it."""
     return serialize_json(value, sort_keys=True, ensure_ascii=False)
+
+
+def reaching(sandbox: Sandbox, base_url: str) -> dict[str, Json]:
+    """Settings that reach a sandbox, with a budget that no test exhausts."""
+    return {"api_key": sandbox.key, "base_url": base_url, "rate_limit_requests": 100_000}
+
+
+@contextlib.contextmanager
+def demo(jobs: int, latency: float = 0.0) -> Iterator[tuple[Sandbox, dict[str, Json]]]:
+    """Serve an organisation without a limit; yield its sandbox, and settings that reach it."""
+    sandbox = Sandbox.demo(jobs, options=Options(limited=False, latency=latency))
+    with serving(sandbox) as base_url:
+        yield sandbox, reaching(sandbox, base_url)
 
 
 @contextlib.contextmanager
@@ -76,7 +93,8 @@ def captured() -> Iterator[Output]:
         with contextlib.redirect_stdout(text):
             yield output
     finally:
-        output.messages = parse(text.getvalue()).messages
+        output.text = text.getvalue()
+        output.messages = parse(output.text).messages
 
 
 def sync(config: dict[str, Json], **kwargs: Json) -> Output:

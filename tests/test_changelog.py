@@ -33,11 +33,6 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sqlite(file: Path) -> str:
-    return f"sqlite:///{file}"
-
-
-@pytest.fixture
 def empty_database(database: str) -> str:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
@@ -45,7 +40,7 @@ def empty_database(database: str) -> str:
     return database
 
 
-@pytest.fixture(params=["sqlite", "empty_database"])
+@pytest.fixture(params=["changes_url", "empty_database"])
 def url(request: pytest.FixtureRequest) -> str:
     address: str = request.getfixturevalue(request.param)
     return address
@@ -55,241 +50,242 @@ def named(url: str, name: str) -> ChangeLog:
     return ChangeLog(f"{url}{'&' if '?' in url else '?'}name={name}")
 
 
-class TestPositions:
-    def test_changes_are_read_in_their_order_and_once(self, url: str) -> None:
-        """A job that changes again moves to the end."""
-        log = ChangeLog(url)
-        log.append(["b", "a", "b"])
-        first = log.read()
-        log.append(["c"])
-        log.append(["a", "c"])
+def test_changes_are_read_in_their_order_and_once(url: str) -> None:
+    """A job that changes again moves to the end."""
+    log = ChangeLog(url)
+    log.append(["b", "a", "b"])
+    first = log.read()
+    log.append(["c"])
+    log.append(["a", "c"])
 
-        assert (first.position, first.public_ids) == (2, ["b", "a"])
-        assert log.read(first.position) == Changes(first.log_id, 5, ["a", "c"])
-        assert log.read(5) == Changes(first.log_id, 5, [])
-        assert log.read() == Changes(first.log_id, 5, ["b", "a", "c"])
-
-    def test_a_notification_that_names_no_job_only_raises_the_position(self, url: str) -> None:
-        log = ChangeLog(url)
-        log.append(["a"])
-        log.append([None])
-        log.append([])
-
-        assert log.read(1) == Changes(log.read().log_id, 2, [])
-
-    def test_each_name_has_a_log_of_its_own(self, url: str) -> None:
-        acme, other = named(url, "acme"), ChangeLog(url)
-        acme.append(["a", "b"])
-        acme.append_to({"default": ["a"], "acme": ["c"]})
-
-        with pytest.raises(ChangeLogError, match=r"is no change log in .* with the name third\."):
-            named(url, "third").read()
-        assert acme.read()[1:] == (3, ["a", "b", "c"])
-        assert other.read()[1:] == (1, ["a"])
-        positions = {"acme": acme.read(3), "default": other.read(1)}
-        assert acme.positions().keys() == positions.keys()
-        assert all(log[:2] == positions[name][:2] for name, log in other.positions().items())
-        assert acme.read().log_id != other.read().log_id
-        assert ChangeLog(url).read().log_id == other.read().log_id
-
-    def test_only_the_last_positions_are_kept(
-        self, url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Of each log: a flood of one organisation costs no other organisation its changes."""
-        assert changelog.KEPT == 100_000
-        monkeypatch.setattr(changelog, "KEPT", 3)
-        log, other = ChangeLog(url), named(url, "other")
-        other.append(["a"])
-        log.append(["a", "b"])
-        log.append([None, "c", "a"])
-
-        assert log.read() == Changes(log.read().log_id, 5, ["c", "a"])
-        assert log.positions()["default"] == Changes(log.read().log_id, 5)
-        assert log.read().forgotten == 2
-        assert other.read()[1:] == (1, ["a"])
-
-    def test_a_write_that_fails_takes_no_position(self, url: str) -> None:
-        log = ChangeLog(url)
-        log.append(["a"])
-
-        with pytest.raises(ChangeLogError):
-            log.append_to({"default": ["b"], None: ["c"]})  # type: ignore[dict-item]
-        log.append(["c"])
-
-        assert log.read(1) == Changes(log.read().log_id, 2, ["c"])
-
-    def test_an_earlier_copy_and_another_log_show(self, file: Path, sqlite: str) -> None:
-        log = ChangeLog(sqlite)
-        log.append(["a"])
-        earlier = file.read_bytes()
-        log.append(["b"])
-        before = log.read()
-        file.write_bytes(earlier)
-        assert log.read(before.position) == Changes(before.log_id, 1, [])
-
-        file.unlink()
-        log.append(["b"])
-        assert log.read()[1:] == (1, ["b"])
-        assert log.read().log_id != before.log_id
+    assert (first.position, first.public_ids) == (2, ["b", "a"])
+    assert log.read(first.position) == Changes(first.log_id, 5, ["a", "c"])
+    assert log.read(5) == Changes(first.log_id, 5, [])
+    assert log.read() == Changes(first.log_id, 5, ["b", "a", "c"])
 
 
-class TestErrors:
-    def test_a_log_that_is_not_there_is_an_error_and_is_not_made(
-        self, file: Path, sqlite: str, empty_database: str
-    ) -> None:
-        """Neither its file nor its tables."""
+def test_a_notification_that_names_no_job_only_raises_the_position(url: str) -> None:
+    log = ChangeLog(url)
+    log.append(["a"])
+    log.append([None])
+    log.append([])
 
-        def fail(url: str) -> None:
-            for read in (ChangeLog(url).read, ChangeLog(url).positions):
-                with pytest.raises(ChangeLogError) as caught:
-                    read()
-                place = file if url == sqlite else "the PostgreSQL database"
-                assert str(caught.value) == (
-                    f"There is no change log in {place}. Correct changes_url, or start "
-                    "public-jobs-webhook with the same one first."
-                )
+    assert log.read(1) == Changes(log.read().log_id, 2, [])
 
-        fail(sqlite)
-        assert not file.exists()
-        sqlite3.connect(file).close()
-        for url in (sqlite, empty_database):
-            fail(url)
-        assert file.read_bytes() == b""
-        with psycopg.connect(empty_database) as server:
-            query = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-            assert server.execute(query).fetchone() == (0,)
 
-    @pytest.mark.parametrize(
-        "url",
-        [
-            *("", "changes.db", "sqlite://", "sqlite:///", "sqlite://changes.db"),
-            *("sqlite:///changes.db?timeout=5", "sqlite:///:memory:"),
-            "sqlite+aiosqlite:///changes.db",
-            "mysql://me:sesame@127.0.0.1/db",
-            "postgresql+asyncpg://me:sesame@127.0.0.1/db",
-            "postgresql://me:ses@me@127.0.0.1/db",
-            "postgresql://me:sesame@127.0.0.1:port/db",
-            "postgresql:///me:sesame@127.0.0.1/db",
-        ],
+def test_each_name_has_a_log_of_its_own(url: str) -> None:
+    acme, other = named(url, "acme"), ChangeLog(url)
+    acme.append(["a", "b"])
+    acme.append_to({"default": ["a"], "acme": ["c"]})
+
+    with pytest.raises(ChangeLogError, match=r"is no change log in .* with the name third\."):
+        named(url, "third").read()
+    assert acme.read()[1:] == (3, ["a", "b", "c"])
+    assert other.read()[1:] == (1, ["a"])
+    positions = {"acme": acme.read(3), "default": other.read(1)}
+    assert acme.positions().keys() == positions.keys()
+    assert all(log[:2] == positions[name][:2] for name, log in other.positions().items())
+    assert acme.read().log_id != other.read().log_id
+    assert ChangeLog(url).read().log_id == other.read().log_id
+
+
+def test_only_the_last_positions_are_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each log: a flood of one organisation costs no other organisation its changes."""
+    assert changelog.KEPT == 100_000
+    monkeypatch.setattr(changelog, "KEPT", 3)
+    log, other = ChangeLog(url), named(url, "other")
+    other.append(["a"])
+    log.append(["a", "b"])
+    log.append([None, "c", "a"])
+
+    assert log.read() == Changes(log.read().log_id, 5, ["c", "a"])
+    assert log.positions()["default"] == Changes(log.read().log_id, 5)
+    assert log.read().forgotten == 2
+    assert other.read()[1:] == (1, ["a"])
+
+
+def test_a_write_that_fails_takes_no_position(url: str) -> None:
+    log = ChangeLog(url)
+    log.append(["a"])
+
+    with pytest.raises(ChangeLogError):
+        log.append_to({"default": ["b"], None: ["c"]})  # type: ignore[dict-item]
+    log.append(["c"])
+
+    assert log.read(1) == Changes(log.read().log_id, 2, ["c"])
+
+
+def test_an_earlier_copy_and_another_log_show(file: Path, changes_url: str) -> None:
+    log = ChangeLog(changes_url)
+    log.append(["a"])
+    earlier = file.read_bytes()
+    log.append(["b"])
+    before = log.read()
+    file.write_bytes(earlier)
+    assert log.read(before.position) == Changes(before.log_id, 1, [])
+
+    file.unlink()
+    log.append(["b"])
+    assert log.read()[1:] == (1, ["b"])
+    assert log.read().log_id != before.log_id
+
+
+def test_a_log_that_is_not_there_is_an_error_and_is_not_made(
+    file: Path, changes_url: str, empty_database: str
+) -> None:
+    """Neither its file nor its tables."""
+
+    def fail(url: str) -> None:
+        for read in (ChangeLog(url).read, ChangeLog(url).positions):
+            with pytest.raises(ChangeLogError) as caught:
+                read()
+            place = file if url == changes_url else "the PostgreSQL database"
+            assert str(caught.value) == (
+                f"There is no change log in {place}. Correct changes_url, or start "
+                "public-jobs-webhook with the same one first."
+            )
+
+    fail(changes_url)
+    assert not file.exists()
+    sqlite3.connect(file).close()
+    for url in (changes_url, empty_database):
+        fail(url)
+    assert file.read_bytes() == b""
+    with psycopg.connect(empty_database) as server:
+        query = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        assert server.execute(query).fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "changes.db", "sqlite://", "sqlite:///", "sqlite://changes.db"),
+        *("sqlite:///changes.db?timeout=5", "sqlite:///:memory:"),
+        "sqlite+aiosqlite:///changes.db",
+        "mysql://me:sesame@127.0.0.1/db",
+        "postgresql+asyncpg://me:sesame@127.0.0.1/db",
+        "postgresql://me:ses@me@127.0.0.1/db",
+        "postgresql://me:sesame@127.0.0.1:port/db",
+        "postgresql:///me:sesame@127.0.0.1/db",
+    ],
+)
+def test_a_url_that_cannot_be_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ChangeLogError) as caught:
+        ChangeLog(url)
+
+    assert str(caught.value) == (
+        "changes_url must be sqlite:///path/to/a/file, or "
+        "postgresql+psycopg://user:password@host/name with an @ in the password as %40."
     )
-    def test_a_url_that_cannot_be_is_refused_and_not_shown(self, url: str) -> None:
-        with pytest.raises(ChangeLogError) as caught:
-            ChangeLog(url)
-
-        assert str(caught.value) == (
-            "changes_url must be sqlite:///path/to/a/file, or "
-            "postgresql+psycopg://user:password@host/name with an @ in the password as %40."
-        )
-        assert "sesame" not in "".join(traceback.format_exception(caught.value))
-
-    def test_an_error_of_the_server_shows_no_part_of_the_url(self, database: str) -> None:
-        """A password may be anywhere in a URL that is mistyped."""
-        right = psycopg.conninfo.conninfo_to_dict(database)
-        for changed in ({"dbname": "sesame"}, {"host": "sesame.invalid"}, {"sesame": "sesame"}):
-            options = {**right, **changed}
-            url = "postgresql://?" + "&".join(f"{name}={value}" for name, value in options.items())
-            log = ChangeLog(url)
-            for use in (log.read, partial(log.append, ["a"])):
-                with pytest.raises(
-                    ChangeLogError, match="in the PostgreSQL database can"
-                ) as caught:
-                    use()
-                assert "\n" not in str(caught.value)
-                assert "sesame" not in "".join(traceback.format_exception(caught.value))
-
-    def test_a_missing_driver_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "psycopg", None)
-
-        with pytest.raises(ChangeLogError, match=r"install psycopg\[binary\]"):
-            ChangeLog("postgresql+psycopg://me:sesame@127.0.0.1/db")
-
-    def test_a_path_that_cannot_be_is_an_error(self, file: Path, tmp_path: Path) -> None:
-        file.write_text("This is no database, and longer than the header of one." * 9)
-        paths = {
-            "unable to open database file": tmp_path / "no" / "folder.db",
-            "file is not a database": file,
-        }
-
-        for reason, path in paths.items():
-            with pytest.raises(ChangeLogError, match=rf"{reason}.* user may read and write it\."):
-                ChangeLog(f"sqlite:///{path}").append(["a"])
-        with pytest.raises(ChangeLogError, match="cannot be used"):
-            ChangeLog(f"sqlite:///{file}").read()
-
-    @pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "x" * 65, "a&name=b"])
-    def test_a_name_that_cannot_be_is_refused(self, name: str) -> None:
-        with pytest.raises(ChangeLogError, match="The name in changes_url must be 1 to 64 letters"):
-            named("sqlite:///changes.db", name)
+    assert "sesame" not in "".join(traceback.format_exception(caught.value))
 
 
-class TestFile:
-    def test_a_commit_survives_a_power_cut_and_no_wait_is_endless(
-        self, file: Path, sqlite: str
-    ) -> None:
-        log = ChangeLog(sqlite)
-        log.append(["a"])
-
-        with log._transaction() as connection:
-            modes = [
-                connection.exec_driver_sql(f"PRAGMA {it}").scalar()
-                for it in ("journal_mode", "synchronous", "busy_timeout")
-            ]
-
-        assert modes == ["delete", 3, 10_000]  # 3: EXTRA
-        assert [path.name for path in file.parent.iterdir()] == [file.name]
+def test_an_error_of_the_server_shows_no_part_of_the_url(database: str) -> None:
+    """A password may be anywhere in a URL that is mistyped."""
+    right = psycopg.conninfo.conninfo_to_dict(database)
+    for changed in ({"dbname": "sesame"}, {"host": "sesame.invalid"}, {"sesame": "sesame"}):
+        options = {**right, **changed}
+        url = "postgresql://?" + "&".join(f"{name}={value}" for name, value in options.items())
+        log = ChangeLog(url)
+        for use in (log.read, partial(log.append, ["a"])):
+            with pytest.raises(ChangeLogError, match="in the PostgreSQL database can") as caught:
+                use()
+            assert "\n" not in str(caught.value)
+            assert "sesame" not in "".join(traceback.format_exception(caught.value))
 
 
-class TestServer:
-    def test_no_wait_is_endless(self, empty_database: str) -> None:
-        """Neither for a server that lost its power nor for a writer that hangs."""
-        with ChangeLog(f"{empty_database}&keepalives_idle=5")._transaction() as connection:
-            server = connection.connection.driver_connection
-            assert server
-            options = server.info.get_parameters()
-            timeouts = [
-                connection.exec_driver_sql(f"SHOW {it}").scalar()
-                for it in ("statement_timeout", "idle_in_transaction_session_timeout")
-            ]
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
 
-        names = ("connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval")
-        assert [options[it] for it in names] == ["10", "10000", "5", "1"]
-        assert timeouts == ["10s", "10s"]
+    with pytest.raises(ChangeLogError, match=r"install psycopg\[binary\]"):
+        ChangeLog("postgresql+psycopg://me:sesame@127.0.0.1/db")
 
 
-class TestAtOnce:
-    def test_a_late_commit_is_never_passed_over(
-        self, url: str, database: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Of two receivers that make the log, the one that began first commits last."""
-        slow, fast = ChangeLog(url), ChangeLog(url)
-        inserted, commit = threading.Event(), threading.Event()
-        transaction = slow._transaction
+def test_a_path_that_cannot_be_is_an_error(file: Path, tmp_path: Path) -> None:
+    file.write_text("This is no database, and longer than the header of one." * 9)
+    paths = {
+        "unable to open database file": tmp_path / "no" / "folder.db",
+        "file is not a database": file,
+    }
 
-        @contextlib.contextmanager
-        def held() -> Iterator[sa.Connection]:
-            with transaction() as inside:
-                yield inside
-                inserted.set()
-                commit.wait()
+    for reason, path in paths.items():
+        with pytest.raises(ChangeLogError, match=rf"{reason}.* user may read and write it\."):
+            ChangeLog(f"sqlite:///{path}").append(["a"])
+    with pytest.raises(ChangeLogError, match="cannot be used"):
+        ChangeLog(f"sqlite:///{file}").read()
 
-        monkeypatch.setattr(slow, "_transaction", held)
-        with ThreadPoolExecutor(2) as pool:
-            try:
-                first = pool.submit(slow.append, ["slow"])
-                inserted.wait()
-                second = pool.submit(fast.append, ["fast"])
-                if url == database:
-                    wait_for_a_lock(database, second)
-                overtaken = second.done()
-                with pytest.raises(ChangeLogError, match="There is no change log"):
-                    fast.read()
-            finally:
-                commit.set()
-            first.result()
-            second.result()
 
-        assert not overtaken
-        assert fast.read()[1:] == (2, ["slow", "fast"])
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "x" * 65, "a&name=b"])
+def test_a_name_that_cannot_be_is_refused(name: str) -> None:
+    with pytest.raises(ChangeLogError, match="The name in changes_url must be 1 to 64 letters"):
+        named("sqlite:///changes.db", name)
+
+
+def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
+    file: Path, changes_url: str
+) -> None:
+    log = ChangeLog(changes_url)
+    log.append(["a"])
+
+    with log._transaction() as connection:
+        modes = [
+            connection.exec_driver_sql(f"PRAGMA {it}").scalar()
+            for it in ("journal_mode", "synchronous", "busy_timeout")
+        ]
+
+    assert modes == ["delete", 3, 10_000]  # 3: EXTRA
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_no_wait_for_a_server_is_endless(empty_database: str) -> None:
+    """Neither for a server that lost its power nor for a writer that hangs."""
+    with ChangeLog(f"{empty_database}&keepalives_idle=5")._transaction() as connection:
+        server = connection.connection.driver_connection
+        assert server
+        options = server.info.get_parameters()
+        timeouts = [
+            connection.exec_driver_sql(f"SHOW {it}").scalar()
+            for it in ("statement_timeout", "idle_in_transaction_session_timeout")
+        ]
+
+    names = ("connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval")
+    assert [options[it] for it in names] == ["10", "10000", "5", "1"]
+    assert timeouts == ["10s", "10s"]
+
+
+def test_a_late_commit_is_never_passed_over(
+    url: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two receivers that make the log, the one that began first commits last."""
+    slow, fast = ChangeLog(url), ChangeLog(url)
+    inserted, commit = threading.Event(), threading.Event()
+    transaction = slow._transaction
+
+    @contextlib.contextmanager
+    def held() -> Iterator[sa.Connection]:
+        with transaction() as inside:
+            yield inside
+            inserted.set()
+            commit.wait()
+
+    monkeypatch.setattr(slow, "_transaction", held)
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            first = pool.submit(slow.append, ["slow"])
+            inserted.wait()
+            second = pool.submit(fast.append, ["fast"])
+            if url == database:
+                wait_for_a_lock(database, second)
+            overtaken = second.done()
+            with pytest.raises(ChangeLogError, match="There is no change log"):
+                fast.read()
+        finally:
+            commit.set()
+        first.result()
+        second.result()
+
+    assert not overtaken
+    assert fast.read()[1:] == (2, ["slow", "fast"])
 
 
 def wait_for_a_lock(database: str, writing: Future[None]) -> None:

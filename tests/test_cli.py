@@ -16,19 +16,18 @@ import pytest
 from fake_api import FakeApi
 from fake_tap import CONFIG
 from forked import Program, Run
-from harness import Output, parse, paths
-from public_jobs_sandbox.options import Options
+from harness import Output, demo, parse, paths
 from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import SECONDS_TO_STOP
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from fake_api import Total
+    from public_jobs_sandbox.state import Sandbox
 
 # How long a process may take before the test calls it hung, and ends it: less than the tap waits
 # for a server that does not answer.
@@ -36,8 +35,6 @@ SECONDS = 30.0
 
 Config = dict[str, Any]
 Tap = list[str] | Program
-Process = subprocess.Popen[str] | Run
-
 
 COMMAND = Path(sys.executable).with_name("tap-public-jobs")
 INSTALLED = [str(COMMAND)]
@@ -72,19 +69,23 @@ def environment(config: Config) -> dict[str, str]:
     return {"PATH": os.environ["PATH"]} | settings
 
 
-def start(tap: Tap, arguments: Sequence[str], variables: Mapping[str, str]) -> Process:
-    """Start the tap with pipes; as a command, it imports all of itself first, as for a user."""
-    if isinstance(tap, Program):
-        return tap.start(arguments, variables)
-    command = [*tap, *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=variables, stdout=pipe, stderr=pipe, text=True)
+class Command(subprocess.Popen[str]):
+    """The tap as a command: it imports all of itself first, as for a user."""
+
+    stdout: IO[str]
+    stderr: IO[str]
 
 
 @contextmanager
-def started(tap: Tap, *arguments: str, config: Config, **variables: str) -> Iterator[Process]:
+def started(tap: Tap, *arguments: str, config: Config, **variables: str) -> Iterator[Command | Run]:
     """Run the tap with pipes that the test reads, and end it with the test."""
-    with start(tap, arguments, environment(config) | variables) as process:
+    variables = environment(config) | variables
+    pipe = subprocess.PIPE
+    with (
+        tap.start(arguments, variables)
+        if isinstance(tap, Program)
+        else Command([*tap, *arguments], env=variables, stdout=pipe, stderr=pipe, text=True)
+    ) as process:
         hung = threading.Timer(SECONDS, process.kill)
         hung.start()
         try:
@@ -97,8 +98,6 @@ def started(tap: Tap, *arguments: str, config: Config, **variables: str) -> Iter
 def run(tap: Tap, *arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
     """Run the tap to its end."""
     with started(tap, *arguments, config=config) as process:
-        assert process.stdout
-        assert process.stderr
         output, errors = process.stdout.read(), process.stderr.read()
         return subprocess.CompletedProcess(arguments, process.wait(), output, errors)
 
@@ -156,10 +155,8 @@ def test_the_connection_test_counts_the_jobs(
     caplog: pytest.LogCaptureFixture, jobs: int, total: Total, count: int
 ) -> None:
     """As the list does, if it does."""
-    api = FakeApi()
+    api = FakeApi(jobs=jobs)
     api.total = total
-    for number in range(jobs):
-        api.publish(str(number))
     tap = TapPublicJobs(config=CONFIG)
     vars(tap)["client"] = api
 
@@ -190,12 +187,7 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
 def test_a_wrong_setting_is_one_line_and_status_one(
-    forked: Program,
-    sandbox: Sandbox,
-    config: Config,
-    change: Config,
-    said: str,
-    arguments: tuple[str, ...],
+    forked: Program, config: Config, change: Config, said: str, arguments: tuple[str, ...]
 ) -> None:
     done = run(forked, "--config=ENV", *arguments, config=config | change)
 
@@ -203,7 +195,7 @@ def test_a_wrong_setting_is_one_line_and_status_one(
     (line,) = complaints(done.stderr)
     assert "| CRITICAL |" in line
     assert said in line
-    assert sandbox.key not in done.stdout + done.stderr
+    assert config["api_key"] not in done.stdout + done.stderr
 
 
 NO_FILE = "No such file or directory"
@@ -258,9 +250,8 @@ def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Conf
     assert line.endswith("| --config …: No such file or directory")
 
 
-def read_until(pipe: IO[str] | None, text: str, times: int = 1) -> str:
+def read_until(pipe: IO[str], text: str, times: int = 1) -> str:
     """Read whole lines up to the one that has the text, or up to its n-th."""
-    assert pipe is not None
     lines: list[str] = []
     for line in pipe:
         lines.append(line)
@@ -287,18 +278,13 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
 
     TERM and INT keep every answer; KILL loses the records since the last checkpoint.
     """
-    api = Sandbox.demo(jobs=400, options=Options(limited=False, latency=0.01))
-    settings = {"api_key": api.key, "rate_limit_requests": 200}
-    with (
-        serving(api) as url,
-        started(patient, "--config=ENV", config=settings | {"base_url": url}) as tap,
-    ):
-        assert tap.stdout
-        assert tap.stderr
-        text = read_until(tap.stdout, '"RECORD","stream":"job_details"', times=150)
-        tap.send_signal(number)
-        text, errors = text + tap.stdout.read(), tap.stderr.read()
-        assert tap.wait() == status
+    with demo(400, latency=0.01) as (api, config):
+        slow = config | {"rate_limit_requests": 200}
+        with started(patient, "--config=ENV", config=slow) as tap:
+            text = read_until(tap.stdout, '"RECORD","stream":"job_details"', times=150)
+            tap.send_signal(number)
+            text, errors = text + tap.stdout.read(), tap.stderr.read()
+            assert tap.wait() == status
     first = parse(text[: text.rfind("\n") + 1])  # what a target can read of it
     checkpoint = max(n for n, message in enumerate(first.messages) if message["type"] == "STATE")
     details = Output(first.messages[:checkpoint]).rows("job_details")
@@ -315,8 +301,7 @@ def test_a_run_that_was_ended_is_resumed_with_what_is_missing(
     api.requests.clear()
 
     with serving(api) as url:
-        settings = {"api_key": api.key, "base_url": url, "rate_limit_requests": 1000}
-        run(patient, "--config=ENV", f"--state={state}", config=settings)
+        run(patient, "--config=ENV", f"--state={state}", config=config | {"base_url": url})
 
     published = {f"/jobs/{posting.job['publicId']}" for posting in api.organisation.published()}
     after = [path for path in paths(api.requests) if "?" not in path]
@@ -330,7 +315,6 @@ def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path
     with started(INSTALLED, "--version", config={}, PYTHONPATH=str(tmp_path)) as tap:
         read_until(tap.stdout, "loading")
         tap.send_signal(signal.SIGINT)
-        assert tap.stderr
         assert (tap.stderr.read(), tap.wait()) == ("", -signal.SIGINT)
 
 
@@ -338,14 +322,11 @@ def test_ctrl_c_while_modules_load_ends_the_process_without_a_traceback(tmp_path
 def test_a_signal_ends_a_tap_whose_server_does_not_answer(
     patient: Program, number: int, status: int
 ) -> None:
-    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
-    sandbox.fail_next("stall")
     has_asked = threading.Event()
-    sandbox.at_request(1, has_asked.set)
-    with serving(sandbox) as url:
-        settings = {"api_key": sandbox.key, "base_url": url}
-        with started(patient, "--config=ENV", config=settings) as tap:
-            assert tap.stderr
+    with demo(30) as (sandbox, config):
+        sandbox.fail_next("stall")
+        sandbox.at_request(1, has_asked.set)
+        with started(patient, "--config=ENV", config=config) as tap:
             assert has_asked.wait()
             tap.send_signal(number)
             assert "Stopped by a signal." in tap.stderr.read()
@@ -355,10 +336,9 @@ def test_a_signal_ends_a_tap_whose_server_does_not_answer(
 @contextmanager
 def long_lines() -> Iterator[Config]:
     """Settings for an API whose one job has a title of which a pipe takes a quarter."""
-    sandbox = Sandbox.demo(jobs=1, options=Options(limited=False))
-    sandbox.edit(sandbox.organisation.published()[0].job["publicId"], jobTitle="x" * 300_000)
-    with serving(sandbox) as url:
-        yield {"api_key": sandbox.key, "base_url": url}
+    with demo(1) as (sandbox, config):
+        sandbox.edit(sandbox.organisation.published()[0].job["publicId"], jobTitle="x" * 300_000)
+        yield config
 
 
 @SIGNALS
@@ -366,7 +346,6 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
     forked: Program, number: int, status: int
 ) -> None:
     with long_lines() as settings, started(forked, "--config=ENV", config=settings) as tap:
-        assert tap.stdout
         assert "xxx" in tap.stdout.read(50_000)
         assert SECONDS_TO_STOP < 2
         tap.send_signal(number)
@@ -380,7 +359,6 @@ def test_a_disk_that_is_full_is_one_line_and_no_traceback(
     with open("/dev/full", "w") as full:  # noqa: PTH123
         tap = forked.start(arguments, environment(config), stdout=full)
         with tap:
-            assert tap.stderr
             errors = tap.stderr.read()
             assert tap.wait() == 1
 
@@ -395,7 +373,6 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
         long_lines() as settings,
         started(unhurried, "--config=ENV", config=settings, PYTHONUNBUFFERED="1") as tap,
     ):
-        assert tap.stdout
         head = tap.stdout.read(50_000)
         tap.send_signal(signal.SIGTERM)
         rest = tap.stdout.read()
@@ -412,8 +389,6 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
 def test_a_reader_that_goes_is_no_traceback(config: Config, argument: str, said: list[str]) -> None:
     """As in `python -m tap_public_jobs --discover | head -1`, which may or may not read all."""
     with started(MODULE, argument, config=config) as tap:
-        assert tap.stdout
-        assert tap.stderr
         tap.stdout.readline()
         tap.stdout.close()
         errors = tap.stderr.read()
@@ -431,11 +406,10 @@ def test_a_closed_stdout_is_one_line() -> None:
 
 def test_an_error_does_not_wait_for_a_request_in_flight(forked: Program) -> None:
     """A server that stalls would hold the process for as long as its read timeout."""
-    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
-    sandbox.fail_next("stall", None, sandbox.organisation.published()[1].job["publicId"])
-    sandbox.at_request(10, lambda: sandbox.revoke(sandbox.key))
-    with serving(sandbox) as url:
-        done = run(forked, "--config=ENV", config={"api_key": sandbox.key, "base_url": url})
+    with demo(30) as (sandbox, config):
+        sandbox.fail_next("stall", None, sandbox.organisation.published()[1].job["publicId"])
+        sandbox.at_request(10, lambda: sandbox.revoke(sandbox.key))
+        done = run(forked, "--config=ENV", config=config)
 
     assert done.returncode == 1
     assert "The API refused the key (401)" in done.stderr

@@ -113,14 +113,15 @@ def as_text(value: Any) -> Any:
 
 
 # Pay counts for a year where that is known, and a range with one end says which.
+PAY: Row = {"salary_period": "month", "only_end": "up to", "salary_high": 5000}
+IN_A_YEAR: Row = {"pay_period": "year", "pay_low": 60000}
 SHOWN: dict[str, list[Row]] = {
     "roles": [
-        {"only_end": "up to", "salary_period": "month", "salary_high": 5000, "pay_period": "year"}
-        | {"pay_low": 60000, "is_repost": True, "earlier_closed_by": "2026-10-01 04"}
-        | {"location": "not given"},
+        PAY
+        | IN_A_YEAR
+        | {"location": "not given", "is_repost": True, "earlier_closed_by": "2026-10-01 04"},
         {"only_end": None, "salary_period": None, "salary_high": None, "pay_period": "not given"}
-        | {"pay_low": None, "is_repost": True, "earlier_closed_by": None}
-        | {"location": "not given"},
+        | {"pay_low": None, "is_repost": True, "earlier_closed_by": None, "location": "not given"},
     ],
     "levels": [{"day": f"{day} 00", "open_roles": 1} for day in DAYS],
     "flows": [{"week": "2026-10-26 00", "opened": 1, "closed": 0, "department": "Sales"}],

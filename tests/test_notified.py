@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from fake_tap import LIST
 
 from tap_public_jobs import changelog
 from tap_public_jobs.errors import AccessError
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from fake_tap import Pipeline
 
     from tap_public_jobs.changelog import ChangeLog
-
-LIST = ["page 1", "page 2", "page 3", "page 4"]
 
 
 def position(pipeline: Pipeline) -> int:

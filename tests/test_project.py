@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from e2e.pipeline import Run, run
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
@@ -73,7 +74,7 @@ def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:
 class TestRelease:
     """The steps of the workflow that need no forge, in a fresh clone."""
 
-    def run(self, folder: Path, tag: str, heading: str) -> subprocess.CompletedProcess[str]:
+    def run(self, folder: Path, tag: str, heading: str) -> Run:
         clone = folder / "clone"
         command: list[str | Path] = ["git", "clone", "--quiet", REPOSITORY, clone]
         subprocess.run(command, check=True)
@@ -83,23 +84,15 @@ class TestRelease:
         changelog.write_text(text, encoding="utf-8")
         workflow = yaml.safe_load((clone / ".github/workflows/release.yml").read_text("utf-8"))
         steps = [step for job in ("build", "check") for step in workflow["jobs"][job]["steps"]]
-        inherited = {name: it for name, it in os.environ.items() if name != "VIRTUAL_ENV"}
-        script = "\n".join(step["run"] for step in steps if "run" in step)
-        return subprocess.run(
-            ["/bin/bash", "-e", "-c", script],
-            cwd=clone,
-            env=inherited | {"GITHUB_REF_NAME": tag},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        scripts = ["unset VIRTUAL_ENV", *(step["run"] for step in steps if "run" in step)]
+        command = ["/bin/bash", "-e", "-c", "\n".join(scripts)]
+        return run(*command, folder=clone, GITHUB_REF_NAME=tag)
 
     @pytest.mark.e2e
     def test_it_builds_and_runs_what_is_uploaded(self, tmp_path: Path) -> None:
         finished = self.run(tmp_path, f"v{VERSION}", f"## [{VERSION}] - 2026-11-22")
 
-        assert finished.returncode == 0
-        assert f"tap-public-jobs v{VERSION}" in finished.stdout
+        assert f"tap-public-jobs v{VERSION}" in finished.succeeded().output
         built = {path.name for path in (tmp_path / "clone" / "dist").iterdir()} - {".gitignore"}
         assert built == {
             f"tap_public_jobs-{VERSION}-py3-none-any.whl",
@@ -117,8 +110,8 @@ class TestRelease:
     def test_it_refuses(self, tmp_path: Path, tag: str, heading: str, says: str) -> None:
         finished = self.run(tmp_path, tag, heading)
 
-        assert finished.returncode == 1
-        assert says in finished.stdout
+        assert finished.status == 1
+        assert says in finished.output
 
 
 @pytest.mark.e2e

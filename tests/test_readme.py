@@ -8,10 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from harness import catalog_of, sync
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from harness import catalog_of, demo, sync
 
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -65,22 +62,12 @@ def test_the_page_on_design_names_what_exists() -> None:
 
 def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each stream, all of the same job; a run at 4 o'clock. A new column may be left out."""
-    shown = dict(
-        zip(
-            re.findall(r"^\*\*`(\w+)`\*\*", PAGES["sql"], re.MULTILINE),
-            (json.loads(block, parse_float=Decimal) for block in blocks("json", PAGES["sql"])),
-            strict=True,
-        )
-    )
+    names = re.findall(r"^\*\*`(\w+)`\*\*", PAGES["sql"], re.MULTILINE)
+    records = [json.loads(it, parse_float=Decimal) for it in blocks("json", PAGES["sql"])]
+    shown = dict(zip(names, records, strict=True))
     monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: 1_795_233_600.0))
-    sandbox = Sandbox.demo(options=Options(limited=False))
-    with serving(sandbox) as url:
-        config = {
-            "api_key": sandbox.key,
-            "base_url": url,
-            "rate_limit_requests": 1000,
-            "column_naming": "snake_case",
-        }
+    with demo(120) as (_, settings):
+        config = settings | {"column_naming": "snake_case"}
         output = sync(config)
         streams = [stream["tap_stream_id"] for stream in catalog_of(config)["streams"]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from api.fake_time import FakeTime
 from sync.samples import job
 
 from tap_public_jobs.report import PROGRESS_INTERVAL, Report, key_works
@@ -12,126 +13,111 @@ from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
 
 
-class Clock:
-    """A monotonic clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime(0.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def report(clock: Clock) -> Report:
+def report(time: FakeTime) -> Report:
     """The report of a run that may make 60 requests per minute."""
-    return Report(60, 60, clock, lambda: 9_960.0)
+    return Report(60, 60, lambda: time.now, lambda: 9_960.0)
 
 
 def plan_of(count: int) -> Plan:
     return Plan({job(str(number)): "new" for number in range(count)}, published=3000)
 
 
-class TestProgress:
-    @pytest.mark.parametrize(
-        ("done", "seconds", "words"),
-        [
-            (60, 2.0, "60 of 3,000 (2 %), about 49 minutes left."),  # the burst says little
-            (1500, 3600.0, "1,500 of 3,000 (50 %), about 1 hour left."),
-            (0, 60.0, "0 of 3,000 (0 %), about 50 minutes left."),
-            (2940, 0.0, "2,940 of 3,000 (98 %), less than a minute left."),
-            (2939, 0.0, "2,939 of 3,000 (97 %), about 2 minutes left."),
-        ],
-    )
-    def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
-        self, report: Report, clock: Clock, done: int, seconds: float, words: str
-    ) -> None:
-        clock.now = seconds
+@pytest.mark.parametrize(
+    ("done", "seconds", "words"),
+    [
+        (60, 2.0, "60 of 3,000 (2 %), about 49 minutes left."),  # the burst says little
+        (1500, 3600.0, "1,500 of 3,000 (50 %), about 1 hour left."),
+        (0, 60.0, "0 of 3,000 (0 %), about 50 minutes left."),
+        (2940, 0.0, "2,940 of 3,000 (98 %), less than a minute left."),
+        (2939, 0.0, "2,939 of 3,000 (97 %), about 2 minutes left."),
+    ],
+)
+def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
+    report: Report, time: FakeTime, done: int, seconds: float, words: str
+) -> None:
+    time.now = seconds
 
-        assert report.progress(done, 3000, 0.0) == words
-
-    def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(self, report: Report) -> None:
-        for pace in (2.0, 0.1):
-            report.pacing(503, 0.0, pace)
-            line = report.progress(0, 3000, 0.0)
-            assert line == "0 of 3,000 (0 %), about 1 hour 40 minutes left."
-
-    def test_it_is_logged_every_thirty_seconds_until_the_work_ends(
-        self, report: Report, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        waits: list[float] = []
-
-        class Ended(threading.Event):
-            def wait(self, timeout: float | None = None) -> bool:
-                waits.append(timeout or 0.0)
-                return len(waits) == 3
-
-        with caplog.at_level("INFO"):
-            report._log_progress("Details", 90, lambda: 30 * len(waits), 0.0, Ended())
-
-        assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
-        assert caplog.messages == [
-            "Details: 30 of 90 (33 %), less than a minute left.",
-            "Details: 60 of 90 (66 %), less than a minute left.",
-        ]
-
-    def test_it_ends_with_the_work_and_does_not_begin_without_any(self, report: Report) -> None:
-        before = set(threading.enumerate())  # threads of earlier tests may end at any time
-
-        with report.fetching(plan_of(0), Outcomes()):
-            assert set(threading.enumerate()) <= before
-        with report.fetching(plan_of(90), Outcomes()):
-            (thread,) = set(threading.enumerate()) - before
-        thread.join(10)
-
-        assert not thread.is_alive()
+    assert report.progress(done, 3000, 0.0) == words
 
 
-class TestReport:
-    @pytest.mark.parametrize(
-        ("count", "words"),
-        [
-            (1200, " (1,200 new) at up to 60 requests per 60 s: about 20 minutes."),
-            (0, ": nothing is new, changed or too old."),
-        ],
-    )
-    def test_the_plan_is_logged_with_the_time_it_takes(
-        self, report: Report, caplog: pytest.LogCaptureFixture, count: int, words: str
-    ) -> None:
-        with caplog.at_level("INFO"), report.fetching(plan_of(count), Outcomes()):
-            pass
+def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(report: Report) -> None:
+    for pace in (2.0, 0.1):
+        report.pacing(503, 0.0, pace)
+        line = report.progress(0, 3000, 0.0)
+        assert line == "0 of 3,000 (0 %), about 1 hour 40 minutes left."
 
-        assert caplog.messages == [f"Fetching {count:,} of 3,000 details{words}"]
 
-    @pytest.mark.parametrize(
-        ("status", "pause", "words"),
-        [
-            (429, 1501.0, "is its rate limit. {}. Pausing until 03:11:01 UTC (1,501.0 s), then"),
-            (503, 0.0, "may be its rate limit. {}. Sending at most one request every 2 seconds."),
-        ],
-    )
-    def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-        self,
-        report: Report,
-        caplog: pytest.LogCaptureFixture,
-        status: int,
-        pause: float,
-        words: str,
-    ) -> None:
-        report.pacing(status, pause, 2.0)
+def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
+    report: Report, caplog: pytest.LogCaptureFixture
+) -> None:
+    waits: list[float] = []
 
-        (record,) = caplog.records
-        why = "Likely causes: another run or client of this key, or a limit without bursts"
-        assert record.levelname == "WARNING"
-        assert record.getMessage().startswith(
-            f"The API answered {status}, which " + words.format(why)
-        )
-        assert record.getMessage().endswith("ending at most one request every 2 seconds.")
+    class Ended(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            return len(waits) == 3
+
+    with caplog.at_level("INFO"):
+        report._log_progress("Details", 90, lambda: 30 * len(waits), 0.0, Ended())
+
+    assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
+    assert caplog.messages == [
+        "Details: 30 of 90 (33 %), less than a minute left.",
+        "Details: 60 of 90 (66 %), less than a minute left.",
+    ]
+
+
+def test_progress_ends_with_the_work_and_does_not_begin_without_any(report: Report) -> None:
+    before = set(threading.enumerate())  # threads of earlier tests may end at any time
+
+    with report.fetching(plan_of(0), Outcomes()):
+        assert set(threading.enumerate()) <= before
+    with report.fetching(plan_of(90), Outcomes()):
+        (thread,) = set(threading.enumerate()) - before
+    thread.join(10)
+
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (1200, " (1,200 new) at up to 60 requests per 60 s: about 20 minutes."),
+        (0, ": nothing is new, changed or too old."),
+    ],
+)
+def test_the_plan_is_logged_with_the_time_it_takes(
+    report: Report, caplog: pytest.LogCaptureFixture, count: int, words: str
+) -> None:
+    with caplog.at_level("INFO"), report.fetching(plan_of(count), Outcomes()):
+        pass
+
+    assert caplog.messages == [f"Fetching {count:,} of 3,000 details{words}"]
+
+
+@pytest.mark.parametrize(
+    ("status", "pause", "words"),
+    [
+        (429, 1501.0, "is its rate limit. {}. Pausing until 03:11:01 UTC (1,501.0 s), then"),
+        (503, 0.0, "may be its rate limit. {}. Sending at most one request every 2 seconds."),
+    ],
+)
+def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
+    report: Report, caplog: pytest.LogCaptureFixture, status: int, pause: float, words: str
+) -> None:
+    report.pacing(status, pause, 2.0)
+
+    (record,) = caplog.records
+    why = "Likely causes: another run or client of this key, or a limit without bursts"
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith(f"The API answered {status}, which " + words.format(why))
+    assert record.getMessage().endswith("ending at most one request every 2 seconds.")
 
 
 @pytest.mark.parametrize(
@@ -148,45 +134,46 @@ def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
     assert key_works(published, page_size, 60, 60) == f"The key works: {words}"
 
 
-class TestSummary:
-    def test_it_counts_everything(self, report: Report, clock: Clock) -> None:
-        outcomes = Outcomes()
-        with report.fetching(plan_of(5), outcomes):
-            pass
-        for _ in range(2):
-            outcomes.note_written()
-        outcomes.note_failure(job("2"), "timeout")
-        for number in ("3", "4"):
-            outcomes.not_found[job(number)] = "it answered 404"
-        assert outcomes.done == 5
-        outcomes.settle({"3": job("3")})
-        report.records.update({"jobs": 3000, "job_publications": 3001, "job_details": 2})
-        report.new_fields.update(
-            {"jobs": [], "job_details": ["salaryPeriod", "remote"], "job_publications": []}
-        )
-        report.opened, report.closed = 2, 1
-        report.count_retry()
-        clock.now = 3060.0
+def test_the_summary_counts_everything(report: Report, time: FakeTime) -> None:
+    outcomes = Outcomes()
+    with report.fetching(plan_of(5), outcomes):
+        pass
+    for _ in range(2):
+        outcomes.note_written()
+    outcomes.note_failure(job("2"), "timeout")
+    for number in ("3", "4"):
+        outcomes.not_found[job(number)] = "it answered 404"
+    assert outcomes.done == 5
+    outcomes.settle({"3": job("3")})
+    report.records.update({"jobs": 3000, "job_publications": 3001, "job_details": 2})
+    report.new_fields.update(
+        {"jobs": [], "job_details": ["salaryPeriod", "remote"], "job_publications": []}
+    )
+    report.opened, report.closed = 2, 1
+    report.count_retry()
+    time.now = 3060.0
 
-        assert report.summary(requests=3031, rejections=2) == (
-            "Synced 3,000 jobs, 3,001 job_publications, 2 job_details; "
-            "3,031 requests (2 rejections, 1 retry); "
-            "details: 2 fetched, 2,995 unchanged, 2 failed, 1 unpublished during the run; "
-            "2 jobs opened and 1 job closed since the last complete listing; "
-            "new fields in job_details: salaryPeriod, remote; "
-            "took about 51 minutes."
-        )
+    assert report.summary(requests=3031, rejections=2) == (
+        "Synced 3,000 jobs, 3,001 job_publications, 2 job_details; "
+        "3,031 requests (2 rejections, 1 retry); "
+        "details: 2 fetched, 2,995 unchanged, 2 failed, 1 unpublished during the run; "
+        "2 jobs opened and 1 job closed since the last complete listing; "
+        "new fields in job_details: salaryPeriod, remote; "
+        "took about 51 minutes."
+    )
 
-    @pytest.mark.parametrize(("opened", "closed"), [(1, 0), (0, 2)])
-    def test_openings_are_counted_without_closings_and_the_other_way(
-        self, report: Report, opened: int, closed: int
-    ) -> None:
-        report.opened, report.closed = opened, closed
 
-        counts = "1 job opened and 0 jobs closed" if opened else "0 jobs opened and 2 jobs closed"
-        assert f"; {counts} since" in report.summary(requests=1, rejections=0)
+@pytest.mark.parametrize(("opened", "closed"), [(1, 0), (0, 2)])
+def test_the_summary_counts_openings_without_closings_and_the_other_way(
+    report: Report, opened: int, closed: int
+) -> None:
+    report.opened, report.closed = opened, closed
 
-    def test_it_leaves_out_what_did_not_happen(self, report: Report) -> None:
-        assert report.summary(requests=1, rejections=0) == (
-            "Synced no records; 1 request (0 rejections, 0 retries); took less than a minute."
-        )
+    counts = "1 job opened and 0 jobs closed" if opened else "0 jobs opened and 2 jobs closed"
+    assert f"; {counts} since" in report.summary(requests=1, rejections=0)
+
+
+def test_the_summary_leaves_out_what_did_not_happen(report: Report) -> None:
+    assert report.summary(requests=1, rejections=0) == (
+        "Synced no records; 1 request (0 rejections, 0 retries); took less than a minute."
+    )

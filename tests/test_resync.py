@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import CONFIG, Pipeline
+from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, select_only
 
 from tap_public_jobs.errors import AccessError
 
 DAY = 86_400
-LIST = ["page 1", "page 2", "page 3", "page 4"]
 REFUSED = AccessError("The API refused the key (401)", 401)
 
 
@@ -112,9 +111,7 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
     api = FakeApi()
     for number in range(1_200):
         api.publish(f"{number:08}-a-uuid-has-36-characters-1234567")
-    pipeline = Pipeline(api, page_size=100)
-
-    pipeline.run()
+    pipeline = first_run(api, page_size=100)
 
     others = ("jobs", "job_publications")
     kinds = [it["type"] for it in pipeline.output.messages if it.get("stream") not in others]

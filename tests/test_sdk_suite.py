@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import catalog_of
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from harness import catalog_of, demo
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -24,17 +21,15 @@ SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
 CONFIG: dict[str, Any] = {
     "api_key": "filled-in-by-the-fixture",
     "base_url": "https://jobs.example.com",
-    "rate_limit_requests": 100_000,
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _server() -> Iterator[None]:
-    sandbox = Sandbox.demo(jobs=30, options=Options(limited=False))
-    # One value that does not fit, so that the suite sees `additionalFields` of both streams filled.
-    sandbox.edit(sandbox.organisation.published()[0].job["publicId"], maxSalary="negotiable")
-    with serving(sandbox) as url:
-        CONFIG.update(api_key=sandbox.key, base_url=url)
+    with demo(30) as (sandbox, config):
+        # One that does not fit, so that the suite sees `additionalFields` of both streams filled.
+        sandbox.edit(sandbox.organisation.published()[0].job["publicId"], maxSalary="negotiable")
+        CONFIG.update(config)
         yield
 
 

@@ -193,11 +193,7 @@ class TestEnvironment:
         ("PAGE_SISE", "", "page_sise is not a setting: did you mean page_size?"),
         ("COLOUR", "", "colour is not a setting."),
         ("PAGE_SIZE", "", "run the tap with --config=ENV."),
-        (
-            "PAGE_SIZE",
-            "tap-public-jobs",
-            "list page_size under `settings` of the plugin in meltano.yml.",
-        ),
+        ("PAGE_SIZE", "tap", "list page_size under `settings` of the plugin in meltano.yml."),
     ],
 )
 def test_a_variable_without_effect_is_warned_of(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import metadata
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from singer_sdk.about import AboutFormatter
+from support.plugins import REPOSITORY, definition, plugin
 
 from tap_public_jobs.settings import CONFIG_JSONSCHEMA
 from tap_public_jobs.tap import TapPublicJobs
 
 Json = Any
 
-REPOSITORY = Path(__file__).parents[1]
 PREFIX = "TAP_PUBLIC_JOBS_"
 
 
@@ -35,21 +33,15 @@ REQUIRED: list[str] = CONFIG_JSONSCHEMA["required"]
 
 
 def extractor() -> dict[str, Json]:
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    (plugin,) = project["plugins"]["extractors"]
-    found: dict[str, Json] = plugin
-    return found
+    return plugin("extractors", "tap-public-jobs")
+
+
+def plugin_definition() -> dict[str, Json]:
+    return definition("extractors", "tap-public-jobs")
 
 
 def in_meltano() -> dict[str, dict[str, Json]]:
     return {setting["name"]: setting for setting in extractor()["settings"]}
-
-
-def plugin_definition() -> dict[str, Json]:
-    """What `meltano add --from-ref` puts into a project."""
-    path = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
-    found: dict[str, Json] = yaml.safe_load(path.read_text("utf-8"))
-    return found
 
 
 def numbers(text: str) -> set[float]:
@@ -66,11 +58,9 @@ def bounds(name: str) -> set[float]:
 
 
 class TestMeltano:
-    @pytest.mark.parametrize("file", ["meltano.yml", "plugins/extractors/tap-public-jobs.yml"])
-    def test_lists_every_setting_in_the_order_of_the_schema(self, file: str) -> None:
+    def test_lists_every_setting_in_the_order_of_the_schema(self) -> None:
         """Meltano ignores the environment variable of a setting that is not listed."""
-        plugin = extractor() if file == "meltano.yml" else plugin_definition()
-        assert [setting["name"] for setting in plugin["settings"]] == list(ALL)
+        assert [*in_meltano()] == [*ALL]
 
     def test_declares_the_capabilities_that_the_tap_reports(self) -> None:
         """Meltano silently skips state and discovery if they are not declared."""
@@ -108,17 +98,26 @@ def test_env_example_names_every_setting_of_the_tap_in_the_order_of_the_schema()
 
 
 class TestPluginDefinition:
-    @pytest.mark.parametrize("key", ["name", "namespace", "executable", "capabilities"])
-    def test_is_the_extractor_of_this_project(self, key: str) -> None:
-        assert plugin_definition()[key] == extractor()[key]
-
-    def test_has_the_settings_of_this_project(self) -> None:
-        """And the default that this project sets in `config:`."""
-        defaults = extractor()["config"]
-        assert plugin_definition()["settings"] == [
-            setting | ({"value": defaults[name]} if name in defaults else {})
-            for name, setting in in_meltano().items()
-        ]
+    @pytest.mark.parametrize(
+        ("kind", "name"),
+        [
+            ("extractors", "tap-public-jobs"),
+            *(("loaders", f"target-{it}") for it in ("duckdb", "postgres")),
+            *(("utilities", f"dbt-{it}") for it in ("duckdb", "postgres")),
+        ],
+    )
+    def test_is_what_this_project_has(self, kind: str, name: str) -> None:
+        """But for a clone of the tap, and for the package of dbt and the command to install it."""
+        ours, theirs = plugin(kind, name), definition(kind, name)
+        values = {it["name"]: it.pop("value") for it in theirs["settings"] if "value" in it}
+        if kind == "extractors":
+            ours["pip_url"] = theirs["pip_url"]
+        if kind == "utilities":
+            assert theirs["commands"].pop("deps")["args"] == "deps"
+            package = "$MELTANO_PROJECT_ROOT/transform/dbt_packages/public_jobs"
+            ours["config"]["profiles_dir"] = package
+        assert values == ours.pop("config")
+        assert theirs == theirs | ours
 
     def test_groups_the_settings_that_are_required(self) -> None:
         assert plugin_definition()["settings_group_validation"] == [REQUIRED]

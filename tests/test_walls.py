@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import textwrap
 from functools import cache
 from graphlib import TopologicalSorter
@@ -46,28 +47,21 @@ def parts(names: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
-@pytest.mark.parametrize(
-    ("part", "forbidden"),
-    [
-        pytest.param(
-            "api",
-            {"singer_sdk", "sync", "records", "schemas", "streams", "tap", "process"},
-            id="api speaks HTTP and knows no Singer",
-        ),
-        pytest.param(
-            "sync",
-            {"requests", "urllib3", "singer_sdk", "streams", "tap"},
-            id="sync runs without Singer",
-        ),
-        *(
-            pytest.param(f"sync.{name}", {"time", "threading", "logging"}, id=f"{name}: no I/O")
-            for name in ("facts", "gaps", "outcomes", "plan", "state", "stored")
-        ),
-        pytest.param("records", {"requests", "urllib3"}, id="records know no HTTP"),
-    ],
-)
-def test_a_part_does_not_know(part: str, forbidden: set[str]) -> None:
-    assert parts(imports(part)) & forbidden == set()
+# What a part must not know: `api` speaks HTTP and knows no Singer, `sync` runs without it, the
+# parts of `sync` that decide do no I/O, and `records` know no HTTP.
+FORBIDDEN = {
+    "api": {"singer_sdk", "sync", "records", "schemas", "streams", "tap", "process"},
+    "sync": {"requests", "urllib3", "singer_sdk", "streams", "tap"},
+    "records": {"requests", "urllib3"},
+} | {
+    f"sync.{name}": {"time", "threading", "logging"}
+    for name in ("facts", "gaps", "outcomes", "plan", "state", "stored")
+}
+
+
+@pytest.mark.parametrize("part", FORBIDDEN)
+def test_a_part_does_not_know(part: str) -> None:
+    assert parts(imports(part)) & FORBIDDEN[part] == set()
 
 
 def test_a_part_may_name_types_of_what_it_does_not_load() -> None:
@@ -176,3 +170,11 @@ def test_what_is_overridden_though_final_is_what_is_listed() -> None:
     }
 
     assert overridden == FINAL
+
+
+def test_nothing_imports_from_a_file_of_tests() -> None:
+    """What tests share is in files of its own."""
+    imported = re.compile(r"^\s*(?:from|import) (?:\w+\.)*test_", re.MULTILINE)
+    files = Path(__file__).parent.rglob("*.py")
+
+    assert [it for it in files if imported.search(it.read_text("utf-8"))] == []

@@ -58,17 +58,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate of 127.0.0.1, with its key, that no computer trusts."""
     folder = tmp_path_factory.mktemp("certificate")
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    subprocess.run(
-        [  # wherever it is installed
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
-            *("-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
-            *("-keyout", str(key), "-out", str(certificate)),
-        ],
-        check=True,
-        capture_output=True,
+    options = (
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1"
+        " -addext subjectAltName=IP:127.0.0.1"
+        " -addext keyUsage=critical,digitalSignature,keyCertSign"
     )
+    command = ["openssl", *options.split(), "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
     return folder
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import socketserver
 import threading
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from typing_extensions import override
 
 from tap_public_jobs.api.client import API_PATH
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     Answer = Callable[[socket.socket, str], object]
 
 
-class RawServer:
+class RawServer(socketserver.TCPServer):
     """Answers each request with what a function writes to the connection.
 
     Args:
@@ -32,33 +35,31 @@ class RawServer:
         connections: How many connections were opened.
     """
 
+    allow_reuse_address = True
+    request_queue_size = 100
+
     def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), socketserver.BaseRequestHandler)
         self.heads: list[str] = []
         self.connections = 0
         self._answer = answer
         self._tls = tls
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", port))
-        scheme, port = "https" if tls else "http", self._listener.getsockname()[1]
-        self.url = f"{scheme}://127.0.0.1:{port}"
+        self.url = f"http{'s' * bool(tls)}://127.0.0.1:{self.server_address[1]}"
 
     @property
     def targets(self) -> list[str]:
         """Path and query of each request."""
         return [head.split(" ")[1].removeprefix(API_PATH) for head in self.heads]
 
-    def run(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return  # stopped
-            self.connections += 1
-            self._open.append(connection)
-            thread = threading.Thread(target=self.serve, args=(connection, self._tls), daemon=True)
-            self._threads.append(thread)
-            thread.start()
+    @override
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections += 1
+        self._open.append(request)
+        thread = threading.Thread(target=self.serve, args=(request, self._tls), daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def serve(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Answer on a connection, from its start, until it is closed."""
@@ -71,11 +72,9 @@ class RawServer:
                     self.heads.append(head)
                     self._answer(connection, head)
 
-    def stop(self, accepting: threading.Thread) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        accepting.join()  # it may have just accepted one more
+    @override
+    def shutdown(self) -> None:
+        super().shutdown()
         for connection in self._open:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -93,13 +92,12 @@ def raw_server(
     answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0
 ) -> Iterator[RawServer]:
     """Run a server from a thread."""
-    server = RawServer(answer, tls, port)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop(thread)
+    with RawServer(answer, tls, port) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
 
 
 @contextlib.contextmanager

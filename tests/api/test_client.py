@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 from api.raw_server import PAGE, answering, raw_server, response, unused_port
+from harness import paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -62,14 +63,6 @@ def job(sandbox: Sandbox) -> JobRef:
 def ref(sandbox: Sandbox, position: int) -> JobRef:
     posting = sandbox.organisation.published()[position].job
     return JobRef(posting["id"], posting["publicId"])
-
-
-def targets(sandbox: Sandbox) -> list[str]:
-    """What was asked for: pages by their query, details by their path."""
-    return [
-        f"page {it.query['page']}" if it.query else it.path.removeprefix(f"{API}/jobs/")
-        for it in sandbox.requests
-    ]
 
 
 # What is requested, and what comes back.
@@ -150,13 +143,9 @@ def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_fault_is_tried_eight_times_and_described(
-    sandbox: Sandbox,
-    connect: Connect,
-    base_url: str,
-    job: JobRef,
-    kind: str,
-    caplog: pytest.LogCaptureFixture,
+    sandbox: Sandbox, connect: Connect, base_url: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    job = ref(sandbox, 0)
     retries: list[int] = []
     api = connect(base_url, sandbox.key, on_retry=lambda: retries.append(1))
     api.page(1)
@@ -168,8 +157,9 @@ def test_a_fault_is_tried_eight_times_and_described(
         api.page(2)
     assert api.detail(job)["id"] == job.id
 
-    each = [job.public_id] * MAX_TRIES
-    assert targets(sandbox) == ["page 1", *each, *["page 2"] * MAX_TRIES, *each]
+    each = [f"/jobs/{job.public_id}"] * MAX_TRIES
+    second = ["/jobs?page=2"] * MAX_TRIES
+    assert paths(sandbox.requests) == ["/jobs?page=1", *each, *second, *each]
     assert f"{API}/jobs/{job.public_id}: " in str(detail.value)
     assert f"{API}/jobs?page=2&pageSize=10: " in str(page.value)
     assert "\n" not in f"{detail.value}{page.value}"
@@ -225,18 +215,8 @@ NOT_THE_API = (
 @pytest.mark.parametrize(
     ("number", "answer", "error", "said"),
     [
-        (
-            1,
-            "401 No",
-            AccessError,
-            r"the key \(401\).* set api_key, or the variable TAP_PUBLIC_JOBS",
-        ),
-        (
-            1,
-            "403 No",
-            AccessError,
-            r"plan .* include the public API \(403\), or a rate limit.* Ask the organisation to",
-        ),
+        (1, "401 No", AccessError, r"the key \(401\).* set api_key, or the variable TAP_PUBLIC_"),
+        (1, "403 No", AccessError, r"plan .* include the public API \(403\), or a rate lim.* Ask "),
         (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404")),
         (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", r"it redirects \(302\)")),
         (1, "200 OK", PublicJobsError, NOT_THE_API.format("{url}", "the response is a web page")),
@@ -317,17 +297,11 @@ def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more
 
 
 @pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        ("300 Multiple Choices", 300),
-        ("400 Bad Request", 400),
-        ("404 Not Found", 404),
-        ("410 Gone", 410),
-        (f"451 Not\x0b  here {'x' * 1000}", 451),
-    ],
+    "status",
+    ["300 Any", "400 Bad Request", "404 No", "410 Gone", f"451 Not\x0b  here {'x' * 1000}"],
 )
 def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
-    connect: Connect, status: str, code: int
+    connect: Connect, status: str
 ) -> None:
     """404 and 410 say that the job is not published. What a server says is quoted in short."""
     answer = response(b"", status, "Location: http://[")  # which is not even read
@@ -336,8 +310,8 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
 
     said = f"{status[:3]} {' '.join(status[4:].split())[:200]}"
     assert f"{server.url}{API}/jobs/job-1: the response is {said}" == f"http://{caught.value}"
-    assert caught.value.status == code
-    assert isinstance(caught.value, NotFoundError) is (code in {404, 410})
+    assert caught.value.status == int(status[:3])
+    assert isinstance(caught.value, NotFoundError) is (caught.value.status in {404, 410})
     assert server.targets == ["/jobs/job-1"]
 
 
@@ -365,16 +339,12 @@ def test_the_detail_of_another_job_is_no_detail_of_this_one(
     with pytest.raises(NotFoundError, match=f"'{job.public_id}' now belongs to another job"):
         api.detail(job)
     assert api.detail(JobRef("", job.public_id))["publicId"] == job.public_id
-    assert targets(sandbox) == [job.public_id] * 2
+    assert paths(sandbox.requests) == [f"/jobs/{job.public_id}"] * 2
 
 
 @pytest.mark.parametrize(
     "document",
-    [
-        {"id": "id-1"},
-        {"id": None, "publicId": "job-1"},
-        {"id": "id-1", "publicId": "renamed"},
-    ],
+    [{"id": "id-1"}, {"id": None, "publicId": "job-1"}, {"id": "id-1", "publicId": "renamed"}],
 )
 def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str, Any]) -> None:
     """Which fields a detail always has is not documented."""
@@ -396,9 +366,8 @@ def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect,
         if not earlier:
             with raw_server(answering(PAGE), port=port):
                 api.page(1)
-        with pytest.raises(
-            PageError, match=rf"{host}.*Connection refused, after 8 tries"
-        ) as caught:
+        said = rf"{host}.*Connection refused, after 8 tries"
+        with pytest.raises(PageError, match=said) as caught:
             api.page(1)
 
     assert "Check that the API is up, base_url and the network" in str(caught.value)

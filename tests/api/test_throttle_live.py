@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from api.conftest import Connect
 
 # Even a busy computer sends two requests within a tenth of a second.
-LIMIT, PERIOD, JOBS = 10, 1.0, 20
+LIMIT, PERIOD, JOBS = 10, 1.0, 12
 
 
 def fetch(connect: Connect, **options: Any) -> tuple[list[int | None], Throttle]:

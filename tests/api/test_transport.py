@@ -14,11 +14,7 @@ from requests import Response
 from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.transport import is_rejection, retry_after
-from tap_public_jobs.errors import (
-    AccessError,
-    PublicJobsError,
-    RequestError,
-)
+from tap_public_jobs.errors import AccessError, PublicJobsError, RequestError
 
 if TYPE_CHECKING:
     import ssl

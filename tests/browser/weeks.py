@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from queries.warehouse import FIELDS, TABLES
-from queries.warehouse import DuckDB as RawTables
 from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ WEEK = dt.timedelta(weeks=1)
 OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 60, 0.09, 11
 
 
-def run_page(*arguments: str) -> str:
+def run_page(*arguments: str | Path) -> str:
     """Run the dashboard as its users do, in an environment of its own; return what it says."""
     script = str(Path(__file__).parents[2] / "dashboard" / "page.py")
     command = [*uv_command(), "run", "--quiet", "--script", script, *arguments]
@@ -63,14 +62,9 @@ def history(
         for _ in range(random.randint(0, MOST_OPENINGS) if week else OPEN_AT_FIRST):
             job = next(new)
             jobs[job["id"]] = job | {"salaryPeriod": "year"}
-            publications.append({
-                "id": job["id"],
-                "publicId": job["publicId"],
-                "openedAfter": listed_at - WEEK if week else None,
-                "firstSeenAt": listed_at,
-                "lastSeenAt": listed_at,
-                "unpublishedAt": None,
-            })  # fmt: skip
+            times = (listed_at - WEEK if week else None, listed_at, listed_at, None)
+            values = (job["id"], job["publicId"], *times)
+            publications.append(dict(zip(FIELDS["job_publications"], values, strict=True)))
         yield {"jobs": list(jobs.values()), "job_publications": publications}
 
 
@@ -88,7 +82,7 @@ def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None
             }
             values.append({column: whole.get(name) for name, column in FIELDS[table].items()})
         file.write_text(json.dumps(values, default=str), "utf-8")
-        kinds = {column: RawTables.types[kind] for column, kind in TABLES[table].items()}
+        kinds = {column: warehouse.target.types[kind] for column, kind in TABLES[table].items()}
         statements.append(
             f'create or replace table "{schema}".{table} as '  # noqa: S608
             f"select * from read_json('{file}', format='array', columns={kinds})"

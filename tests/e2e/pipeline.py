@@ -51,12 +51,12 @@ def variables(plugin: str, settings: Settings) -> dict[str, str]:
     }
 
 
-def run(*command: str | Path, folder: Path, shell: Settings, given: str = "") -> Run:
-    """Run a command with these variables, and this text on its stdin."""
+def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -> Run:
+    """Run a command to its end, with this text on its stdin, and with more variables."""
     result = subprocess.run(
         command,
         cwd=folder,
-        env=shell,
+        env=environment(**variables),
         input=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -88,7 +88,7 @@ class Project:
         if (self.folder / ".meltano" / "loaders" / target).exists():
             command.append("--no-install")
         command += ["tap-public-jobs", target, *others]
-        return run(*command, folder=self.folder, shell=environment(**variables))
+        return run(*command, folder=self.folder, **variables)
 
 
 @cache

@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from harness import reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from public_jobs_sandbox.postings import Job
 
 RUNS = ("a backfill", "edits", "a return", "an empty list")
-PAGE_SIZE = 5
 
 AWKWARD = [
     'Head of "R&D", EMEA; (m/w/d)',
@@ -74,8 +74,7 @@ def awkward_jobs() -> list[Job]:
 
 def make_sandbox() -> Sandbox:
     """An API with 21 jobs, whose clock is the one on the wall."""
-    options = Options(limit_requests=100, limit_period=1)
-    sandbox = Sandbox.demo(jobs=5, options=options, clock=time.time)
+    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False), clock=time.time)
     for job in awkward_jobs():
         sandbox.publish(job)
     return sandbox
@@ -83,14 +82,7 @@ def make_sandbox() -> Sandbox:
 
 def settings(sandbox: Sandbox, base_url: str) -> Settings:
     """Settings of the tap that reach it."""
-    return {
-        "api_key": sandbox.key,
-        "base_url": base_url,
-        "page_size": PAGE_SIZE,
-        "rate_limit_requests": 100,
-        "rate_limit_period_seconds": 1,
-        "column_naming": "snake_case",
-    }
+    return reaching(sandbox, base_url) | {"page_size": 5, "column_naming": "snake_case"}
 
 
 def change(sandbox: Sandbox, run: str) -> None:

@@ -1,4 +1,4 @@
-"""The random histories of `test_model.py` with real processes, HTTP, signals and targets.
+"""The random histories of `tests/test_model.py` with real processes, HTTP, signals and targets.
 
 `uv run pytest tests/e2e/soak.py --hypothesis-seed=17`
 """
@@ -20,15 +20,13 @@ import psycopg
 import pytest
 from e2e.pipeline import Tap, environment, program
 from e2e.quick_tap import NOW
-from e2e.stores import cleaned
-from e2e.targets import DUCKDB, meltanolabs, sqlite
+from e2e.targets import DUCKDB, CheckedTarget, meltanolabs, sqlite
 from fake_tap import Pipeline
-from harness import Output, parse
+from harness import parse
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
-from model_target import DELETED, ModelTarget
-from test_model import ANY_REFRESH, Histories
+from support.histories import ANY_REFRESH, Histories
 from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef
@@ -69,9 +67,7 @@ def serving(api: FakeApi) -> Iterator[str]:
                     page = api.page(int(parse_qs(url.query)["page"][0]))
                     answer = {"data": page.items, "pageSize": page.size, "total": page.total}
                 else:
-                    public_id = unquote(url.path.rpartition("/")[2])
-                    jobs = [it for it in api.published.values() if it["publicId"] == public_id]
-                    answer = api.detail(JobRef(jobs[0]["id"] if jobs else "", public_id))
+                    answer = api.detail(JobRef("", unquote(url.path.rpartition("/")[2])))
                 body = json.dumps(answer).encode()
             except RequestError as error:
                 status = error.status or 500
@@ -108,21 +104,10 @@ class RealPipeline(Pipeline):
         super().__init__(api, **config | {"rate_limit_requests": 100_000})
         self.pid = self.status = 0
         self._tap = Tap(folder)
-        self._target, self._database = target, database
-        self._store = target.store(folder, database)
-        self._model = ModelTarget(target.load_method, target.removal)
+        self._checked = CheckedTarget(target, folder, database)
 
     @override
-    def run(
-        self,
-        *,
-        later: float = 60,
-        catalog: dict[str, Any] | None = None,
-        upto: int | None = None,
-        **config: Any,
-    ) -> list[str]:
-        self.now += later
-        self.api.requests.clear()
+    def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
         folder, self._tap.catalog = self._tap.folder, catalog
         self._tap.state.write_text(json.dumps(self.state), "utf-8")
         with (
@@ -130,7 +115,7 @@ class RealPipeline(Pipeline):
             (folder / "stdout").open("wb") as stdout,
             (folder / "stderr").open("wb") as stderr,
             program(QUICK_TAP, *IMPORTS).start(
-                self._tap.options(self.config | config | {"base_url": base_url}),
+                self._tap.options(config | {"base_url": base_url}),
                 environment(**{NOW: f"{self.now}"}),
                 stdout=stdout,
                 stderr=stderr,
@@ -143,25 +128,12 @@ class RealPipeline(Pipeline):
         assert self.status != 1 or self.error.count("| CRITICAL |") == 1, self.error
         # A killed tap may leave a part of a line, which no target can read.
         text, _, _ = (folder / "stdout").read_text("utf-8").rpartition("\n")
-        self.output = parse(text)
-        self._load(text.splitlines()[:upto])
-        return [*self.api.requests]
+        self.output, self._lines = parse(text), text.splitlines()
 
-    def _load(self, lines: list[str]) -> None:
-        """Load messages; the real target has to hold what its model holds."""
-        output: Output = parse("\n".join(lines))
-        for model in (*self.targets.values(), self._model):
-            model.read(output.messages)
-        text = "".join(f"{line}\n" for line in lines)
-        states = self._target.load(text, self._tap.folder, self._database).splitlines()
-        self.state = json.loads(states[-1]) if states else self.state
-        for table in self._model.schemas:
-            rows = []
-            for row in self._model.all(table):
-                is_deleted = row.get(DELETED, False)
-                kept = self._target.row({key: row[key] for key in row if key != DELETED})
-                rows.append(kept | {DELETED: is_deleted} if self._target.metadata else kept)
-            assert self._store.rows(table) == cleaned(rows)
+    @override
+    def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        lines = self._lines[: len(messages)]
+        return self._checked.load("".join(f"{line}\n" for line in lines))
 
 
 class Soak(Histories):

@@ -31,15 +31,11 @@ def columns_of(*kinds: str) -> set[str]:
 
 TIMES = columns_of("date-time")
 
-METADATA = (
-    "_sdc_extracted_at",
-    "_sdc_received_at",
-    "_sdc_batched_at",
-    "_sdc_deleted_at",
-    "_sdc_sequence",
-    "_sdc_table_version",
-    "_sdc_sync_started_at",
-)
+# Four times, and three numbers.
+METADATA = [
+    *(f"_sdc_{it}_at" for it in ("extracted", "received", "batched", "deleted")),
+    *(f"_sdc_{it}" for it in ("sequence", "table_version", "sync_started_at")),
+]
 
 
 def exact(json_text: str | bytes) -> Any:
@@ -125,7 +121,9 @@ class DuckDB(Database):
         return f"public_jobs.{table}"
 
     def fetch(self, sql: str) -> list[Row]:
-        with duckdb.connect(str(self.file), read_only=True) as connection:
+        with duckdb.connect() as connection:
+            # Under another name than its own, as a copy of the file has.
+            connection.execute(f"attach '{self.file}' as copied (read_only); use copied")
             result = connection.execute(sql)
             names = [column[0] for column in result.description or ()]
             return [dict(zip(names, values, strict=True)) for values in result.fetchall()]

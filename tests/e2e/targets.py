@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -9,21 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from e2e.pipeline import installed, load, program
-from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, in_order
-from e2e.truth import COLUMNS, FIELDS, Publications, job_row
+from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, cleaned, in_order
+from e2e.truth import job_row
 from model_target import DELETED, ModelTarget
+from queries.warehouse import FIELDS, TABLES
+from support.plugins import plugin
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable
 
     from e2e.pipeline import Settings
     from e2e.stores import Row, Store
     from forked import Program
     from model_target import LoadMethod, Removal
     from public_jobs_sandbox.postings import Job
-
-MELTANOLABS_IMPORTS = ("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg")
 
 Value = Any
 
@@ -91,64 +92,60 @@ class Target:
         return load(self.program, self.settings(folder, database), messages, folder)
 
     def column_types(self, table: str) -> dict[str, str]:
-        columns = {column: self.types[kind] for column, kind in COLUMNS[table].items()}
+        columns = {column: self.types[kind] for column, kind in TABLES[table].items()}
         return columns | self.metadata
 
     def row(self, row: Row) -> Row:
         """What it stores of a record."""
         kept = {column: self.stored(value) for column, value in row.items()}
-        return kept | {DELETED: False} if self.metadata else kept
+        return {DELETED: False} | kept if self.metadata else kept
+
+    def rows(self, jobs: list[Job], table: str) -> list[Row]:
+        """What it stores of jobs that are published."""
+        return in_order([self.row(job_row(job, table)) for job in jobs])
 
 
-class Tables:
-    """The rows that a target has to hold, run after run."""
+class CheckedTarget:
+    """A target, run after run, and a model that reads the same messages.
 
-    def __init__(self, target: Target) -> None:
-        self.rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
-        self._target = target
+    Args:
+        target: The target.
+        folder: For its files.
+        database: The address of a database.
+
+    Attributes:
+        store: Where it has written.
+    """
+
+    def __init__(self, target: Target, folder: Path, database: str) -> None:
+        self.store = target.store(folder, database)
+        self._target, self._folder, self._database = target, folder, database
         self._model = ModelTarget(target.load_method, target.removal)
-        self._publications = Publications()
-        self._runs = 0
 
-    def sync(
-        self, jobs: list[Job], at: dt.datetime, activated: Collection[str] = tuple(FIELDS)
-    ) -> dict[str, list[Row]]:
-        """Note a complete run, and return the rows after it.
-
-        Args:
-            jobs: The published jobs.
-            at: When the list was read.
-            activated: The streams that had an ACTIVATE_VERSION.
-        """
-        self._runs += 1
-        for table in COLUMNS:
-            if table in FIELDS:
-                records = [job_row(job, table) for job in jobs]
-            else:
-                records = self._publications.list(jobs, at)
-            messages = list(self._messages(table, records))
-            self._model.read(messages if table in activated else messages[:-1])
-            self.rows[table] = in_order(self._model.all(table))
-        return self.rows
-
-    def _messages(self, table: str, records: list[Row]) -> Iterator[dict[str, Any]]:
-        """What the tap has to write, its values as the target stores them."""
-        schema = {"properties": COLUMNS[table] | {DELETED: "boolean"}}
-        message = {"stream": table, "version": self._runs}
-        yield message | {"type": "SCHEMA", "schema": schema, "key_properties": ["id"]}
-        for row in records:
-            yield message | {"type": "RECORD", "record": self._target.row(row)}
-        yield message | {"type": "ACTIVATE_VERSION"}
+    def load(self, messages: str) -> list[Any]:
+        """Load what the tap has written, compare every row, and return the states."""
+        self._model.read(io.StringIO(messages))
+        states = self._target.load(messages, self._folder, self._database).splitlines()
+        for table in self._model.schemas:
+            columns = FIELDS[table]
+            rows = [
+                {columns.get(name, name): value for name, value in row.items()}
+                for row in self._model.all(table)
+            ]
+            assert self.store.rows(table) == [self._target.row(row) for row in cleaned(rows)], table
+        return [json.loads(state) for state in states]
 
 
 def psycopg_url(database: str) -> str:
     return database.replace(":", "+psycopg:", 1)
 
 
+def types(text: str, number: str, time: str) -> dict[str, str]:
+    return {"string": text, "number": number, "date-time": time}
+
+
 def metadata(time: str, number: str) -> dict[str, str]:
-    return {name: time if name.endswith("_at") else number for name in METADATA} | {
-        "_sdc_sync_started_at": number
-    }
+    return dict(zip(METADATA, [time] * 4 + [number] * 3, strict=True))
 
 
 def duckdb_settings(folder: Path, _: str) -> Settings:
@@ -158,16 +155,16 @@ def duckdb_settings(folder: Path, _: str) -> Settings:
 def meltanolabs(removal: Removal, schema: str) -> Target:
     return Target(
         name=f"meltanolabs-target-postgres, {removal} delete",
-        requirements="meltanolabs-target-postgres==0.8.1",
+        requirements=plugin("loaders", "target-postgres")["pip_url"],
         executable="target-postgres",
-        imports=MELTANOLABS_IMPORTS,
+        imports=("target_postgres.target", "sqlalchemy.dialects.postgresql.psycopg"),
         settings=lambda _, database: {
             "sqlalchemy_url": psycopg_url(database),
             "default_target_schema": schema,
             "hard_delete": removal == "hard",
         },
         store=lambda _, database: Postgres(database, schema),
-        types={"string": "text", "number": "numeric", "date-time": "timestamp without time zone"},
+        types=types("text", "numeric", "timestamp without time zone"),
         metadata=metadata("timestamp without time zone", "bigint"),
         removal=removal,
     )
@@ -175,14 +172,8 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
 
 def pipelinewise_settings(_: Path, database: str) -> Settings:
     address = psycopg.conninfo.conninfo_to_dict(database)
-    return {
-        "host": address["host"],
-        "port": 5432,
-        "user": address["user"],
-        "password": "it wants one",
-        "dbname": address["dbname"],
-        "default_target_schema": "pipelinewise",
-    }
+    wanted = {"port": 5432, "password": "it wants one", "default_target_schema": "pipelinewise"}
+    return wanted | {name: address[name] for name in ("host", "user", "dbname")}
 
 
 def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
@@ -196,7 +187,7 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
             "add_record_metadata": True,
         },
         store=lambda folder, _: SQLite(folder / "warehouse.sqlite"),
-        types={"string": "VARCHAR", "number": "DECIMAL", "date-time": "DATETIME"},
+        types=types("VARCHAR", "DECIMAL", "DATETIME"),
         metadata=metadata("DATETIME", "INTEGER"),
         stored=as_double,
         load_method=load_method,
@@ -206,11 +197,11 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
 
 DUCKDB = Target(
     name="target-duckdb",
-    requirements="target-duckdb==0.8.0 duckdb==1.0.0",
+    requirements=plugin("loaders", "target-duckdb")["pip_url"],
     executable="target-duckdb",
     settings=duckdb_settings,
     store=lambda folder, _: DuckDB(folder),
-    types={"string": "VARCHAR", "number": "DOUBLE", "date-time": "TIMESTAMP"},
+    types=types("VARCHAR", "DOUBLE", "TIMESTAMP"),
     stored=as_double_or_null,
 )
 
@@ -224,11 +215,7 @@ TARGETS = [
         executable="target-postgres",
         settings=pipelinewise_settings,
         store=lambda _, database: Postgres(database, "pipelinewise"),
-        types={
-            "string": "character varying",
-            "number": "double precision",
-            "date-time": "timestamp without time zone",
-        },
+        types=types("character varying", "double precision", "timestamp without time zone"),
         stored=with_escapes,
     ),
     Target(
@@ -237,7 +224,7 @@ TARGETS = [
         executable="target-jsonl",
         settings=lambda folder, _: {"destination_path": str(folder), "do_timestamp_file": False},
         store=lambda folder, _: Lines(folder),
-        types={"string": "string", "number": "number", "date-time": "string"},
+        types=types("string", "number", "string"),
         load_method="append-only",
     ),
     *(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 from e2e import stores
-from e2e.pipeline import environment, run
+from e2e.pipeline import run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.postings import make_jobs
 
@@ -50,7 +50,7 @@ def shell(project: Project, users_files: stores.DuckDB) -> Iterator[Shell]:
     in_file = theirs | {"TAP_PUBLIC_JOBS_PAGE_SIZE": "0", "TAP_PUBLIC_JOBS__SELECT": '["!*.*"]'}
     file = project.folder / ".env"
     file.write_text("".join(f"{name}='{value}'\n" for name, value in in_file.items()), "utf-8")
-    yield environment(COLUMNS="200", **theirs)
+    yield {"COLUMNS": "200"} | theirs
     file.unlink()
 
 
@@ -62,7 +62,7 @@ def shown(project: Project, shell: Shell) -> str:
     with duckdb.connect(str(output / "demo.duckdb")) as earlier:
         earlier.execute("create schema public_jobs; create table public_jobs.jobs (stale int)")
     (output / "demo.duckdb.wal").write_bytes(b"half a change")
-    return run(*DEMO, folder=project.folder, shell=shell).succeeded().output
+    return run(*DEMO, folder=project.folder, **shell).succeeded().output
 
 
 def tables(output: str) -> list[Table]:
@@ -106,10 +106,10 @@ def test_the_users_key_warehouse_and_state_are_left_alone(
     assert not users_files.state.exists()
 
 
-@pytest.mark.usefixtures("shown")  # which installs the plugins
+@pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute
 def test_two_webhooks_cost_the_list_and_one_request_each(project: Project, shell: Shell) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone."""
-    output = run(*DEMO, "--webhook", folder=project.folder, shell=shell).succeeded().output
+    output = run(*DEMO, "--webhook", folder=project.folder, **shell).succeeded().output
 
     (before,), (after,), ((closed, *times),) = tables(output)
     paid, pays = (float(row[2].replace(",", "")) for row in (before, after))

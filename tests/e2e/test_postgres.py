@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from e2e.pipeline import REPOSITORY, variables
-from e2e.stores import in_order
 from e2e.targets import meltanolabs
-from e2e.truth import FIELDS, job_row, published
-from public_jobs_sandbox.app import JOBS_PATH as LIST
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from e2e.truth import FIELDS, published
+from harness import demo, paths
 
 if TYPE_CHECKING:
     from e2e.pipeline import Project
+    from public_jobs_sandbox.state import Sandbox
 
 JOBS = 300
 CHECKPOINT_EVERY = 50
@@ -37,27 +34,25 @@ def kill_tap(folder: Path) -> None:
 
 def details(sandbox: Sandbox) -> list[str]:
     """The publicIds of the details that were requested since the last look."""
-    paths = [request.path for request in sandbox.requests if not request.query]
+    asked = [path.removeprefix("/jobs/") for path in paths(sandbox.requests) if "?" not in path]
     sandbox.requests.clear()
-    return sorted(path.removeprefix(f"{LIST}/") for path in paths)
+    return sorted(asked)
 
 
 def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(
     project: Project, database: str, tmp_path: Path
 ) -> None:
-    sandbox = Sandbox.demo(jobs=JOBS, options=Options(limited=False, latency=0.01))
     store = TARGET.store(tmp_path, database)
 
     def check() -> None:
         for table in FIELDS:
-            rows = in_order([TARGET.row(job_row(job, table)) for job in published(sandbox)])
+            rows = TARGET.rows(published(sandbox), table)
             assert store.published(table) == store.rows(table) == rows
 
-    with serving(sandbox) as base_url:
-        # One request at a time: else an early answer could still be in the hands of a thread.
-        tap = {"api_key": sandbox.key, "base_url": base_url, "max_concurrent_requests": 1}
+    with demo(JOBS, latency=0.01) as (sandbox, tap):
         settings = {
-            **variables("tap-public-jobs", tap | {"rate_limit_requests": 100_000}),
+            # One request at a time: else an early answer could still be in the hands of a thread.
+            **variables("tap-public-jobs", tap | {"max_concurrent_requests": 1}),
             **variables("target-postgres", TARGET.settings(tmp_path, database)),
             "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
         }

@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
-from e2e.pipeline import Tap, read
-from e2e.scenario import RUNS, change, make_sandbox, settings
-from e2e.stores import in_order
-from e2e.targets import TARGETS, Tables
-from e2e.truth import COLUMNS, FIELDS, job_row, listed_at, published
-from public_jobs_sandbox.server import serving
-
-from tap_public_jobs.sync.gaps import HOUR
+from e2e.pipeline import Tap
+from e2e.targets import TARGETS
+from support.recordings import each, load_and_compare, record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from e2e.pipeline import Settings
     from e2e.targets import Target
-    from public_jobs_sandbox.postings import Job
-
-
-class Recording(NamedTuple):
-    """A finished run of the tap: what it wrote, and what the API had."""
-
-    file: Path
-    published: list[Job]
-
-    def of(self, kind: str) -> list[Settings]:
-        return [message for message in read(self.file) if message["type"] == kind]
-
-
-def record(tap: Tap, **others: str) -> dict[str, Recording]:
-    """Run the tap before and after each change of the jobs, with other settings if given."""
-    sandbox = make_sandbox()
-    found = {}
-    with serving(sandbox) as base_url:
-        for name in RUNS:
-            change(sandbox, name)
-            file = tap.folder / f"{name}.jsonl"
-            run = tap.record(settings(sandbox, base_url) | others, file)
-            if name == "an empty list":  # it is believed after an hour
-                assert "the list lacks 21 of 21 known jobs at once" in run.output
-                age_gaps(tap.state)
-                run = tap.record(settings(sandbox, base_url) | others, file)
-            run.succeeded()
-            found[name] = Recording(file, published(sandbox))
-    return found
-
-
-def age_gaps(state: Path) -> None:
-    """Let an hour pass since the gaps in a state were met first."""
-    value = json.loads(state.read_text("utf-8"))
-    for gap in value["bookmarks"]["jobs"]["sync"]["gaps"]:
-        gap[2], gap[5] = gap[2] - HOUR, gap[5] - HOUR
-    state.write_text(json.dumps(value), "utf-8")
+    from support.recordings import Recording
 
 
 @pytest.fixture(scope="module")
@@ -66,44 +22,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]
     return record(Tap(tmp_path_factory.mktemp("tap")))
 
 
-def each(targets: Sequence[Target]) -> pytest.MarkDecorator:
-    """Run a test with each target; several tests of one run in one worker."""
-    parameters = [
-        pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
-        for target in targets
-    ]
-    return pytest.mark.parametrize("target", parameters)
-
-
 @each(TARGETS)
 def test_every_value_and_type_is_right_after_every_run(
     target: Target, recordings: dict[str, Recording], database: str, tmp_path: Path
 ) -> None:
     load_and_compare(target, recordings, database, tmp_path)
-
-
-def load_and_compare(
-    target: Target, recordings: dict[str, Recording], database: str, folder: Path
-) -> None:
-    """Load each run. Fields that the API page does not name are in additional_fields.
-
-    What is published now is found by one rule, whatever the target keeps of earlier runs.
-    No run changes a type; a file of lines has none where all values are null.
-    """
-    store, tables = target.store(folder, database), Tables(target)
-    for run, recording in recordings.items():
-        records = recording.of("RECORD")
-        periods = [it["record"] for it in records if it["stream"] == "job_publications"]
-
-        output = target.load(recording.file.read_text("utf-8"), folder, database)
-
-        expected = tables.sync(recording.published, listed_at(periods))
-        for table in COLUMNS:
-            assert store.rows(table) == expected[table], (run, table)
-            types, all_types = store.types(table), target.column_types(table)
-            assert types.items() <= all_types.items(), (run, table)
-            assert types == all_types or run != RUNS[-1], (run, table)
-        for table in FIELDS:
-            rows = in_order([target.row(job_row(job, table)) for job in recording.published])
-            assert store.published(table) == rows, (run, table)
-        assert json.loads(output.splitlines()[-1]) == recording.of("STATE")[-1]["value"]

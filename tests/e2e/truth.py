@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from e2e.stores import exact, utc
+from e2e.stores import exact
 from harness import json_text
 from queries.warehouse import FIELDS as ALL_FIELDS
 from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from e2e.stores import Row
     from public_jobs_sandbox.postings import Job
     from public_jobs_sandbox.state import Sandbox
@@ -27,20 +24,10 @@ FIELDS = {
     for table in ("jobs", "job_details")
 }
 
-# The JSON type of each column of each table.
-COLUMNS = TABLES
-
 
 def published(sandbox: Sandbox) -> list[Job]:
     """The published jobs, in the order of the list."""
     return [posting.job for posting in sandbox.organisation.published()]
-
-
-def listed_at(publications: list[Row]) -> dt.datetime:
-    """When the list was last read, from rows or records of `job_publications`."""
-    names = ("last_seen_at", "unpublished_at", "lastSeenAt", "unpublishedAt")
-    times = [utc(row.get(name)) for row in publications for name in names]
-    return max(time for time in times if time)
 
 
 def storable(value: Any) -> Any:
@@ -63,39 +50,7 @@ def job_row(job: Job, table: str) -> Row:
     others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in FIELDS[table]}
     found = {column: values.get(name) for name, column in FIELDS[table].items()}
     for name, column in FIELDS[table].items():
-        if COLUMNS[table][column] == "number" and isinstance(found[column], str):
+        if TABLES[table][column] == "number" and isinstance(found[column], str):
             others[name], found[column] = found[column], None
     row = found | {"additional_fields": others or None}
     return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}
-
-
-@dataclass
-class Publications:
-    """Since when and until when each job is published, by the complete listings so far."""
-
-    listed_at: dt.datetime | None = None
-    rows: dict[str, Row] = field(default_factory=dict)
-
-    def list(self, jobs: list[Job], at: dt.datetime) -> list[Row]:
-        """Note a listing; returns the records that its run has to write."""
-        ids = {job["id"] for job in jobs}
-        gone = [
-            row
-            for key, row in self.rows.items()
-            if key not in ids and row["unpublished_at"] is None
-        ]
-        for row in gone:
-            self.rows[row["id"]] = row | {"unpublished_at": at}
-        for job in jobs:
-            before = self.rows.get(job["id"])
-            period: dict[str, Any] = {"opened_after": self.listed_at, "first_seen_at": at}
-            if before and before["unpublished_at"] is None:
-                period = {name: before[name] for name in period}
-            self.rows[job["id"]] = period | {
-                "id": job["id"],
-                "public_id": job["publicId"],
-                "last_seen_at": at,
-                "unpublished_at": None,
-            }
-        self.listed_at = at
-        return [self.rows[key] for key in ids | {row["id"] for row in gone}]

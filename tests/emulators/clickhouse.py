@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import requests
 from e2e.pipeline import environment, installed
 from e2e.stores import columns_of
-from e2e.targets import as_double, metadata
-from e2e.test_targets import each
+from e2e.targets import as_double, metadata, types
+from emulators.compared import compare_answers, compare_with_the_api
 from emulators.engines import HERE, QUERIES, Emulated, Engine, names, served
-from emulators.test_engines import compare_answers, compare_with_the_api
 from queries.warehouse import TABLES
+from support.recordings import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +50,6 @@ class ClickHouse(Engine):
             name: as_float32(value) if name in numbers else value
             for name, value in super().renamed(row).items()
         }
-
-    def types(self, table: str) -> dict[str, str]:
-        found = self.answer(f"describe {self.source(table)}")
-        return self.renamed({row["name"]: row["type"] for row in found})
 
 
 class Emulator(Emulated):
@@ -104,7 +100,7 @@ def clickhouse(column_naming: str) -> Emulated:
         queries=QUERIES,
         settings=settings,
         store=lambda _, address: ClickHouse(address, names(column_naming, str.lower)),
-        types={"string": "String", "number": "Float32", "date-time": "Nullable(DateTime)"},
+        types=types("String", "Float32", "Nullable(DateTime)"),
         metadata=metadata("Nullable(DateTime)", "Int64"),
         stored=stored,
         removal="soft",

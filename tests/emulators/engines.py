@@ -17,12 +17,12 @@ from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-import yaml
 from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
-from e2e.targets import DUCKDB, Target, as_double, metadata
-from queries.test_queries import ANSWERS
+from e2e.targets import DUCKDB, Target, as_double, metadata, types
+from queries.answers import ANSWERS
 from queries.warehouse import FIELDS
+from support.plugins import definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from model_target import Removal
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[1]
 
 BQEMULATOR = (
     "bqemulator==1.4.0 numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
@@ -48,8 +47,7 @@ ADDED = ("_PROCESS_DATE", "filename")
 
 def defined(name: str) -> tuple[str, Settings]:
     """What `meltano add --from-ref` puts into a project: what to install, and the settings."""
-    definition = (REPOSITORY / "plugins" / "loaders" / f"{name}.yml").read_text("utf-8")
-    found = yaml.safe_load(definition)
+    found = definition("loaders", name)
     return found["pip_url"], {it["name"]: it["value"] for it in found["settings"] if "value" in it}
 
 
@@ -57,39 +55,28 @@ SNOWFLAKE, SNOWFLAKE_SETTINGS = defined("target-snowflake")
 BIGQUERY, BIGQUERY_SETTINGS = defined("target-bigquery")
 
 
-def wrapped(wrapper: str, requirements: str, *imports: str) -> Program:
-    """A script of this folder that runs a target."""
-    return program(HERE / wrapper, *imports, python=installed(requirements) / "python")
-
-
-def fake_snowflake() -> Program:
-    requirements = f"{SNOWFLAKE} fakesnow==0.12.1"
-    return wrapped("fake_snowflake.py", requirements, "fakesnow", "target_snowflake.target")
-
-
-def fake_bigquery() -> Program:
-    return wrapped("fake_bigquery.py", BIGQUERY, "target_bigquery.target")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Emulated(Target):
     """A target with an emulator.
 
     Attributes:
-        wrapper: Runs it; None for its own command.
+        wrapper: A script of this folder that runs it; none for its own command.
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
         queries: The files of queries/ that the database understands, in snake case.
     """
 
-    wrapper: Callable[[], Program] | None = None
+    wrapper: str = ""
     column_naming: str
     emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
     queries: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program:
-        return self.wrapper() if self.wrapper else super().program
+        if not self.wrapper:
+            return super().program
+        python = installed(self.requirements) / "python"
+        return program(HERE / self.wrapper, *self.imports, python=python)
 
 
 @dataclass
@@ -120,19 +107,19 @@ class Engine(Database):
     def source(self, table: str) -> str:
         return f"public_jobs.{table}"
 
+    def types(self, table: str) -> dict[str, str]:
+        found = self.answer(f"describe table {self.source(table)}")
+        return self.renamed({row["name"].lower(): row["type"] for row in found})
+
 
 class Snowflake(Engine):
     """A folder with a database of fakesnow, which stores names in upper case."""
 
     def answer(self, sql: str) -> list[Row]:
-        result = fake_snowflake().run([], environment(), text=sql)
+        result = snowflake("snake_case", "hard").program.run([], environment(), text=sql)
         assert result.returncode == 0, result.stderr
         rows: list[Row] = json.loads(result.stdout)
         return [{name.lower(): value for name, value in row.items()} for row in rows]
-
-    def types(self, table: str) -> dict[str, str]:
-        found = self.answer(f"describe table {self.source(table)}")
-        return self.renamed({row["name"].lower(): row["type"] for row in found})
 
 
 class BigQuery(Engine):
@@ -294,7 +281,9 @@ def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, s
 def snowflake(column_naming: str, removal: Removal) -> Emulated:
     return Emulated(
         name=f"Snowflake, {removal} delete, {column_naming}",
-        wrapper=fake_snowflake,
+        wrapper="fake_snowflake.py",
+        requirements=f"{SNOWFLAKE} fakesnow==0.12.1",
+        imports=("fakesnow", "target_snowflake.target"),
         column_naming=column_naming,
         emulator=fakesnow,
         queries=QUERIES,
@@ -304,7 +293,7 @@ def snowflake(column_naming: str, removal: Removal) -> Emulated:
             | {"database": "WAREHOUSE", "hard_delete": removal == "hard"}
         ),
         store=lambda _, address: Snowflake(address, names(column_naming, str.lower)),
-        types={"string": "VARCHAR(16777216)", "number": "FLOAT", "date-time": "TIMESTAMP_NTZ(9)"},
+        types=types("VARCHAR(16777216)", "FLOAT", "TIMESTAMP_NTZ(9)"),
         metadata=metadata("TIMESTAMP_NTZ(9)", "NUMBER(38,0)"),
         stored=as_double,
         removal=removal,
@@ -316,13 +305,15 @@ def bigquery(column_naming: str) -> Emulated:
     del added["_sdc_sync_started_at"]
     return Emulated(
         name=f"BigQuery, {column_naming}",
-        wrapper=fake_bigquery,
+        wrapper="fake_bigquery.py",
+        requirements=BIGQUERY,
+        imports=("target_bigquery.target",),
         column_naming=column_naming,
         emulator=bqemulator,
         queries=QUERIES[:-1],
         settings=lambda *_: BIGQUERY_SETTINGS | {"project": PROJECT},
         store=lambda _, address: BigQuery(address, names(column_naming)),
-        types={"string": "STRING", "number": "FLOAT", "date-time": "TIMESTAMP"},
+        types=types("STRING", "FLOAT", "TIMESTAMP"),
         metadata=added,
         stored=as_double,
     )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from e2e.pipeline import environment, installed, program, written
+from e2e.pipeline import installed, program, written
+from emulators.compared import as_time
 from emulators.engines import HERE, PROJECT, Emulated, Engine, bigquery, snowflake
-from emulators.test_engines import as_time
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import TABLES, History, assert_holds
+from support.plugins import plugin
 from support.portal import first_day, opened
-from support.warehouses import TRANSFORM, Builds, plugin
+from support.warehouses import Builds, run_dbt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,39 +39,34 @@ class Warehouse(Builds):
 
     Attributes:
         name: The adapter of dbt.
-        target: What loads it.
-        address: Where the emulator is.
+        emulated: What loads it.
     """
 
-    name: str
-    target: Emulated
-    address: str
+    name: str = field(kw_only=True)
+    emulated: Emulated = field(kw_only=True)
 
     def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
         assert schema == "public_jobs"
         assert not dies
-        output = self.target.load(messages, self.folder, self.address)
+        output = self.emulated.load(messages, self.folder, self.address)
         return json.loads(output.splitlines()[-1])
+
+    @property
+    def variables(self) -> dict[str, str]:
+        output = {"type": self.name, "threads": 1} | OUTPUTS[self.name]
+        profile = {"target": self.name, "outputs": {self.name: output}}
+        file = written(self.folder / "profiles.yml", {"public_jobs": profile})
+        return {"DBT_PROFILES_DIR": str(file.parent)}
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         core = plugin("utilities", "dbt-duckdb")["pip_url"].split()[0]
         python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
-        wrapper = HERE / f"fake_dbt_{self.name}.py"
-        output = {"type": self.name, "threads": 1} | OUTPUTS[self.name]
-        profile = {"target": self.name, "outputs": {self.name: output}}
-        written(self.folder / "profiles.yml", {"public_jobs": profile})
         imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
-        result = program(wrapper, *imports, python=python).run(
-            ["--no-use-colors", *arguments, "--profiles-dir", self.folder],
-            environment(
-                DBT_TARGET_PATH=str(self.folder / "dbt"), DBT_LOG_PATH=str(self.folder / "dbt")
-            ),
-            folder=TRANSFORM,
-        )
-        return result.returncode, result.stdout + result.stderr
+        dbt = program(HERE / f"fake_dbt_{self.name}.py", *imports, python=python)
+        return run_dbt(dbt, self.folder, self.project, *arguments, **self.variables)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        engine = self.target.store(self.folder, self.address)
+        engine = self.emulated.store(self.folder, self.address)
         assert isinstance(engine, Engine)
         found = engine.fetch(f"select * from {table}")  # noqa: S608
         return [{name: as_time(value) for name, value in row.items()} for row in found]
@@ -78,10 +74,7 @@ class Warehouse(Builds):
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [
-        ("snowflake", snowflake("snake_case", "hard")),
-        ("bigquery", bigquery("snake_case")),
-    ],
+    [("snowflake", snowflake("snake_case", "hard")), ("bigquery", bigquery("snake_case"))],
     ids=OUTPUTS,
 )
 def test_every_final_table_is_what_happened(
@@ -90,7 +83,7 @@ def test_every_final_table_is_what_happened(
     """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
     with (
         target.emulator(tmp_path) as address,
-        opened(warehouse := Warehouse(tmp_path, name, target, address), monkeypatch) as portal,
+        opened(Warehouse(tmp_path, address, name=name, emulated=target), monkeypatch) as portal,
     ):
         first_day(portal, odd="odd name/~.")
 
@@ -112,4 +105,4 @@ def test_every_final_table_is_what_happened(
 
         history = History(portal.listings)
         for table in TABLES:
-            assert_holds(warehouse, table, history)
+            assert_holds(portal.warehouse, table, history)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import psycopg
 import pytest
+from e2e.targets import DUCKDB, meltanolabs
 from queries.jobs import ROWS
 from queries.warehouse import DuckDB, Postgres
 
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
     from queries.warehouse import Warehouse
 
 
+POSTGRES = meltanolabs("hard", "public_jobs")
+
+
 @pytest.fixture(scope="module", params=["DuckDB", "PostgreSQL"])
 def committed(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
     """A database with all rows."""
     if request.param == "DuckDB":
         with duckdb.connect() as connection:
-            yield loaded(DuckDB(connection))
+            yield loaded(DuckDB(connection, DUCKDB.types, DUCKDB.stored))
     else:
         with psycopg.connect(request.getfixturevalue("database"), autocommit=True) as server:
-            yield loaded(Postgres(server))
+            yield loaded(Postgres(server, POSTGRES.types, POSTGRES.stored))
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import datetime as dt
 import json
 from typing import Any
 
+from queries.warehouse import TABLES
+
 Job = dict[str, Any]
 
 COLUMNS = (
@@ -74,14 +76,9 @@ def publication(
     unpublished_at: dt.datetime | None = None,
 ) -> Job:
     """One row of `job_publications`; by default of a job that every listing showed."""
-    return {
-        "id": f"id-{public_id}",
-        "public_id": public_id,
-        "opened_after": opened_after,
-        "first_seen_at": first_seen_at,
-        "last_seen_at": last_seen_at,
-        "unpublished_at": unpublished_at,
-    }
+    times = (opened_after, first_seen_at, last_seen_at, unpublished_at)
+    row = (f"id-{public_id}", public_id, *times)
+    return dict(zip(TABLES["job_publications"], row, strict=True))
 
 
 PUBLICATIONS = [

@@ -5,103 +5,27 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+from queries.answers import ANSWERS, NESTED_VALUES, PAGE, QUERIES, nested_values, query
 from queries.jobs import FIRST, JOBS, LATEST, PUBLICATIONS, YESTERDAY, listing
 from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
-    from queries.warehouse import Row, Warehouse
+    from pathlib import Path
 
-QUERIES = Path(__file__).parents[2] / "queries"
-
-
-def days_open() -> list[Row]:
-    """Bounds of how long each role was open, and of when it opened and closed."""
-    answer: list[Row] = []
-    for row in PUBLICATIONS:
-        job = next((job for job in JOBS if job["id"] == row["id"]), {})
-        opened, seen, last = row["opened_after"], row["first_seen_at"], row["last_seen_at"]
-        is_open = row["unpublished_at"] is None and last == LATEST
-        closed = None if is_open else row["unpublished_at"] or LATEST
-        answer.append((
-            *(job.get("job_title"), job.get("department") or None),
-            "open" if is_open else "closed",
-            *(opened, seen, None if is_open else last, closed),
-            (last - seen) / DAY,
-            ((closed or last) - opened) / DAY if opened else None,
-            row["public_id"],
-        ))  # fmt: skip
-    return sorted(answer, key=lambda it: (it[2] == "closed", -it[7], it[-1]))
-
-
-DAY = dt.timedelta(days=1)
-ANSWERS: dict[str, list[Row]] = {
-    "open_roles": [
-        ("Engineering", "Berlin", 2),
-        ("Sales", "London", 2),
-        ("People", "Berlin", 1),
-        ("Recht & Übersetzung", "Zürich", 1),
-        ("Sales", "London, UK", 1),
-        ("not given", "not given", 1),
-    ],
-    "salary_ranges": [
-        ("CHF", "senior", 1, 100000, 110000, 120000),
-        ("EUR", "senior", 2, 50000.5, 65000.125, 80000),
-        ("GBP", "junior", 1, 30000, 30000, 30000),
-        ("GBP", "not given", 1, 61000, 61000, 61000),
-    ],
-    "knockout_questions": [
-        ("Backend Engineer", "May you work here?", "boolean", False, "backend"),
-        ("Backend Engineer", "May you work here?", "boolean", True, "backend"),
-        ("Backend Engineer", "Sprichst du Dänisch?", "text", False, "backend"),
-        ("Datenschützerin", "Führerschein?", None, None, "zurich"),
-        ("Frontend Engineer", "May you work here?", "boolean", False, "frontend"),
-    ],
-    "additional_fields": [
-        ("remote", 2, True),
-        ("requiredSkills", 2, ["SQL", "Größe"]),
-        ("minSalary", 1, "competitive"),
-        ("yearsExperience", 1, "5+"),
-    ],
-    "days_open": days_open(),
-    "changes": [
-        ("gone", "Frontend Engineer", YESTERDAY, LATEST, "unpublished"),
-        ("new", None, YESTERDAY, LATEST, "unpaid"),
-    ],
-}
+    from queries.warehouse import Warehouse
 
 
 HISTORY = ("days_open", "changes")
 OF_PUBLISHED_JOBS = [name for name in ANSWERS if name not in HISTORY]
 
 
-def query(name: str) -> str:
-    return (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_answer(name: str, warehouse: Warehouse) -> None:
     assert warehouse.rows(query(name)) == ANSWERS[name]
-
-
-def nested_values(name: str) -> str:
-    """A query of what the page says about a database."""
-    page = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
-    lines = rf"^\| {name} \| `(.*)` \| `(.*)` \| `(.*)` \|$"
-    ((field, questions, text),) = re.findall(lines, page, re.MULTILINE)
-    return f"""
-        select {field} as skill, {text} as question
-        from public_jobs.job_details {questions}
-        where public_id = 'backend'
-        order by 2
-    """  # noqa: S608
-
-
-NESTED_VALUES = [("SQL", "May you work here?")] * 2 + [("SQL", "Sprichst du Dänisch?")]
 
 
 def test_the_page_about_nested_values_reads_them(warehouse: Warehouse) -> None:
@@ -113,8 +37,7 @@ def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(
     warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On tables as the targets make them, and on lines as target-jsonl does, after two runs."""
-    page = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
-    of_tables, of_lines = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    of_tables, of_lines = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "output").mkdir()
     for table, rows in (("jobs", JOBS), ("job_publications", PUBLICATIONS)):
         before = [row | {"job_title": "old", "last_seen_at": FIRST} for row in rows]

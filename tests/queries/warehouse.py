@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 Row = tuple[Any, ...]
 Job = dict[str, Any]
@@ -53,15 +53,18 @@ TABLES = {
 class Warehouse(ABC):
     """A database, within a transaction until it runs `commit`.
 
-    Attributes:
-        types: The type of a column, by that of JSON.
+    Args:
+        connection: To it.
+        types: The type of a column, by that of JSON, as a target makes it.
+        stored: What the target makes of a value.
     """
 
-    types: ClassVar[Mapping[str, str]]
     placeholder: ClassVar[str]
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    def __init__(
+        self, connection: Any, types: Mapping[str, str], stored: Callable[[Any], Any]
+    ) -> None:
+        self.connection, self.types, self.stored = connection, types, stored
         self.run("begin; create schema public_jobs")
 
     def load(self, table: str, rows: list[Job]) -> None:
@@ -78,24 +81,15 @@ class Warehouse(ABC):
         """Execute statements."""
         self.connection.execute(sql)
 
-    def stored(self, value: Any) -> Any:
-        """What the target makes of a value."""
-        return value
-
     @abstractmethod
     def rows(self, sql: str) -> list[Row]:
         """Return the answer: numbers that are not whole as floats, JSON parsed."""
 
 
 class DuckDB(Warehouse):
-    """As target-duckdb 0.8.0 fills it, which has no empty text."""
+    """A DuckDB in memory."""
 
-    types: ClassVar = {"string": "varchar", "number": "double", "date-time": "timestamp"}
     placeholder = "?"
-
-    @override
-    def stored(self, value: Any) -> Any:
-        return None if value == "" else value
 
     @override
     def rows(self, sql: str) -> list[Row]:
@@ -111,9 +105,8 @@ class DuckDB(Warehouse):
 
 
 class Postgres(Warehouse):
-    """As meltanolabs-target-postgres 0.8.1 fills it."""
+    """A database of a server."""
 
-    types: ClassVar = {"string": "text", "number": "numeric", "date-time": "timestamp"}
     placeholder = "%s"
 
     @override

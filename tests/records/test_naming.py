@@ -41,20 +41,15 @@ def test_a_field_that_is_called_like_a_column_is_not_lost() -> None:
 
     columns = Columns({"job_title": TEXT, "additional_fields": {}}, never, "snake_case")
 
-    assert columns.row({"jobTitle": "a"}) == {"job_title": "a", "additional_fields": None}
-    assert columns.row({"job_title": "b"}) == {"job_title": "b", "additional_fields": None}
-    assert columns.row({"jobTitle": "a", "job_title": "b"}) == {
-        "job_title": "a",
-        "additional_fields": {"job_title": "b"},
-    }
-    assert columns.row({"job_title": "b", "jobTitle": None}) == {
-        "job_title": None,
-        "additional_fields": {"job_title": "b"},
-    }
-    assert columns.row({"additionalFields": 1, "additional_fields": 2}) == {
-        "job_title": None,
-        "additional_fields": {"additionalFields": 1, "additional_fields": 2},
-    }
+    both = {"additionalFields": 1, "additional_fields": 2}
+    for document, title, others in (
+        ({"jobTitle": "a"}, "a", None),
+        ({"job_title": "b"}, "b", None),
+        ({"jobTitle": "a", "job_title": "b"}, "a", {"job_title": "b"}),
+        ({"job_title": "b", "jobTitle": None}, None, {"job_title": "b"}),
+        (both, None, both),
+    ):
+        assert columns.row(document) == {"job_title": title, "additional_fields": others}
 
 
 @pytest.mark.parametrize("setting", get_args(Naming))

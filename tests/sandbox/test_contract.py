@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
+from e2e.pipeline import run
 from jsonschema import Draft202012Validator
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
@@ -21,28 +21,15 @@ DOCUMENT = Path(__file__).with_name("openapi.json")
 def test_every_response_is_documented(sandbox: Sandbox, base_url: str, tmp_path: Path) -> None:
     """Schemathesis has an environment of its own, which uv makes when the test runs."""
     command = [*uv_command(), "tool", "run", "--from", "schemathesis~=4.3", "schemathesis", "run"]
-    command += [
-        str(DOCUMENT),
-        "--url",
-        base_url,
-        "--header",
-        f"Authorization: Bearer {sandbox.key}",
-    ]
+    command += [str(DOCUMENT), "--url", base_url]
+    command += ["--header", f"Authorization: Bearer {sandbox.key}"]
     # The two phases that make requests up; the same ones in each run.
     command += ["--phases", "coverage,fuzzing", "--max-examples", "50", "--seed", "1"]
     command += ["--suppress-health-check", "all"]
 
-    finished = subprocess.run(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-    )
+    finished = run(*command, folder=tmp_path)
 
-    assert finished.returncode == 0, finished.stdout
-    assert "2 passed" in finished.stdout
+    assert "2 passed" in finished.succeeded().output
     assert {seen.status for seen in sandbox.requests} == {200, 400, 401, 404, 405}
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import io
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from harness import demo, sync
 from support.warehouses import HISTORY_ALONE
 
 from tap_public_jobs.tap import TapPublicJobs
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
 
     import pytest
     from public_jobs_sandbox.postings import Job
+    from public_jobs_sandbox.state import Sandbox
     from support.warehouses import Builds
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
@@ -102,12 +100,9 @@ class Portal:
         self.warehouse.load("".join([*lines[:middle], "killed\n"]), self.schema, dies=True)
 
     def _messages(self) -> str:
-        now, text = self.now.timestamp(), io.StringIO()
+        now = self.now.timestamp()
         self.monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: now))
-        with contextlib.redirect_stdout(text):
-            state = copy.deepcopy(self.state)
-            TapPublicJobs(config=self.config, catalog=self.catalog, state=state).sync_all()
-        return text.getvalue()
+        return sync(self.config, catalog=self.catalog, state=copy.deepcopy(self.state)).text
 
     def build(self, *arguments: str) -> str:
         self.listings[-1].built = True
@@ -119,14 +114,8 @@ def opened(
     warehouse: Builds, monkeypatch: pytest.MonkeyPatch, schema: str = "public_jobs"
 ) -> Iterator[Portal]:
     """Serve an organisation with twelve jobs."""
-    sandbox = Sandbox.demo(12, options=Options(limited=False))
-    with serving(sandbox) as base_url:
-        config = {
-            "api_key": sandbox.key,
-            "base_url": base_url,
-            "rate_limit_requests": 100_000,
-            "column_naming": "snake_case",
-        }
+    with demo(12) as (sandbox, settings):
+        config = settings | {"column_naming": "snake_case"}
         yield Portal(sandbox, config, warehouse, monkeypatch, schema)
 
 

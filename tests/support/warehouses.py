@@ -7,19 +7,22 @@ import os
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import duckdb
 import psycopg
-import yaml
+from e2e import stores
 from e2e.pipeline import environment, installed, load, program, written
-from e2e.targets import MELTANOLABS_IMPORTS
+from e2e.stores import Database
+from e2e.targets import DUCKDB, meltanolabs, psycopg_url
+from support.plugins import REPOSITORY, plugin
+from typing_extensions import override
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from e2e.targets import Target
     from forked import Program
 
-REPOSITORY = Path(__file__).parents[2]
 TRANSFORM = REPOSITORY / "transform"
 
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
@@ -28,67 +31,21 @@ HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_T
 Row = dict[str, Any]
 
 
-def plugin(kind: str, name: str) -> dict[str, Any]:
-    """One plugin of meltano.yml."""
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    found: dict[str, Any]
-    (found,) = [it for it in project["plugins"][kind] if it["name"] == name]
-    return found
-
-
-# What each command imports once for all runs.
-IMPORTS = {
-    "target-duckdb": (),  # DuckDB starts threads
-    "target-postgres": MELTANOLABS_IMPORTS,
-    "dbt": ("dbt.cli.main",),
-}
-
-
-def command(kind: str, name: str) -> Path:
-    """Install a plugin as Meltano would, or with another dbt; returns the path of its command."""
-    settings = plugin(kind, name)
-    executable: str = settings["executable"]
-    package, *others = settings["pip_url"].split()
-    if executable == "dbt":
-        package = os.environ.get("DBT_CORE", package)
-    return installed(" ".join([package, *others])) / executable
-
-
-def imported(kind: str, name: str) -> Program:
-    """The command of a plugin."""
-    path = command(kind, name)
-    return program(path, *IMPORTS[path.name])
-
-
-def run_target(
-    name: str, folder: Path, config: dict[str, Any], messages: str, *, dies: bool
-) -> Any:
-    target = imported("loaders", name)
-    if dies:
-        file = written(folder / "target.json", config | {"batch_size_rows": 3})
-        ended = target.run(["--config", file], environment(PGTZ="UTC"), text=messages)
-        assert ended.returncode != 0
-        return None
-    return json.loads(load(target, config, messages, folder).splitlines()[-1])
+def dbt_command(name: str) -> Path:
+    """Install dbt as Meltano would, or another version of it; returns the path of its command."""
+    core, *others = plugin("utilities", name)["pip_url"].split()
+    return installed(" ".join([os.environ.get("DBT_CORE", core), *others])) / "dbt"
 
 
 def run_dbt(
-    name: str, folder: Path, project: Path, arguments: tuple[str, ...], **variables: str
+    dbt: Program, folder: Path, project: Path, *arguments: str | Path, **variables: str
 ) -> tuple[int, str]:
-    target = plugin("utilities", name)["config"]["target"]
-    result = imported("utilities", name).run(
-        ["--no-use-colors", *arguments, "--target", target],
-        environment(
-            DBT_PROFILES_DIR=str(TRANSFORM),
-            DBT_TARGET_PATH=str(folder / "dbt"),
-            DBT_LOG_PATH=str(folder / "dbt"),
-            # Nothing that dbt writes depends on where it runs.
-            TZ="America/New_York",
-            PGTZ="America/New_York",
-            **variables,
-        ),
-        folder=project,
-    )
+    """Run dbt, with its files in a folder; returns its status and what it prints."""
+    zone = "America/New_York"  # nothing that dbt writes depends on where it runs
+    files = str(folder / "dbt")
+    shell = {"DBT_TARGET_PATH": files, "DBT_LOG_PATH": files, "TZ": zone, "PGTZ": zone}
+    shell |= {"DBT_PROFILES_DIR": str(TRANSFORM)} | variables
+    result = dbt.run(["--no-use-colors", *arguments], environment(**shell), folder=project)
     return result.returncode, result.stdout + result.stderr
 
 
@@ -98,23 +55,47 @@ class Builds(ABC):
 
     Attributes:
         folder: For the files of target and dbt.
+        address: Of a database.
         project: What dbt builds.
+        target: What loads it.
+        utility: The plugin that builds in it.
     """
 
     folder: Path
+    address: str = ""
     project: Path = field(default=TRANSFORM, kw_only=True)
+    target: ClassVar[Target]
+    utility: ClassVar[str]
 
-    @abstractmethod
     def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
         """Run the target, with small batches if it dies; returns the last state."""
+        loader = self.target.program
+        settings = self.target.settings(self.folder, self.address)
+        settings |= {"default_target_schema": schema}
+        if not dies:
+            return json.loads(load(loader, settings, messages, self.folder).splitlines()[-1])
+        file = written(self.folder / "target.json", settings | {"batch_size_rows": 3})
+        ended = loader.run(["--config", file], environment(PGTZ="UTC"), text=messages)
+        assert ended.returncode != 0
+        return None
 
-    @abstractmethod
     def rows(self, table: str) -> list[Row]:
         """All rows of a table."""
+        store = self.target.store(self.folder, self.address)
+        assert isinstance(store, Database)
+        return store.fetch(f"select * from {table}")  # noqa: S608
 
+    @property
     @abstractmethod
+    def variables(self) -> dict[str, str]:
+        """What tells dbt where the database is."""
+
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
+        dbt = program(dbt_command(self.utility), "dbt.cli.main")
+        output = plugin("utilities", self.utility)["config"]["target"]
+        options = (*arguments, "--target", output)
+        return run_dbt(dbt, self.folder, self.project, *options, **self.variables)
 
     def build(self, *arguments: str) -> str:
         """Run `dbt build`, which must end well; returns what it prints."""
@@ -138,63 +119,40 @@ class Builds(ABC):
 class DuckDB(Builds):
     """A file."""
 
+    target = DUCKDB
+    utility = "dbt-duckdb"
+
     @property
-    def file(self) -> str:
-        return str(self.folder / "warehouse.duckdb")
+    def file(self) -> Path:
+        return stores.DuckDB(self.folder).file
 
-    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
-        config = {"filepath": self.file, "default_target_schema": schema}
-        return run_target("target-duckdb", self.folder, config, messages, dies=dies)
-
-    def dbt(self, *arguments: str) -> tuple[int, str]:
-        variables = {"TARGET_DUCKDB_FILEPATH": self.file}
-        return run_dbt("dbt-duckdb", self.folder, self.project, arguments, **variables)
+    @property
+    @override
+    def variables(self) -> dict[str, str]:
+        return {"TARGET_DUCKDB_FILEPATH": str(self.file)}
 
     def run(self, statement: str) -> None:
         # By the DuckDB of target and dbt: it may not read what a newer one has written.
-        python = command("utilities", "dbt-duckdb").parent / "python"
+        python = dbt_command(self.utility).with_name("python")
         code = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.argv[2])"
         subprocess.run([python, "-c", code, self.file, statement], check=True)
-
-    def rows(self, table: str) -> list[Row]:
-        with duckdb.connect() as connection:
-            # Another name than its own, as a copy of the file has.
-            connection.execute(f"attach '{self.file}' as copied (read_only); use copied")
-            result = connection.execute(f"select * from {table}")  # noqa: S608
-            names = [column[0] for column in result.description or ()]
-            return [dict(zip(names, values, strict=True)) for values in result.fetchall()]
 
 
 @dataclass
 class Postgres(Builds):
     """A database of a server."""
 
-    address: str
+    target = meltanolabs("hard", "public_jobs")
+    utility = "dbt-postgres"
 
     @property
-    def url(self) -> str:
-        return self.address.replace(":", "+psycopg:", 1)
-
-    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
-        config = {
-            "sqlalchemy_url": self.url,
-            "default_target_schema": schema,
-            "hard_delete": True,
-            "activate_version": True,
-        }
-        return run_target("target-postgres", self.folder, config, messages, dies=dies)
-
-    def dbt(self, *arguments: str) -> tuple[int, str]:
-        variables = {"TARGET_POSTGRES_SQLALCHEMY_URL": self.url}
-        return run_dbt("dbt-postgres", self.folder, self.project, arguments, **variables)
+    @override
+    def variables(self) -> dict[str, str]:
+        return {"TARGET_POSTGRES_SQLALCHEMY_URL": psycopg_url(self.address)}
 
     def run(self, statement: str) -> None:
         with psycopg.connect(self.address) as connection:
             connection.execute(statement.encode())
-
-    def rows(self, table: str) -> list[Row]:
-        with psycopg.connect(self.address, row_factory=psycopg.rows.dict_row) as connection:
-            return connection.execute(f"select * from {table}".encode()).fetchall()  # noqa: S608
 
 
 Warehouse = DuckDB | Postgres

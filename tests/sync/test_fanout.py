@@ -79,22 +79,30 @@ def test_an_exception_ends_the_map_after_what_has_arrived_with_it(
     assert results == [6, 3]
 
 
-def test_an_exception_of_one_call_waits_for_no_other() -> None:
-    release = threading.Event()
-    started, ended = list[int](), list[int]()
+class Hanging:
+    """A call that hangs until it is released, or fails for one item."""
 
-    def function(item: int) -> None:
-        started.append(item)
-        if item == 3:
-            raise ZeroDivisionError
-        release.wait(LONG)
-        ended.append(item)
+    def __init__(self, failing: int) -> None:
+        self.started, self.ended = list[int](), list[int]()
+        self.release = threading.Event()
+        self._failing = failing
+
+    def __call__(self, item: int) -> None:
+        self.started.append(item)
+        if item == self._failing:
+            raise ZeroDivisionError  # as when the throttle is closed
+        self.release.wait(LONG)
+        self.ended.append(item)
+
+
+def test_an_exception_of_one_call_waits_for_no_other() -> None:
+    calls = Hanging(failing=3)
 
     with pytest.raises(ZeroDivisionError):
-        list(fan_out(function, range(100), workers=4))
+        list(fan_out(calls, range(100), workers=4))
 
-    assert (sorted(started), ended) == ([0, 1, 2, 3], [])
-    release.set()
+    assert (sorted(calls.started), calls.ended) == ([0, 1, 2, 3], [])
+    calls.release.set()
 
 
 def stopping(after: Callable[[], bool], grace: float) -> Callable[[], float | None]:
@@ -127,23 +135,13 @@ def test_a_stop_yields_what_runs_and_starts_nothing_more() -> None:
 
 
 def test_a_stop_ends_in_time_although_a_call_hangs_or_fails() -> None:
-    release = threading.Event()
-    started, ended = list[int](), list[int]()
+    calls = Hanging(failing=1)
+    stop_by = stopping(lambda: len(calls.started) > 1, 0.2)
 
-    def function(item: int) -> int:
-        started.append(item)
-        if item == 1:
-            raise ZeroDivisionError  # the throttle is closed
-        release.wait(LONG)
-        ended.append(item)
-        return item
+    results = fan_out(calls, range(100), workers=2, stop_by=stop_by)
 
-    results = fan_out(
-        function, range(100), workers=2, stop_by=stopping(lambda: len(started) > 1, 0.2)
-    )
-
-    assert (list(results), ended) == ([], [])
-    release.set()
+    assert (list(results), calls.ended) == ([], [])
+    calls.release.set()
 
 
 def test_a_stop_ends_in_time_although_the_consumer_is_slow() -> None:

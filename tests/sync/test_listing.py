@@ -65,16 +65,9 @@ class Reading:
         self.waits: list[float] = []
         known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
         all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, NOW)
-        services = Services(
-            api,
-            Report(60, 60),
-            workers,
-            lambda: NOW,
-            self.waits.append,
-            lambda: None,
-            {},
-            lambda: None,
-        )
+        others: Any = (lambda: None, {}, lambda: None)
+        report, wait = Report(60, 60), self.waits.append
+        services = Services(api, report, workers, lambda: NOW, wait, *others)
         self.state = SyncState(jobs=known, listed_at=1000)
         reader = ListReader(services, self.state, all_gaps)
         findings = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
@@ -102,38 +95,31 @@ def ids(*numbers: int) -> list[str]:
 # What one sweep sees.
 
 
-@pytest.mark.parametrize(
-    ("numbers", "facts", "pages"),
-    [
-        pytest.param([1, 2, 3, 4, 5], {"shown_size": 100}, [1, 2, 3], id="shorter than they say"),
-        pytest.param([1, 2, 3], {"total": 2}, [1, 2], id="a total that is too small"),
-        pytest.param([1, 2, 3, 4], {"total": 1}, [1, 2, 3], id="too small, and full pages"),
-        pytest.param(
-            [1, 2, 3, 4], {"answers": {3: PageError("404")}}, [1, 2, 3], id="an error beyond"
-        ),
-        pytest.param(
-            [1, 2, 3, 4], {"answers": {3: Page([], 2, 0)}}, [1, 2, 3], id="a total of 0 beyond"
-        ),
-        pytest.param(
-            [1, 2],
-            {"answers": {2: lambda page: page._replace(items=api_with(1, 2).listed())}},
-            [1, 2],
-            id="the last page again beyond it",
-        ),
-    ],
-)
+# How many jobs there are, what is odd about the list, and how many pages are read.
+ENOUGH: dict[str, tuple[int, str, Any, int]] = {
+    "shorter than they say": (5, "shown_size", 100, 3),
+    "a total that is too small": (3, "total", 2, 2),
+    "too small, and full pages": (4, "total", 1, 3),
+    "an error beyond": (4, "answers", {3: PageError("404")}, 3),
+    "a total of 0 beyond": (4, "answers", {3: Page([], 2, 0)}, 3),
+    "the last page again": (2, "answers", {2: Page(api_with(1, 2).listed(), 2, 2)}, 2),
+}
+
+
+@pytest.mark.parametrize(("jobs", "name", "value", "pages"), ENOUGH.values(), ids=ENOUGH)
 def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
-    numbers: list[int], facts: dict[str, Any], pages: list[int]
+    jobs: int, name: str, value: Any, pages: int
 ) -> None:
+    numbers = range(1, jobs + 1)
     api = api_with(*numbers)
-    for name, value in facts.items():
-        setattr(api, name, value)
+    setattr(api, name, value)
 
     reading = Reading(api, numbers)
 
     reading.assert_complete(ids(*numbers))
     assert reading.gaps == []
-    assert api.requests == [f"page {number}" for number in pages]
+    assert api.pages == [*range(1, pages + 1)]
+    assert api.details == []
 
 
 @pytest.mark.parametrize(("shown_size", "workers"), [(2, 1), (100, 1), (2, 4)])

@@ -110,50 +110,52 @@ def end_at(log: str = "a-log", position: int = 7) -> Changes:
     return Changes(log, position)
 
 
-class TestWork:
-    """Whether a run under `notified`, and the command `news`, have something to do."""
+# Whether a run under `notified`, and the command `news`, have something to do.
 
-    @pytest.mark.parametrize(
-        ("end", "covered"),
-        [
-            pytest.param(end_at(), True, id="no notification since"),
-            pytest.param(end_at(position=8), True, id="one since"),
-            pytest.param(end_at(position=KEPT + 7), True, id="all since are there"),
-            pytest.param(end_at(position=KEPT + 8), False, id="one was forgotten"),
-            pytest.param(end_at(position=6), False, id="an earlier copy was restored"),
-            pytest.param(end_at(log="another"), False, id="another log"),
-            pytest.param(None, False, id="no log"),
-        ],
-    )
-    def test_a_log_may_not_cover_what_happened(self, end: Changes | None, *, covered: bool) -> None:
-        state = quiet()
 
-        assert is_covered(state, end) is covered
-        assert has_work(state, end, NOW) is (end != end_at())
+@pytest.mark.parametrize(
+    ("end", "covered"),
+    [
+        pytest.param(end_at(), True, id="no notification since"),
+        pytest.param(end_at(position=8), True, id="one since"),
+        pytest.param(end_at(position=KEPT + 7), True, id="all since are there"),
+        pytest.param(end_at(position=KEPT + 8), False, id="one was forgotten"),
+        pytest.param(end_at(position=6), False, id="an earlier copy was restored"),
+        pytest.param(end_at(log="another"), False, id="another log"),
+        pytest.param(None, False, id="no log"),
+    ],
+)
+def test_a_log_may_not_cover_what_happened(end: Changes | None, *, covered: bool) -> None:
+    state = quiet()
 
-    @pytest.mark.parametrize(
-        ("change", "work"),
-        [
-            pytest.param({"listed_at": None}, True, id="no complete list yet"),
-            pytest.param({"last_read": None}, True, id="no log read yet"),
-            pytest.param({"cycle": None}, True, id="other columns in between"),
-            pytest.param({"cycle": Cycle(NOW, "changed")}, True, id="an interrupted run"),
-            pytest.param({"cycle": Cycle(NOW, "all", NOW + 60)}, True, id="a new gap"),
-            pytest.param({"cycle": Cycle(NOW, "all", NOW)}, False, id="it is known by now"),
-            pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
-            pytest.param({"jobs": {"x": listed("x")}, "gaps": DETAIL}, False, id="a known gap"),
-            pytest.param({"awaited": {"y": NOW - 60}}, True, id="a job that is awaited"),
-            pytest.param({"forms": {"jobs": BEFORE["jobs"]}}, True, id="a stream more is selected"),
-            pytest.param({"forms": BEFORE | {"other": MORE}}, False, id="a stream less"),
-            pytest.param({"forms": BEFORE | {"jobs": MORE}}, True, id="other columns"),
-        ],
-    )
-    def test_work_may_be_left_from_before(self, change: dict[str, Any], *, work: bool) -> None:
-        assert has_work(replace(quiet(), **change), end_at(), NOW, BEFORE) is work
+    assert is_covered(state, end) is covered
+    assert has_work(state, end, NOW) is (end != end_at())
 
-    def test_a_state_that_knows_no_streams_has_work(self) -> None:
-        """As the command `news` reads it after an update of the tap."""
-        assert has_work(replace(quiet(), forms={}), end_at(), NOW)
+
+@pytest.mark.parametrize(
+    ("change", "work"),
+    [
+        pytest.param({"listed_at": None}, True, id="no complete list yet"),
+        pytest.param({"last_read": None}, True, id="no log read yet"),
+        pytest.param({"cycle": None}, True, id="other columns in between"),
+        pytest.param({"cycle": Cycle(NOW, "changed")}, True, id="an interrupted run"),
+        pytest.param({"cycle": Cycle(NOW, "all", NOW + 60)}, True, id="a new gap"),
+        pytest.param({"cycle": Cycle(NOW, "all", NOW)}, False, id="it is known by now"),
+        pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
+        pytest.param({"jobs": {"x": listed("x")}, "gaps": DETAIL}, False, id="a known gap"),
+        pytest.param({"awaited": {"y": NOW - 60}}, True, id="a job that is awaited"),
+        pytest.param({"forms": {"jobs": BEFORE["jobs"]}}, True, id="a stream more is selected"),
+        pytest.param({"forms": BEFORE | {"other": MORE}}, False, id="a stream less"),
+        pytest.param({"forms": BEFORE | {"jobs": MORE}}, True, id="other columns"),
+    ],
+)
+def test_work_may_be_left_from_before(change: dict[str, Any], *, work: bool) -> None:
+    assert has_work(replace(quiet(), **change), end_at(), NOW, BEFORE) is work
+
+
+def test_a_state_that_knows_no_streams_has_work() -> None:
+    """As the command `news` reads it after an update of the tap."""
+    assert has_work(replace(quiet(), forms={}), end_at(), NOW)
 
 
 def quiet() -> SyncState:

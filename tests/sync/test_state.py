@@ -49,72 +49,76 @@ def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-class TestReadAndWrite:
-    @pytest.mark.parametrize("state", [FULL, SyncState()], ids=["full", "empty"])
-    def test_a_state_is_read_as_it_was_written(self, state: SyncState) -> None:
-        assert load(written(state)) == state
+@pytest.mark.parametrize("state", [FULL, SyncState()], ids=["full", "empty"])
+def test_a_state_is_read_as_it_was_written(state: SyncState) -> None:
+    assert load(written(state)) == state
 
-    def test_without_a_state_nothing_is_known(self) -> None:
-        assert load({}) == load({"bookmarks": {"jobs": {}}}) == SyncState()
 
-    def test_a_merge_with_an_earlier_state_brings_nothing_back(self) -> None:
-        """Meltano merges the objects of states, and replaces all other values."""
-        form = Form("1", "details")
-        later = SyncState(jobs={"x": listed("x")}, forms={"job_details": form})
+def test_without_a_state_nothing_is_known() -> None:
+    assert load({}) == load({"bookmarks": {"jobs": {}}}) == SyncState()
 
-        merged = load(merge(written(later), written(FULL)))
 
-        assert merged.jobs == {"x": listed("x")}
-        assert (merged.closed, merged.gaps) == ({}, {})
-        assert (merged.confirmed, merged.awaited) == ({}, {})
-        assert (merged.cycle, merged.last_read) == (None, None)
-        assert merged.forms == {"job_details": form}
+def test_a_merge_with_an_earlier_state_brings_nothing_back() -> None:
+    """Meltano merges the objects of states, and replaces all other values."""
+    form = Form("1", "details")
+    later = SyncState(jobs={"x": listed("x")}, forms={"job_details": form})
 
-    def test_a_state_recognises_the_key_and_does_not_reveal_it(self) -> None:
-        assert hash_key("secret") == hash_key("secret") != hash_key("other")
-        assert "secret" not in json.dumps(written(FULL))
+    merged = load(merge(written(later), written(FULL)))
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"format": 2},
-            {"format": FORMAT + 1},
-            {"jobs": {"x": ["p", 1, None, "h", 1, 0]}},
-            {"jobs": [["x", "p", 1, None, "h", 1]]},
-            {"jobs": [["x", None, 1, None, "h", 1, 0]]},
-            {"gaps": [["detail", "x", "now", 1, 0, 0]]},
-            {"jobs": [[None, "p", 1, None, "h", 1, 0]]},
-            {"jobs": [["x", "p", 10**15, None, "h", 1, 0]]},
-            {"listedAt": 10**20},
-            {"gaps": 7},
-            {"confirmed": [["x", "now"]]},
-            {"awaited": [["x"]]},
-            {"forms": [["jobs", "form"]]},
-            {"closed": [["x", "p", None, 1, 2, "now"]]},
-            {"listedAt": "now"},
-            {"fields": {"jobs": 7}},
-            {"fields": [7]},
-            {"versions": {"jobs": None}},
-            {"cycle": ["now", "all", None]},
-            {"log": ["a-log"]},
-            {"heldSlots": [2000, None]},
-        ],
-        ids=lambda change: json.dumps(change)[:60],
-    )
-    def test_a_damaged_state_is_refused(self, change: dict[str, Any]) -> None:
-        state = written(FULL)
-        value_of(state).update(change)
+    assert merged.jobs == {"x": listed("x")}
+    assert (merged.closed, merged.gaps) == ({}, {})
+    assert (merged.confirmed, merged.awaited) == ({}, {})
+    assert (merged.cycle, merged.last_read) == (None, None)
+    assert merged.forms == {"job_details": form}
 
-        with pytest.raises(DamagedStateError):
-            load(state)
 
-    @pytest.mark.parametrize("name", list(value_of(written(SyncState()))))
-    def test_a_state_with_a_part_missing_is_refused(self, name: str) -> None:
-        state = written(SyncState())
-        del value_of(state)[name]
+def test_a_state_recognises_the_key_and_does_not_reveal_it() -> None:
+    assert hash_key("secret") == hash_key("secret") != hash_key("other")
+    assert "secret" not in json.dumps(written(FULL))
 
-        with pytest.raises(DamagedStateError):
-            load(state)
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"format": FORMAT + 1},
+        {"jobs": {"x": ["p", 1, None, "h", 1, 0]}},
+        {"jobs": [["x", "p", 1, None, "h", 1]]},
+        {"jobs": [["x", None, 1, None, "h", 1, 0]]},
+        {"gaps": [["detail", "x", "now", 1, 0, 0]]},
+        {"jobs": [[None, "p", 1, None, "h", 1, 0]]},
+        {"jobs": [["x", "p", 10**15, None, "h", 1, 0]]},
+        {"listedAt": 10**20},
+        {"gaps": 7},
+        {"confirmed": [["x", "now"]]},
+        {"awaited": [["x"]]},
+        {"forms": [["jobs", "form"]]},
+        {"closed": [["x", "p", None, 1, 2, "now"]]},
+        {"listedAt": "now"},
+        {"fields": {"jobs": 7}},
+        {"fields": [7]},
+        {"versions": {"jobs": None}},
+        {"cycle": ["now", "all", None]},
+        {"log": ["a-log"]},
+        {"heldSlots": [2000, None]},
+    ],
+    ids=lambda change: json.dumps(change)[:60],
+)
+def test_a_damaged_state_is_refused(change: dict[str, Any]) -> None:
+    state = written(FULL)
+    value_of(state).update(change)
+
+    with pytest.raises(DamagedStateError):
+        load(state)
+
+
+@pytest.mark.parametrize("name", list(value_of(written(SyncState()))))
+def test_a_state_with_a_part_missing_is_refused(name: str) -> None:
+    state = written(SyncState())
+    del value_of(state)[name]
+
+    with pytest.raises(DamagedStateError):
+        load(state)
 
 
 def test_a_state_of_format_3_is_read_with_the_ages_that_its_gaps_have_at_least() -> None:

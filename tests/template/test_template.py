@@ -10,23 +10,23 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from dotenv import dotenv_values
-from e2e import pipeline
-from e2e.pipeline import Run, environment, installed
-from e2e.stores import DuckDB, Postgres
-from e2e.targets import DUCKDB, Tables, meltanolabs, psycopg_url
-from e2e.truth import COLUMNS, listed_at, published
+from e2e.pipeline import Run, installed, run
+from e2e.stores import Database
+from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
+from e2e.truth import FIELDS, published
+from harness import demo
 from public_jobs_sandbox.meltano import uv_command
-from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
-from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from support.plugins import REPOSITORY, definition
 
-REPOSITORY = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from public_jobs_sandbox.state import Sandbox
+
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
@@ -56,11 +56,6 @@ MAKE = """if True:
 Made = tuple[Path, dict[str, str]]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("template")]
-
-
-def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -> Run:
-    """Run a command to its end."""
-    return pipeline.run(*command, folder=folder, shell=environment(**variables), given=given)
 
 
 def copier(*arguments: str | Path, folder: Path, **answers: str) -> str:
@@ -102,11 +97,6 @@ def test_answers_that_cannot_work_are_refused(made: Made) -> None:
     assert refused == says
 
 
-def definition(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((REPOSITORY / "plugins" / path).read_text("utf-8"))
-    return found
-
-
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -> None:
     folder = made[0] / name
@@ -132,8 +122,8 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
 
     plugins = yaml.safe_load((folder / "plugins.yml").read_text("utf-8"))["plugins"]
     (tap,) = plugins["extractors"]
-    assert tap == definition("extractors/tap-public-jobs.yml") | {"pip_url": tap["pip_url"]}
-    assert plugins["loaders"] == [definition(f"loaders/target-{warehouse}.yml")]
+    assert tap == definition("extractors", "tap-public-jobs") | {"pip_url": tap["pip_url"]}
+    assert plugins["loaders"] == [definition("loaders", f"target-{warehouse}")]
     assert [it["name"] for it in plugins["utilities"]] == [f"dbt-{warehouse}"]
 
 
@@ -166,16 +156,6 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     options = ["--quiet", "--isolated", "--only-group=airflow", f"--project={REPOSITORY}"]
     airflow = [*uv_command(), "run", *options, "python", "-c", IMPORT]
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
-
-
-@pytest.mark.parametrize("name", ["target-duckdb", "target-postgres"])
-def test_a_loader_is_defined_as_in_the_project_of_the_clone(name: str) -> None:
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    (loader,) = (it for it in project["plugins"]["loaders"] if it["name"] == name)
-    found, config = definition(f"loaders/{name}.yml"), loader.pop("config")
-    values = {it["name"]: it.pop("value") for it in found["settings"] if "value" in it}
-    assert found == found | loader
-    assert values == config
 
 
 MELTANO = """#!/bin/sh
@@ -228,10 +208,13 @@ def test_sync_builds_after_an_incomplete_load_keeps_its_status_and_alerts(made: 
     assert sync("1", "0") == (1, [LOAD, BUILD], [])  # nobody listens any more
 
 
-def assert_holds(store: DuckDB | Postgres, expected: Tables, sandbox: Sandbox) -> None:
+def assert_holds(target: Target, folder: Path, database: str, sandbox: Sandbox) -> None:
     """Compare every row of the raw tables, and the titles in the final ones."""
-    rows = {table: store.rows(table) for table in COLUMNS}
-    assert rows == expected.sync(published(sandbox), listed_at(rows["job_publications"]))
+    store = target.store(folder, database)
+    assert isinstance(store, Database)
+    for table in FIELDS:
+        rows = target.rows(published(sandbox), table)
+        assert store.published(table) == store.rows(table) == rows
     open_jobs = store.fetch("select id, job_title from analytics.open_jobs")
     titles = {row["id"]: row["job_title"] for row in open_jobs}
     assert titles == {job["id"]: job["jobTitle"] for job in published(sandbox)}
@@ -240,11 +223,9 @@ def assert_holds(store: DuckDB | Postgres, expected: Tables, sandbox: Sandbox) -
 @pytest.mark.xdist_group("clone")  # beside the others
 def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
     """Cron mails nothing until a run is incomplete, and that run is built too."""
-    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
     project, clone = tmp_path / "my-pipeline", source.name
-    tables, store = Tables(DUCKDB), DuckDB(project / "output")
-    with serving(sandbox) as base_url:
-        answers = {"base_url": base_url, "api_key": sandbox.key, "schedule": "cron"}
+    with demo(5) as (sandbox, settings):
+        answers = {"base_url": settings["base_url"], "api_key": sandbox.key, "schedule": "cron"}
         made = copier("copy", clone, project, folder=source.parent, **answers)
         assert "The key works: 5 published jobs" in made
         assert sandbox.key not in made
@@ -253,7 +234,7 @@ def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
         crontab = (project / "schedule/crontab").read_text("utf-8")
         (line,) = re.findall(r"^0 4 \* \* \* (.+)$", crontab, re.MULTILINE)
         assert run("/bin/sh", "-c", line, folder=tmp_path) == Run(0, "")
-        assert_holds(store, tables, sandbox)
+        assert_holds(DUCKDB, project / "output", "", sandbox)
 
         sandbox.publish(make_jobs(6)[-1])
         refused = published(sandbox)[0]["publicId"]
@@ -261,25 +242,24 @@ def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
         mail = run("/bin/sh", "-c", line, folder=tmp_path).output
         assert mail.startswith("A run failed:\n")
         assert "The sync is incomplete" in mail
-        assert_holds(store, tables, sandbox)
+        assert_holds(DUCKDB, project / "output", "", sandbox)
 
 
 @pytest.mark.xdist_group("update")
 def test_postgresql_and_an_update(source: Path, tmp_path: Path, database: str) -> None:
     """An update keeps what the user has changed, and the next run what was loaded."""
-    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False))
     project = tmp_path / "my-pipeline"
-    store, tables = Postgres(database, "public_jobs"), Tables(meltanolabs("hard", "public_jobs"))
+    target = meltanolabs("hard", "public_jobs")
     answers = {"warehouse": "postgres", "credentials": psycopg_url(database)}
-    answers |= {"source": source.as_uri(), "api_key": sandbox.key}
-    with serving(sandbox) as base_url:
-        copier("copy", source, project, folder=tmp_path, base_url=base_url, **answers)
+    with demo(5) as (sandbox, tap):
+        answers |= {"source": source.as_uri(), "api_key": sandbox.key, "base_url": tap["base_url"]}
+        copier("copy", source, project, folder=tmp_path, **answers)
         output = run(project / "sync", folder=tmp_path).succeeded().output
         # One line says how the build ended, and none what it does.
         assert output.count("public_jobs: ") == 1
         assert "OK created" not in output
         assert "unit_test" not in output
-        assert_holds(store, tables, sandbox)
+        assert_holds(target, project, database, sandbox)
 
         secrets, settings = (project / ".env").read_text("utf-8"), project / "meltano.yml"
         settings.write_text(settings.read_text("utf-8").replace("refresh: all", "refresh: changed"))
@@ -295,5 +275,5 @@ def test_postgresql_and_an_update(source: Path, tmp_path: Path, database: str) -
 
         sandbox.requests.clear()
         run(project / "sync", folder=tmp_path).succeeded()
-        assert_holds(store, tables, sandbox)
+        assert_holds(target, project, database, sandbox)
         assert len(sandbox.requests) == 1  # the list: state and `changed` have outlived the update

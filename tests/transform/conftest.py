@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-from psycopg import sql
 from support.portal import opened
 from support.warehouses import DuckDB, Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from support.portal import Portal
     from support.warehouses import Warehouse
@@ -20,19 +17,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def new_warehouse(
-    postgresql: str, tmp_path_factory: pytest.TempPathFactory
+    new_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Warehouse]:
-    """Make one, given the name of the database."""
+    """Make one, given its kind."""
 
     def make(kind: str) -> Warehouse:
-        folder: Path = tmp_path_factory.mktemp(kind)
-        if kind == "DuckDB":
-            return DuckDB(folder)
-        name = folder.name.lower()
-        with psycopg.connect(postgresql, autocommit=True) as connection:
-            connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
-            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        return Postgres(folder, postgresql.replace("/postgres?", f"/{name}?"))
+        folder = tmp_path_factory.mktemp(kind)
+        return DuckDB(folder) if kind == "DuckDB" else Postgres(folder, new_database())
 
     return make
 

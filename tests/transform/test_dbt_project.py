@@ -7,8 +7,8 @@ import re
 import subprocess
 
 import pytest
-import yaml
-from support.warehouses import REPOSITORY, TRANSFORM, command, plugin
+from support.plugins import plugin
+from support.warehouses import TRANSFORM, dbt_command
 
 from transform.columns import written
 
@@ -38,22 +38,8 @@ def test_both_utilities_take_the_same_dbt() -> None:
     assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
 
 
-@pytest.mark.parametrize("name", ["dbt-duckdb", "dbt-postgres"])
-def test_a_utility_is_the_same_in_a_project_of_ones_own(name: str) -> None:
-    """But for the folder of profiles.yml, and the command that installs the package."""
-    ours = plugin("utilities", name)
-    definition = yaml.safe_load(
-        (REPOSITORY / "plugins" / "utilities" / f"{name}.yml").read_text("utf-8")
-    )
-    values = {it["name"]: it.pop("value") for it in definition["settings"]}
-    assert values == ours["config"] | {
-        "profiles_dir": "$MELTANO_PROJECT_ROOT/transform/dbt_packages/public_jobs"
-    }
-    assert definition["commands"].pop("deps")["args"] == "deps"
-    assert definition | ours == definition | {"config": ours["config"]}
-
-
 URL = "TARGET_POSTGRES_SQLALCHEMY_URL"
+PARTS = [f"TARGET_POSTGRES_{it}" for it in ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")]
 
 
 @pytest.mark.e2e
@@ -71,13 +57,7 @@ URL = "TARGET_POSTGRES_SQLALCHEMY_URL"
             ("/run/socket", 5432, "postgres", "0123", "postgres", "prefer"),
         ),
         (
-            {
-                "TARGET_POSTGRES_HOST": "localhost",
-                "TARGET_POSTGRES_PORT": "5433",
-                "TARGET_POSTGRES_USER": "me",
-                "TARGET_POSTGRES_PASSWORD": "100%25",
-                "TARGET_POSTGRES_DATABASE": "jobs",
-            },
+            dict(zip(PARTS, ("localhost", "5433", "me", "100%25", "jobs"), strict=True)),
             ("localhost", 5433, "me", "100%25", "jobs", "prefer"),
         ),
     ],
@@ -86,7 +66,7 @@ URL = "TARGET_POSTGRES_SQLALCHEMY_URL"
 def test_dbt_finds_the_database_of_the_loader(
     variables: dict[str, str], expected: tuple[str | int, ...]
 ) -> None:
-    python = command("utilities", "dbt-postgres").parent / "python"
+    python = dbt_command("dbt-postgres").with_name("python")
     profiles = TRANSFORM / "profiles.yml"
     text = subprocess.check_output(
         [python, "-c", RENDER, profiles, json.dumps(variables)], text=True

@@ -26,9 +26,7 @@ UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8")
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
 EXAMPLES = re.findall(
-    r"^```sql\n(.*?);\n```$",
-    (TRANSFORM / "README.md").read_text("utf-8"),
-    re.MULTILINE | re.DOTALL,
+    r"^```sql\n(.*?);\n```$", (TRANSFORM / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
 )
 # Queries of the comments in the database.
 COMMENTS = {
