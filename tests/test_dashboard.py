@@ -115,13 +115,13 @@ def as_text(value: Any) -> Any:
 # Pay counts for a year where that is known, and a range with one end says which.
 PAY: Row = {"salary_period": "month", "only_end": "up to", "salary_high": 5000}
 IN_A_YEAR: Row = {"pay_period": "year", "pay_low": 60000}
+REPOST: Row = {"location": "not given", "is_repost": True}
 SHOWN: dict[str, list[Row]] = {
     "roles": [
-        PAY
-        | IN_A_YEAR
-        | {"location": "not given", "is_repost": True, "earlier_closed_by": "2026-10-01 04"},
-        {"only_end": None, "salary_period": None, "salary_high": None, "pay_period": "not given"}
-        | {"pay_low": None, "is_repost": True, "earlier_closed_by": None, "location": "not given"},
+        PAY | IN_A_YEAR | {"earlier_closed_by": "2026-10-01 04"} | REPOST,
+        dict.fromkeys([*PAY, "pay_low", "earlier_closed_by"])
+        | {"pay_period": "not given"}
+        | REPOST,
     ],
     "levels": [{"day": f"{day} 00", "open_roles": 1} for day in DAYS],
     "flows": [{"week": "2026-10-26 00", "opened": 1, "closed": 0, "department": "Sales"}],

@@ -12,30 +12,26 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import Run, run
+from e2e.pipeline import REPOSITORY, Run, run
 
-REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]
 ADDRESS: str = PROJECT["urls"]["Repository"]
 
 
-def files() -> list[Path]:
-    """The files of the repository that are text, but for this one."""
+def texts() -> dict[Path, str]:
+    """What the files of the repository hold that are text, but for this one."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.check_output(listed, cwd=REPOSITORY, text=True).splitlines()
     paths = [REPOSITORY / name for name in names if not name.endswith(".svg")]
-    return [path for path in paths if path.is_file() and path != Path(__file__)]
+    others = [path for path in paths if path.is_file() and path != Path(__file__)]
+    return {path: path.read_text("utf-8", errors="replace") for path in others}
 
 
 def test_every_address_of_the_repository_is_the_one_of_the_package() -> None:
     host = re.escape(ADDRESS.partition("://")[2].partition("/")[0])
     owner_and_name = re.compile(rf"{host}/[\w.-]+/[\w-]+")
-    found = {
-        address
-        for path in files()
-        for address in owner_and_name.findall(path.read_text("utf-8", errors="replace"))
-    }
+    found = {address for text in texts().values() for address in owner_and_name.findall(text)}
 
     assert found == {ADDRESS.partition("://")[2]}
 
@@ -58,9 +54,9 @@ def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:
     )
     found = {
         f"{path.name}: {line}"
-        for path in files()
+        for path, text in texts().items()
         if path.name not in {"RELEASING.md", "release.yml"}
-        for line in by_name.findall(path.read_text("utf-8", errors="replace"))
+        for line in by_name.findall(text)
     }
     definition = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
     minor = VERSION.rpartition(".")[0]
@@ -76,8 +72,7 @@ class TestRelease:
 
     def run(self, folder: Path, tag: str, heading: str) -> Run:
         clone = folder / "clone"
-        command: list[str | Path] = ["git", "clone", "--quiet", REPOSITORY, clone]
-        subprocess.run(command, check=True)
+        run("git", "clone", "--quiet", REPOSITORY, clone, folder=folder).succeeded()
         changelog = clone / "CHANGELOG.md"
         any_heading = rf"^## \[{re.escape(VERSION)}\].*$"
         text = re.sub(any_heading, heading, changelog.read_text("utf-8"), flags=re.MULTILINE)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 from e2e import stores
-from e2e.pipeline import run
+from e2e.pipeline import REPOSITORY, run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.postings import make_jobs
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from e2e.pipeline import Project
 
-REPOSITORY = Path(__file__).parents[2]
 # The demo runs the Meltano project around its own code, so that is the copy's.
 CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"
 DEMO = [sys.executable, "-c", CODE, "demo"]
