@@ -58,8 +58,7 @@ class Output:
 
     @property
     def state(self) -> dict[str, Json]:
-        state: dict[str, Json] = self.of("STATE")[-1]["value"]
-        return state
+        return dict(self.of("STATE")[-1]["value"])
 
 
 def parse(text: str) -> Output:
@@ -106,8 +105,7 @@ def sync(config: dict[str, Json], **kwargs: Json) -> Output:
 
 def catalog_of(config: dict[str, Json]) -> dict[str, Json]:
     """Discover the catalog, as a dictionary that may be changed and passed to a run."""
-    catalog: dict[str, Json] = json.loads(TapPublicJobs(config=config).catalog_json_text)
-    return catalog
+    return dict(json.loads(TapPublicJobs(config=config).catalog_json_text))
 
 
 def select_only(config: dict[str, Json], *names: str) -> dict[str, Json]:

@@ -251,7 +251,7 @@ def test_a_list_that_lacks_more_than_twice_as_much_is_another_gap() -> None:
 
 
 def test_a_gone_job_costs_no_detail_twice(api: FakeApi, pipeline: Pipeline) -> None:
-    """The detail that shows that details arrive is one that the run needs."""
+    """The detail that shows that details arrive is one that the run needs, or else the oldest."""
     api.unpublish("3")
 
     pipeline.run()
@@ -262,6 +262,10 @@ def test_a_gone_job_costs_no_detail_twice(api: FakeApi, pipeline: Pipeline) -> N
     api.edit("9", jobTitle="Edited")
     pipeline.run(detail_refresh="changed")
     assert sorted(api.details) == ["pub-4", "pub-9"]
+    api.unpublish("5")
+    pipeline.run(detail_refresh="changed")
+    assert sorted(api.details) == ["pub-0", "pub-5"]
+    assert [it["publicId"] for it in pipeline.output.records("job_details")] == ["pub-0"]
 
 
 def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:

@@ -11,7 +11,7 @@ from tap_public_jobs.sync.facts import Cycle
 from tap_public_jobs.sync.gaps import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
@@ -136,7 +136,13 @@ def begin_cycle(state: SyncState, refresh: Refresh, now: float) -> bool:
     return False
 
 
-def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: float) -> Plan:
+def plan_details(
+    state: SyncState,
+    jobs: Iterable[JobRef],
+    now: float,
+    max_age: float,
+    arrived: Collection[JobRef] = (),
+) -> Plan:
     """Decide which details a run has to fetch.
 
     Args:
@@ -145,6 +151,7 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
         now: Seconds since the epoch.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
+        arrived: Jobs whose details have arrived already: they are paid for, and so written.
     """
     cycle = state.cycle or Cycle(int(now), "all")
     listed = sorted(jobs, key=lambda job: ("detail", job.id) in state.gaps)
@@ -152,6 +159,7 @@ def plan_details(state: SyncState, jobs: Iterable[JobRef], now: float, max_age: 
         job: reason
         for job in listed
         if (reason := _reason(job, state.jobs[job.id], cycle, now, max_age))
+        or (reason := "refreshed" if job in arrived else None)
     }
     fetched_before = sum(
         job not in reasons and state.jobs[job.id].fetched_at >= cycle.started_at for job in listed

@@ -87,7 +87,7 @@ def start_run(
     # After a lost state nothing confirms an empty list: without a version it empties no table.
     if listing.jobs or state.versions:
         state.begin_versions(now, is_resumed=is_resumed)
-    plan = plan_details(state, listing.jobs.values(), now, max_age)
+    plan = plan_details(state, listing.jobs.values(), now, max_age, reader.details)
     return Run(services, state, gaps, listing, plan, reader.details)
 
 

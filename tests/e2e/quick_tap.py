@@ -13,15 +13,10 @@ from tap_public_jobs.tap import TapPublicJobs
 NOW = "SOAK_SECONDS_SINCE_THE_EPOCH"
 
 
-def main() -> None:
-    """Run the tap."""
+if __name__ == "__main__":
     now = float(os.environ[NOW])
     TapPublicJobs.clock = staticmethod(lambda: now)
     TapPublicJobs.sleep = staticmethod(lambda _: None)
     client.FIRST_WAIT = 0.005
     plan.FEWEST_BETWEEN_CHECKPOINTS = 2
     command.main()
-
-
-if __name__ == "__main__":
-    main()

@@ -21,5 +21,4 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
 def definition(kind: str, name: str) -> dict[str, Any]:
     """What `meltano add --from-ref` puts into a project."""
     path = REPOSITORY / "plugins" / kind / f"{name}.yml"
-    found: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
-    return found
+    return dict(yaml.safe_load(path.read_text("utf-8")))
