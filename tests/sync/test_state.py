@@ -51,7 +51,9 @@ def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("state", [FULL, SyncState()], ids=["full", "empty"])
 def test_a_state_is_read_as_it_was_written(state: SyncState) -> None:
+    """The number of the format changes with the format, or states are lost."""
     assert load(written(state)) == state
+    assert value_of(written(state))["format"] == 4
 
 
 def test_without_a_state_nothing_is_known() -> None:
