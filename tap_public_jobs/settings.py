@@ -39,6 +39,12 @@ CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
 PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 
+# Settings that another one needs.
+_REQUIRED_UNDER = {
+    "changes_url": ("detail_refresh", "notified"),
+    "flattening_max_depth": ("flattening_enabled", True),
+}
+
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
 
@@ -124,8 +130,10 @@ def _problem(name: str, config: Mapping[str, Json]) -> str | None:
     if name not in config:
         if name in CONFIG_JSONSCHEMA["required"]:
             return f"{name} is required. {rules['description']}"
-        if name == "changes_url" and config["detail_refresh"] == "notified":
-            return f"{name} is required under detail_refresh: notified. {rules['description']}"
+        other, value = _REQUIRED_UNDER.get(name, (name, None))
+        if value and config.get(other) == value:
+            shown = f"{other}: {json.dumps(value)}".replace('"', "")
+            return f"{name} is required under {shown}. {rules['description']}"
         return None
     if error := next(th.DEFAULT_JSONSCHEMA_VALIDATOR(rules).iter_errors(config[name]), None):
         return f"{name}: {error.message}.".replace(", 'null'", "")

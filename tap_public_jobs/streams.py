@@ -143,6 +143,11 @@ class PublicJobsStream(Stream):
         return Form(hash_of([columns, mapping]), self.shows)
 
     @override
+    def generate_child_contexts(self, record: Row, context: Context | None) -> Iterator[Any]:
+        """Yield none: for a child, the SDK would apply filters where their errors have no name."""
+        yield from ()
+
+    @override
     def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
         try:
             yield from super()._generate_record_messages(record)

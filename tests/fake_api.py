@@ -82,10 +82,8 @@ class FakeApi:
         """
         public_id = public_id or f"pub-{job_id}"
         job = {"id": job_id, "publicId": public_id, "jobTitle": f"Job {job_id}"} | fields
-        if first:
-            self.published = {job_id: job} | self.published
-        else:
-            self.published[job_id] = job
+        new = {job_id: job}
+        self.published = new | self.published if first else self.published | new
         return JobRef(job_id, public_id)
 
     def unpublish(self, job_id: str) -> None:

@@ -42,8 +42,7 @@ def empty_database(database: str) -> str:
 
 @pytest.fixture(params=["changes_url", "empty_database"])
 def url(request: pytest.FixtureRequest) -> str:
-    address: str = request.getfixturevalue(request.param)
-    return address
+    return str(request.getfixturevalue(request.param))
 
 
 def named(url: str, name: str) -> ChangeLog:

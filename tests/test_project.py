@@ -23,9 +23,8 @@ def texts() -> dict[Path, str]:
     """What the files of the repository hold that are text, but for this one."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.check_output(listed, cwd=REPOSITORY, text=True).splitlines()
-    paths = [REPOSITORY / name for name in names if not name.endswith(".svg")]
-    others = [path for path in paths if path.is_file() and path != Path(__file__)]
-    return {path: path.read_text("utf-8", errors="replace") for path in others}
+    paths = {REPOSITORY / name for name in names if not name.endswith(".svg")} - {Path(__file__)}
+    return {path: path.read_text("utf-8", errors="replace") for path in paths if path.is_file()}
 
 
 def test_every_address_of_the_repository_is_the_one_of_the_package() -> None:

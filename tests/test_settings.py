@@ -57,9 +57,11 @@ def refused(**config: Any) -> str:
         ({"detail_refresh": "chnaged"}, "detail_refresh: 'chnaged' is not one of ['all', 'changed"),
         ({"detail_refresh": "notified"}, "changes_url is required under detail_refresh: notified."),
         ({"emit_activate_version_messages": "ture"}, "emit_activate_version_messages: 'ture' is n"),
-        ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^[ -~]*$'."),
+        ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^([!-~][ -~]*)?$'."),
+        ({"user_agent": " a"}, "user_agent: ' a' does not match "),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
         ({"flattening_enabled": "yes"}, "flattening_enabled: 'yes' is not of type 'boolean'."),
+        ({"flattening_enabled": True}, "flattening_max_depth is required under flattening_enabled"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: files carry no vers"),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
         # Any part of it may hold the password.

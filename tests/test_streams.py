@@ -289,19 +289,20 @@ def test_flattening_loses_nothing(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "error"),
+    ("column", "expression", "error"),
     [
-        ("maxSalary / 'two'", "TypeError"),
-        ("1 / 0", "ZeroDivisionError"),
-        ("config['no']", "KeyError"),
-        ("int(jobTitle)", "ValueError"),
-        ("jobTitle.no", "MapExpressionError"),
+        ("x", "maxSalary / 'two'", "TypeError"),
+        ("x", "1 / 0", "ZeroDivisionError"),
+        ("x", "config['no']", "KeyError"),
+        ("x", "int(jobTitle)", "ValueError"),
+        ("x", "jobTitle.no", "MapExpressionError"),
+        ("__filter__", "1 / 0", "ZeroDivisionError"),
     ],
 )
 def test_a_stream_map_that_fails_on_a_record_is_an_error_with_a_remedy(
-    api: FakeApi, expression: str, error: str
+    api: FakeApi, column: str, expression: str, error: str
 ) -> None:
-    pipeline = first_run(api, stream_maps={"jobs": {"x": expression}})
+    pipeline = first_run(api, stream_maps={"jobs": {column: expression}})
 
     said = f"stream_maps cannot be applied to the record of jobs with the id '0': {error}: "
     assert pipeline.error.startswith(said)

@@ -43,12 +43,8 @@ def environment(**variables: str) -> dict[str, str]:
 
 def variables(plugin: str, settings: Settings) -> dict[str, str]:
     """The variables from which Meltano takes the settings of a plugin."""
-    return {
-        f"{plugin}_{name}".replace("-", "_").upper(): value
-        if isinstance(value, str)
-        else json.dumps(value)
-        for name, value in settings.items()
-    }
+    texts = {name: it if isinstance(it, str) else json.dumps(it) for name, it in settings.items()}
+    return {f"{plugin}_{name}".replace("-", "_").upper(): it for name, it in texts.items()}
 
 
 def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -> Run:

@@ -75,7 +75,7 @@ def without_times(text: str) -> str:
 
 def test_readme_shows_what_the_demo_prints(shown: str) -> None:
     """But for the times, which are those of the run."""
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
     first, last = readme.partition("```text\n")[2].partition("```")[0].strip().split("\n\n5. ")
 
     assert first in shown

@@ -13,9 +13,7 @@ REPOSITORY = Path(__file__).parents[2]
 def plugin(kind: str, name: str) -> dict[str, Any]:
     """One plugin of meltano.yml."""
     project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    found: dict[str, Any]
-    (found,) = [it for it in project["plugins"][kind] if it["name"] == name]
-    return found
+    return dict(next(it for it in project["plugins"][kind] if it["name"] == name))
 
 
 def definition(kind: str, name: str) -> dict[str, Any]:

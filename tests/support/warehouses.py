@@ -111,8 +111,7 @@ class Builds(ABC):
         assert status == 1
         results = json.loads((self.folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
         (publications,) = results  # the only source that has freshness
-        found: str = publications["max_loaded_at"]
-        return found
+        return str(publications["max_loaded_at"])
 
 
 @dataclass

@@ -40,8 +40,7 @@ def written(state: SyncState) -> dict[str, Any]:
     """The state in Singer state, as a target passes it on."""
     singer_state: dict[str, Any] = {"bookmarks": {"jobs": {"other": 1}, "job_details": {}}}
     dump(state, singer_state)
-    read: dict[str, Any] = json.loads(json.dumps(singer_state))
-    return read
+    return dict(json.loads(json.dumps(singer_state)))
 
 
 def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
@@ -68,8 +67,7 @@ def test_a_merge_with_an_earlier_state_brings_nothing_back() -> None:
     merged = load(merge(written(later), written(FULL)))
 
     assert merged.jobs == {"x": listed("x")}
-    assert (merged.closed, merged.gaps) == ({}, {})
-    assert (merged.confirmed, merged.awaited) == ({}, {})
+    assert (merged.closed, merged.gaps, merged.confirmed, merged.awaited) == ({},) * 4
     assert (merged.cycle, merged.last_read) == (None, None)
     assert merged.forms == {"job_details": form}
 
