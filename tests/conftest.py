@@ -29,17 +29,13 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("patient")
 
 
-# Seconds for a test of the parts that wait for nothing slow.
-IN_MEMORY = 120
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """End tests early that hang where nothing takes long, and begin with the longest ones."""
     # Those that share a folder or a server.
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     for item in items:
         if item.path.parent.name in {"api", "records", "sync", "webhook"}:
-            item.add_marker(pytest.mark.timeout(IN_MEMORY))
+            item.add_marker(pytest.mark.timeout(120))
 
 
 @pytest.fixture(scope="session", name="postgresql")

@@ -21,8 +21,7 @@ ADDRESS: str = PROJECT["urls"]["Repository"]
 
 def texts() -> dict[Path, str]:
     """What the files of the repository hold that are text, but for this one."""
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.check_output(listed, cwd=REPOSITORY, text=True).splitlines()
+    names = run("git", "ls-files", "-co", "--exclude-standard", folder=REPOSITORY).output.split()
     paths = {REPOSITORY / name for name in names if not name.endswith(".svg")} - {Path(__file__)}
     return {path: path.read_text("utf-8", errors="replace") for path in paths if path.is_file()}
 

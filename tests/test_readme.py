@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from harness import catalog_of, demo, sync
+from support.plugins import REPOSITORY
 
 from tap_public_jobs.tap import TapPublicJobs
 
-REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").glob("*.md")}
 

@@ -71,6 +71,9 @@ def test_a_detail_that_lags_behind_the_list_is_fetched_once_more(
         changed.run()
         assert sorted(api.details) == details
         api.answers.pop("pub-3", None)
+    api.edit("4", jobTitle="Edited again")
+    changed.run(detail_refresh="all")
+    assert changed.activated == ["jobs", "job_details"]
     assert changed.hard.rows["job_details"]["3"]["jobTitle"] == "Edited"
 
 
