@@ -62,8 +62,8 @@ def test_changed_fetches_new_and_changed_jobs_alone(
 def test_a_detail_that_lags_behind_the_list_is_fetched_once_more(
     api: FakeApi, changed: Pipeline
 ) -> None:
-    """Whether it still lags then, or shows what the list never does."""
-    api.answers |= {f"pub-{key}": {**api.published[key]} for key in "34"}
+    """Whether it still lags then or not. One that has no such field does not lag."""
+    api.answers |= {f"pub-{key}": {**api.published[key]} for key in "34"} | {"pub-5": {"id": "5"}}
     for key in "345":
         api.edit(key, jobTitle="Edited")
 
