@@ -88,7 +88,7 @@ class Builds(ABC):
     @property
     @abstractmethod
     def variables(self) -> dict[str, str]:
-        """What tells dbt where the database is."""
+        """The variables from which dbt takes the address of the database."""
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""

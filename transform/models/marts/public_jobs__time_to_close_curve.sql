@@ -15,7 +15,7 @@ with periods as (
     where opened_after is not null
 ),
 
--- Each period as it is, and as it was four weeks before: for so many days, and open if it closed
+-- Each period as it is, and as it was four weeks before: shorter, and open if it closed
 -- since then.
 readings as {{ materialized() }} (
     select
