@@ -64,6 +64,23 @@ def test_news_costs_the_list_and_what_was_named_or_changed(
     assert notified.run() == []
 
 
+def test_a_detail_that_lags_is_fetched_once_more(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    """Whether it still lacks what the list shows or not. A field of the list alone is no lag."""
+    api.answers = {f"pub-{key}": {**api.published[key]} for key in "34"}
+    api.answers["pub-5"] = {"id": "5"}
+    for key in "345":
+        api.edit(key, jobTitle="Edited")
+    log.append(["pub-3"])
+
+    for details in (["pub-3", "pub-4", "pub-5"], ["pub-3", "pub-4"], []):
+        notified.run(detail_refresh="changed")
+        assert sorted(api.details) == details
+        api.answers.pop("pub-3", None)
+    assert notified.hard.rows["job_details"]["3"]["jobTitle"] == "Edited"
+
+
 def test_a_flood_of_unknown_public_ids_costs_the_list_and_twenty_requests(
     notified: Pipeline, log: ChangeLog
 ) -> None:

@@ -59,23 +59,6 @@ def test_changed_fetches_new_and_changed_jobs_alone(
     assert changed.activated == ["jobs"]
 
 
-def test_a_detail_that_lags_is_fetched_once_more(api: FakeApi, changed: Pipeline) -> None:
-    """Whether it still lacks what the list shows or not. A field of the list alone is no lag."""
-    api.answers = {f"pub-{key}": {**api.published[key]} for key in "34"}
-    api.answers["pub-5"] = {"id": "5"}
-    for key in "345":
-        api.edit(key, jobTitle="Edited")
-
-    for details in (["pub-3", "pub-4", "pub-5"], ["pub-3", "pub-4"], []):
-        changed.run()
-        assert sorted(api.details) == details
-        api.answers.pop("pub-3", None)
-    api.edit("4", jobTitle="Edited again")
-    changed.run(detail_refresh="all")
-    assert changed.activated == ["jobs", "job_details"]
-    assert changed.hard.rows["job_details"]["3"]["jobTitle"] == "Edited"
-
-
 @pytest.mark.parametrize(
     ("max_age", "days", "details"), [(7, 7, 10), (7, 3, 0), (1, 1, 10), (0, 0, 10)]
 )

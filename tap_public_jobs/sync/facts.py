@@ -18,7 +18,7 @@ class Entry(NamedTuple):
         first_seen: Milliseconds since the epoch; see `Period`.
         opened_after: Milliseconds since the epoch; see `Period`.
         detail_hash: Hash of the summary when the detail was fetched; empty if the detail is
-            pending.
+            pending; `LAGGING` if it lacked a change that the summary shows.
         fetched_at: Seconds since the epoch at which the detail was fetched; 0 if it never was.
         last_seen: When a complete listing last showed a job that is missing, in milliseconds since
             the epoch; 0 if the last one did.

@@ -63,10 +63,6 @@ class Run:
         """The summaries of the published jobs, as the API sent them."""
         return [job.summary for job in self.listing.jobs.values() if job.summary]
 
-    @property
-    def _refreshes_all(self) -> bool:
-        return self.state.cycle is not None and self.state.cycle.refresh == "all"
-
     def publications(self) -> Iterator[tuple[str, Period]]:
         """Yield when each job was published, by id; nothing if the list is not complete."""
         if not self.listing.is_complete:
@@ -131,24 +127,13 @@ class Run:
                         self._check_list()
                 else:
                     yield job, answer
-                    self.state.note_detail(job, services.clock())
-                    if self._lags(job, answer):
-                        self.state.mark_pending([job.id])
+                    self.state.note_detail(job, answer, services.clock())
                     self.gaps.end("detail", [job.id])
                     self.outcomes.note_written()
         finally:
             self._is_fetching = False
         if self._stop_by is not None:
             sys.exit(self._exit_status)
-
-    def _lags(self, job: JobRef, detail: Mapping[str, Json]) -> bool:
-        """Whether a detail lacks the change that the list shows, as one from a cache may.
-
-        The next run asks for it once more. Under `all` it does so anyway.
-        """
-        if self.plan.reasons.get(job) != "changed" or self._refreshes_all:
-            return False
-        return any(detail.get(name, it) != it for name, it in (job.summary or {}).items())
 
     def _check_list(self) -> None:
         """End the run if the list cannot be read either."""
@@ -181,13 +166,15 @@ class Run:
 
     def has_everything(self, shows: Shows) -> bool:
         """Whether every record was written, so that a target may remove all others."""
+        cycle = self.state.cycle
         if shows == "publications" or not self.listing.is_complete or self.listing.missing:
             return False
         if shows == "summaries":
             return True
         unpublished = {job.id for job in self.outcomes.unpublished}
         # A detail of a closed job cannot be fetched again.
-        return self._refreshes_all and self.state.has_all_details(without=unpublished)
+        is_whole = cycle is not None and cycle.refresh == "all"
+        return is_whole and self.state.has_all_details(without=unpublished)
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
         """Note the undeclared fields of a stream, for the STATE message that follows it."""

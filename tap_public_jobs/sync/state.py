@@ -20,6 +20,9 @@ Json = Any
 # Closed jobs to remember while no stream writes publications.
 MOST_CLOSED = 1_000
 
+# In place of the hash of a summary, of which the detail lacked something.
+LAGGING = "lagging"
+
 # publicIds to remember that a log named, and that no list has shown.
 MOST_AWAITED = 20
 
@@ -154,16 +157,22 @@ class SyncState:
         others = [it for it in self.awaited.items() if it[0] not in public_ids]
         self.awaited = dict(others[-MOST_AWAITED:])
 
-    def note_detail(self, job: JobRef, now: float) -> None:
+    def note_detail(self, job: JobRef, detail: Mapping[str, Json], now: float) -> None:
         """Note that the record of a job's detail has been written.
+
+        A detail that lacks a change of the list may come from a cache. It is fetched once more.
 
         Args:
             job: As it was listed.
+            detail: As the API sent it.
             now: Seconds since the epoch.
         """
         fetched_at = max(int(now), self.cycle.started_at if self.cycle else 0)
-        entry = self.jobs[job.id]
-        self.jobs[job.id] = entry._replace(detail_hash=job.summary_hash, fetched_at=fetched_at)
+        entry, summary = self.jobs[job.id], job.summary or {}
+        is_changed = entry.fetched_at and entry.detail_hash not in {job.summary_hash, LAGGING}
+        lags = is_changed and any(detail.get(name, it) != it for name, it in summary.items())
+        detail_hash = LAGGING if lags else job.summary_hash
+        self.jobs[job.id] = entry._replace(detail_hash=detail_hash, fetched_at=fetched_at)
 
     def has_all_details(self, without: Collection[str]) -> bool:
         """Whether this run has written the details of all jobs but these."""
