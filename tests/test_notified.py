@@ -64,19 +64,19 @@ def test_news_costs_the_list_and_what_was_named_or_changed(
     assert notified.run() == []
 
 
-def test_a_detail_that_lags_is_fetched_once_more(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """Whether it still lacks what the list shows or not. A field of the list alone is no lag."""
+def test_a_lagging_detail_is_asked_twice(api: FakeApi, notified: Pipeline, log: ChangeLog) -> None:
+    """It lacks a change that the list shows. One that is new or refreshed is asked for once."""
     api.answers = {f"pub-{key}": {**api.published[key]} for key in "34"}
-    api.answers["pub-5"] = {"id": "5"}
+    api.answers |= {"pub-5": {"id": "5"}, "pub-new": {"id": "new", "jobTitle": "Another"}}
+    api.publish("new")
     for key in "345":
         api.edit(key, jobTitle="Edited")
     log.append(["pub-3"])
 
-    for details in (["pub-3", "pub-4", "pub-5"], ["pub-3", "pub-4"], []):
-        notified.run(detail_refresh="changed")
-        assert sorted(api.details) == details
+    every = sorted(api.published)
+    for keys, age in ((["3", "4", "5", "new"], 7), (["3", "4"], 7), (every, 0), ([], 7)):
+        notified.run(detail_refresh="changed", detail_max_age_days=age)
+        assert sorted(api.details) == [f"pub-{key}" for key in keys]
         api.answers.pop("pub-3", None)
     assert notified.hard.rows["job_details"]["3"]["jobTitle"] == "Edited"
 
