@@ -172,7 +172,8 @@ class Report:
             opened, closed = _count(self.opened, "job"), _count(self.closed, "job")
             parts.append(f"{opened} opened and {closed} closed since the last complete listing")
         for stream, names in self.new_fields.items():
-            parts += [f"new fields in {stream}: {', '.join(names)}"] if names else []
+            if names:
+                parts.append(f"new fields in {stream}: {', '.join(names)}")
         parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
 

@@ -39,8 +39,8 @@ CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
 PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 
-# Settings that another one needs.
-_REQUIRED_UNDER = {
+# Settings that are required if another one has a value.
+_REQUIRED_UNDER: dict[str, tuple[str, Json]] = {
     "changes_url": ("detail_refresh", "notified"),
     "flattening_max_depth": ("flattening_enabled", True),
 }
@@ -130,10 +130,11 @@ def _problem(name: str, config: Mapping[str, Json]) -> str | None:
     if name not in config:
         if name in CONFIG_JSONSCHEMA["required"]:
             return f"{name} is required. {rules['description']}"
-        other, value = _REQUIRED_UNDER.get(name, (name, None))
-        if value and config.get(other) == value:
-            shown = f"{other}: {json.dumps(value)}".replace('"', "")
-            return f"{name} is required under {shown}. {rules['description']}"
+        if name in _REQUIRED_UNDER:
+            other, value = _REQUIRED_UNDER[name]
+            if config.get(other) == value:
+                shown = f"{other}: {str(value).lower()}"
+                return f"{name} is required under {shown}. {rules['description']}"
         return None
     if error := next(th.DEFAULT_JSONSCHEMA_VALIDATOR(rules).iter_errors(config[name]), None):
         return f"{name}: {error.message}.".replace(", 'null'", "")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import REPOSITORY, Run, run
+from e2e.pipeline import Run, run
+from support.plugins import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]

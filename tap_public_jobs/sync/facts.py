@@ -10,6 +10,10 @@ from tap_public_jobs.sync.gaps import HOUR
 Shows = Literal["summaries", "publications", "details"]
 
 
+# In place of the hash of a summary that shows a change which the detail lacked.
+LAGGING = "lagging"
+
+
 class Entry(NamedTuple):
     """What is known of a published job.
 

@@ -158,8 +158,10 @@ def plan_details(
     reasons = {
         job: reason
         for job in listed
-        if (reason := _reason(job, state.jobs[job.id], cycle, now, max_age))
-        or (reason := "refreshed" if job in arrived else None)
+        if (
+            reason := _reason(job, state.jobs[job.id], cycle, now, max_age)
+            or ("refreshed" if job in arrived else None)
+        )
     }
     fetched_before = sum(
         job not in reasons and state.jobs[job.id].fetched_at >= cycle.started_at for job in listed

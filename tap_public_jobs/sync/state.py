@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tap_public_jobs.sync.facts import Cycle, Entry, Form, LastRead, Period
+from tap_public_jobs.sync.facts import LAGGING, Cycle, Entry, Form, LastRead, Period
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,9 +19,6 @@ Json = Any
 
 # Closed jobs to remember while no stream writes publications.
 MOST_CLOSED = 1_000
-
-# In place of the hash of a summary, of which the detail lacked something.
-LAGGING = "lagging"
 
 # publicIds to remember that a log named, and that no list has shown.
 MOST_AWAITED = 20

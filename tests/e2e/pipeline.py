@@ -16,9 +16,9 @@ from typing import Any
 from e2e.stores import exact
 from forked import Program
 from public_jobs_sandbox.meltano import uv_command
+from support.plugins import REPOSITORY
 
 Settings = dict[str, Any]
-REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass

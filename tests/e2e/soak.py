@@ -132,8 +132,7 @@ class RealPipeline(Pipeline):
 
     @override
     def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        lines = self._lines[: len(messages)]
-        return self._checked.load("".join(f"{line}\n" for line in lines))
+        return self._checked.load("".join(f"{it}\n" for it in self._lines[: len(messages)]))
 
 
 class Soak(Histories):

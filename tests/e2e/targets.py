@@ -127,11 +127,8 @@ class CheckedTarget:
         self._model.read(io.StringIO(messages))
         states = self._target.load(messages, self._folder, self._database).splitlines()
         for table in self._model.schemas:
-            columns = FIELDS[table]
-            rows = [
-                {columns.get(name, name): value for name, value in row.items()}
-                for row in self._model.all(table)
-            ]
+            names = FIELDS[table]
+            rows = [{names.get(k, k): v for k, v in row.items()} for row in self._model.all(table)]
             assert self.store.rows(table) == [self._target.row(row) for row in cleaned(rows)], table
         return [json.loads(state) for state in states]
 

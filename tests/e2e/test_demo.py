@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 from e2e import stores
-from e2e.pipeline import REPOSITORY, run
+from e2e.pipeline import run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.postings import make_jobs
+from support.plugins import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

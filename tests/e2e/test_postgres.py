@@ -7,10 +7,11 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from e2e.pipeline import REPOSITORY, variables
+from e2e.pipeline import variables
 from e2e.targets import meltanolabs
 from e2e.truth import FIELDS, published
 from harness import demo, paths
+from support.plugins import REPOSITORY
 
 if TYPE_CHECKING:
     from e2e.pipeline import Project
