@@ -151,7 +151,7 @@ class ListReader:
         return sweep
 
     def _sweep_once(self) -> Sweep:
-        sweep = read_pages(self.services.api, self.services.workers)
+        sweep = read_pages(self.services.api)
         self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
         return sweep
 

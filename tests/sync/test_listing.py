@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,7 +50,6 @@ class Reading:
         api: Answers.
         before: The jobs that earlier runs saw.
         gaps: Of earlier runs.
-        workers: Requests at once.
 
     Attributes:
         waits: Seconds between two sweeps.
@@ -59,15 +57,13 @@ class Reading:
         gaps: What is said of the gaps that the list has.
     """
 
-    def __init__(
-        self, api: FakeApi, before: Iterable[int] = (), *gaps: Gap, workers: int = 1
-    ) -> None:
+    def __init__(self, api: FakeApi, before: Iterable[int] = (), *gaps: Gap) -> None:
         self.waits: list[float] = []
         known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
         all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, NOW)
         others: Any = (lambda: None, {}, lambda: None)
         report, wait = Report(60, 60), self.waits.append
-        services = Services(api, report, workers, lambda: NOW, wait, *others)
+        services = Services(api, report, 1, lambda: NOW, wait, *others)
         self.state = SyncState(jobs=known, listed_at=1000)
         reader = ListReader(services, self.state, all_gaps)
         findings = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
@@ -122,23 +118,20 @@ def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
     assert api.details == []
 
 
-@pytest.mark.parametrize(("shown_size", "workers"), [(2, 1), (100, 1), (2, 4)])
+@pytest.mark.parametrize("shown_size", [2, 100])
 def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
-    shown_size: int, workers: int
+    shown_size: int,
 ) -> None:
-    """With pauses in between; a cached total lags for seconds. Nothing is closed, or asked for.
-
-    It costs no more pages than there are workers.
-    """
+    """With pauses in between; a cached total lags for seconds. Nothing is closed, or asked for."""
     api = api_with(1, 2, 3, 4, 5)
     api.shown_size, api.total = shown_size, 1000
 
-    reading = Reading(api, [1, 6], workers=workers)
+    reading = Reading(api, [1, 6])
 
     assert list(reading.listing.jobs) == ids(1, 2, 3, 4, 5)
     assert reading.listing.missing == ["6"]
     reading.assert_incomplete("the list shows 5 of 1,000 jobs")
-    assert sorted(api.pages) == sorted([*range(1, 5 + (workers > 1))] * MAX_SWEEPS)
+    assert api.pages == [1, 2, 3, 4] * MAX_SWEEPS
     assert api.details == []
     assert reading.waits == [1, 2, 3, 4, 5, 6, 7]
 
@@ -169,31 +162,17 @@ def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object
     assert api.pages == [1, 2, 3] * 2
 
 
-@pytest.mark.parametrize("workers", [1, 4])
-@pytest.mark.parametrize("total", [3, 1_000_000])
-def test_a_server_that_ignores_the_page_number_makes_the_list_short(
-    workers: int, total: int
-) -> None:
+@pytest.mark.parametrize(("total", "pages"), [(3, 2), (1_000_000, 4)])
+def test_a_server_that_ignores_the_page_number_makes_the_list_short(total: int, pages: int) -> None:
     api = api_with(1, 2)
     api.total = total
     always = Page(api.listed(), 2, total)
     api.answers = dict.fromkeys(range(100), always)
 
-    reading = Reading(api, workers=workers)
+    reading = Reading(api)
 
     reading.assert_incomplete(f"the list shows 2 of {total:,} jobs")
-    assert len(api.pages) <= MAX_SWEEPS * (4 + workers)
-
-
-def test_pages_are_fetched_at_once_as_far_as_the_first_one_promises_them() -> None:
-    """Pages 2 to 4 wait for each other, and so would never end one after the other."""
-    together = threading.Barrier(3, timeout=10)
-    api = api_with(*range(7))
-    api.on_page = lambda number: together.wait() if number > 1 else None
-
-    Reading(api, workers=3).assert_complete(ids(*range(7)))
-
-    assert sorted(api.pages) == [1, 2, 3, 4]
+    assert api.pages == [*range(1, pages + 1)] * MAX_SWEEPS
 
 
 # Lists that drift while they are read.
