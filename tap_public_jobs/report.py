@@ -99,39 +99,29 @@ class Report:
         time_left = in_words(len(plan.reasons) * self._seconds_each)
         rate = f"{self.limit:,} requests per {self.period:g} s"
         logger.info("Fetching %s at up to %s: %s.", plan, rate, time_left)
-        with self._progress("Details", len(plan.reasons), lambda: outcomes.done):
-            yield
-
-    @contextmanager
-    def confirming(self, total: int, done: Callable[[], int]) -> Iterator[None]:
-        """Log that the run asks for jobs that are not listed, if that takes more than a minute.
-
-        Args:
-            total: Jobs to ask for.
-            done: Returns how many have answered.
-        """
-        seconds = total * self._seconds_each
-        if seconds > ONE_MINUTE:
-            shown = f"The list does not show {total:,} known jobs"
-            logger.info("%s. Asking whether they are unpublished: %s.", shown, in_words(seconds))
-        with self._progress("Jobs that are not listed", total, done):
-            yield
-
-    @contextmanager
-    def _progress(self, what: str, total: int, done: Callable[[], int]) -> Iterator[None]:
         ended = threading.Event()
-        arguments = what, total, done, self.clock(), ended
+        arguments = len(plan.reasons), outcomes, ended
         threading.Thread(target=self._log_progress, args=arguments, daemon=True).start()
         try:
             yield
         finally:
             ended.set()
 
-    def _log_progress(
-        self, what: str, total: int, done: Callable[[], int], since: float, ended: threading.Event
-    ) -> None:
+    def _log_progress(self, total: int, outcomes: Outcomes, ended: threading.Event) -> None:
+        since = self.clock()
         while not ended.wait(PROGRESS_INTERVAL):
-            logger.info("%s: %s", what, self.progress(done(), total, since))
+            logger.info("Details: %s", self.progress(outcomes.done, total, since))
+
+    def confirming(self, total: int) -> None:
+        """Log that the run asks for jobs that are not listed, if that takes more than a minute.
+
+        Args:
+            total: Jobs to ask for.
+        """
+        seconds = total * self._seconds_each
+        if seconds > ONE_MINUTE:
+            shown = f"The list does not show {total:,} known jobs"
+            logger.info("%s. Asking whether they are unpublished: %s.", shown, in_words(seconds))
 
     def progress(self, done: int, total: int, since: float) -> str:
         """Describe how far requests are, and the time left.

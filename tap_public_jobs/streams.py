@@ -19,7 +19,7 @@ from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
-from tap_public_jobs.sync.facts import Form, Shows
+from tap_public_jobs.sync.state import Form, Shows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

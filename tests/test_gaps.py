@@ -429,6 +429,7 @@ def test_a_long_confirmation_says_so_and_goes_on_where_it_ended(
     pipeline.run()
 
     assert "150 known jobs. Asking whether they are unpublished: about 2 minutes." in caplog.text
+    assert "100 of them are unpublished so far." in caplog.text
     assert len(confirmed & {*api.details}) == repeated
     assert pipeline.error == ""
     assert pipeline.closed == {str(number) for number in range(100, 250)}

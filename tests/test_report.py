@@ -57,14 +57,16 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
     report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     waits: list[float] = []
+    outcomes = Outcomes()
 
     class Ended(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             waits.append(timeout or 0.0)
+            outcomes.written += 30
             return len(waits) == 3
 
     with caplog.at_level("INFO"):
-        report._log_progress("Details", 90, lambda: 30 * len(waits), 0.0, Ended())
+        report._log_progress(90, outcomes, Ended())
 
     assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
     assert caplog.messages == [

@@ -55,7 +55,7 @@ FORBIDDEN = {
     "records": {"requests", "urllib3"},
 } | {
     f"sync.{name}": {"time", "threading", "logging"}
-    for name in ("facts", "gaps", "outcomes", "plan", "state", "stored")
+    for name in ("gaps", "outcomes", "plan", "state", "stored")
 }
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sync.facts import Period
+    from tap_public_jobs.sync.state import Period
 
 
 def publication(job_id: str, period: Period) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
 # Seconds.
 HOUR = 3_600
@@ -56,16 +56,19 @@ class Gaps:
 
     Attributes:
         kept: All of them, by kind and job, as the state keeps them.
+        clock: Returns seconds since the epoch.
         now: When this run began, which decides what is new.
         met: Those that this run met, each with a sentence for the log.
     """
 
     kept: dict[Key, Gap]
-    now: float
+    clock: Callable[[], float]
+    now: float = field(init=False)
     met: dict[Key, tuple[Gap, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Forget what was not met for a week, and correct the times of a wrong clock."""
+        self.now = self.clock()
         now = int(self.now)
         for key, gap in [*self.kept.items()]:
             times = {it: min(getattr(gap, it), now) for it in ("first_met", "last_met", "since")}
@@ -87,32 +90,20 @@ class Gaps:
         gap = self.kept.get((kind, ""))
         return gap is not None and gap.since > 0 and self.now - gap.since < HOUR
 
-    def meet(  # noqa: PLR0913  # the parts of a gap
-        self,
-        kind: Kind,
-        why: str,
-        at: float,
-        *,
-        job_id: str = "",
-        size: int = 0,
-        within: Kind | None = None,
-    ) -> None:
+    def meet(self, key: Key, why: str, size: int = 0, within: Key | None = None) -> None:
         """Note that this run met a gap.
 
         Args:
-            kind: Of the gap.
+            key: The kind of the gap, and the id of the job; empty for `total` and `list`.
             why: A sentence for the log.
-            at: Seconds since the epoch.
-            job_id: Empty for `total` and `list`.
             size: Of `total` and `list`, in jobs; one that has more than doubled is another gap.
             within: The gap that this one is a part of, and as old as.
         """
-        key = kind, job_id
-        gap = self.kept.get(key)
+        at, gap = int(self.clock()), self.kept.get(key)
         if gap is None or size > 2 * gap.size:
-            whole = self.kept.get((within, "")) if within else None
-            gap = Gap(kind, job_id, whole.first_met if whole else int(at), int(at), size)
-        gap = gap._replace(last_met=int(at), since=gap.since or int(at))
+            whole = self.kept.get(within) if within else None
+            gap = Gap(*key, whole.first_met if whole else at, at, size)
+        gap = gap._replace(last_met=at, since=gap.since or at)
         self.kept[key] = gap
         self.met[key] = gap, why
 

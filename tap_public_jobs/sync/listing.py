@@ -14,7 +14,7 @@ from tap_public_jobs.sync.gaps import MOST_ABSENT, is_mass
 from tap_public_jobs.sync.pages import Sweep, read_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from tap_public_jobs.sync.gaps import Gaps
     from tap_public_jobs.sync.services import Services
@@ -37,23 +37,6 @@ EXISTS = "its detail exists"
 Json = Any
 
 
-class Findings(NamedTuple):
-    """What the API answered about the list, and about the known jobs that it lacks.
-
-    Attributes:
-        jobs: The listed jobs by id, in the order in which they were first seen.
-        sweep: The last walk through the pages.
-        gone: Ids of known jobs that are not listed, and confirmed gone.
-        absent: Why, by id, a known job that is not listed is not confirmed gone; empty if this run
-            did not ask for it.
-    """
-
-    jobs: dict[str, JobRef]
-    sweep: Sweep
-    gone: list[str]
-    absent: dict[str, str]
-
-
 class Listing(NamedTuple):
     """The published jobs, as far as the list shows them.
 
@@ -68,40 +51,6 @@ class Listing(NamedTuple):
     gone: list[str]
     missing: list[str]
     is_complete: bool
-
-
-def judge(findings: Findings, state: SyncState, gaps: Gaps, at: float) -> Listing:
-    """Decide what the list is good for.
-
-    Args:
-        findings: What the API answered.
-        state: What earlier runs know.
-        gaps: What the list lacks is added to them.
-        at: Seconds since the epoch.
-    """
-    jobs, sweep, gone, absent = findings
-    size = sweep.shortfall(len(jobs) + len(gone) + len(absent))
-    if size != 0:
-        gaps.meet("total", sweep.problem(len(jobs)), at, size=size or 0)
-    perhaps_gone = {*gone, *(key for key, reason in absent.items() if not reason)}
-    is_doubtful = len(absent) > MOST_ABSENT or is_mass(perhaps_gone, state.listed_jobs)
-    if is_doubtful:
-        lacks = len(gone) + len(absent)
-        why = f"the list lacks {lacks:,} of {len(state.jobs):,} known jobs at once"
-        gaps.meet("list", why, at, size=lacks)
-    for key, reason in absent.items():
-        if reason:
-            why = f"the list does not show the job {state.jobs[key].public_id!r}: {reason}"
-            gaps.meet("missing", why, at, job_id=key, within="list" if is_doubtful else None)
-    is_complete = not (gaps.is_doubt("total") or gaps.is_doubt("list"))
-    gaps.end("missing", jobs)
-    if is_complete:
-        gaps.heal()
-        gaps.end("missing", gone)
-        gaps.end("detail", gone)
-        if is_doubtful and len(absent) <= MOST_ABSENT:
-            gaps.end("list")  # it was right
-    return Listing(jobs, gone if is_complete else [], [*absent], is_complete)
 
 
 @dataclass
@@ -155,8 +104,8 @@ class ListReader:
         self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
         return sweep
 
-    def find(self, sweep: Sweep) -> Findings:
-        """Ask for the known jobs that the list lacks.
+    def find(self, sweep: Sweep) -> Listing:
+        """Ask for the known jobs that the list lacks, and decide what the list is good for.
 
         If one of them still has a detail, the list may have drifted: it is read once more.
 
@@ -166,19 +115,20 @@ class ListReader:
         Raises:
             PublicJobsError: The run cannot continue.
         """
-        unlisted = [key for key in self.state.jobs if key not in self.jobs]
+        known, confirmed = self.state.jobs, self.state.confirmed
         # A publicId that is listed for another job no longer belongs to this one.
         taken = {job.public_id for job in self.jobs.values()}
         doubtful = [
-            JobRef(key, self.state.jobs[key].public_id)
-            for key in unlisted
-            if key not in self.state.confirmed and self.state.jobs[key].public_id not in taken
+            JobRef(key, entry.public_id)
+            for key, entry in known.items()
+            if not (key in self.jobs or key in confirmed or entry.public_id in taken)
         ]
-        beyond = sweep.shortfall(len(self.jobs) + len(unlisted))
         answers: dict[str, str] = {}
         # Some lists are incomplete whatever they answer: the total counts more, or too many jobs
         # have been absent for less than an hour.
+        beyond = sweep.shortfall(len(self.jobs.keys() | known.keys()))
         is_explained = beyond == 0 or self.gaps.is_known("total", size=beyond or 0)
+        unlisted = known.keys() - self.jobs.keys()
         is_mass_again = self.gaps.is_just_met("list") and is_mass(unlisted, self.state.listed_jobs)
         if is_explained and not is_mass_again:
             answers = self._confirm(doubtful)
@@ -186,14 +136,45 @@ class ListReader:
             if is_news and len(answers) <= MOST_ABSENT:
                 logger.info("Reading the list again: it lacks jobs that still have a detail.")
                 sweep = self._sweep_once()
-        unlisted = [key for key in unlisted if key not in self.jobs]
         absent = {
             job.id: answers.get(job.id, "")
             for job in doubtful
-            if job.id not in self.state.confirmed and job.id not in self.jobs
+            if not (job.id in confirmed or job.id in self.jobs)
         }
-        gone = [key for key in unlisted if key not in absent]
-        return Findings(self.jobs, sweep, gone, absent)
+        return self._judge(sweep, absent)
+
+    def _judge(self, sweep: Sweep, absent: Mapping[str, str]) -> Listing:
+        """Note the gaps of the list, and decide whether it is complete.
+
+        Args:
+            sweep: The last one.
+            absent: Why, by id, a known job that is not listed is not confirmed gone; empty if this
+                run did not ask for it.
+        """
+        jobs, known, gaps = self.jobs, self.state.jobs, self.gaps
+        size = sweep.shortfall(len(jobs.keys() | known.keys()))
+        if size != 0:
+            gaps.meet(("total", ""), sweep.problem(len(jobs)), size or 0)
+        gone = [key for key in known if not (key in jobs or key in absent)]
+        perhaps_gone = {*gone, *(key for key, reason in absent.items() if not reason)}
+        is_doubtful = len(absent) > MOST_ABSENT or is_mass(perhaps_gone, self.state.listed_jobs)
+        if is_doubtful:
+            lacks = len(gone) + len(absent)
+            why = f"the list lacks {lacks:,} of {len(known):,} known jobs at once"
+            gaps.meet(("list", ""), why, lacks)
+        for key, reason in absent.items():
+            if reason:
+                why = f"the list does not show the job {known[key].public_id!r}: {reason}"
+                gaps.meet(("missing", key), why, within=("list", "") if is_doubtful else None)
+        is_complete = not (gaps.is_doubt("total") or gaps.is_doubt("list"))
+        gaps.end("missing", jobs)
+        if is_complete:
+            gaps.heal()
+            gaps.end("missing", gone)
+            gaps.end("detail", gone)
+            if is_doubtful and len(absent) <= MOST_ABSENT:
+                gaps.end("list")  # it was right
+        return Listing(jobs, gone if is_complete else [], [*absent], is_complete)
 
     def _confirm(self, jobs: Collection[JobRef]) -> dict[str, str]:
         """Ask whether jobs are gone, and end after those that make the list doubtful.
@@ -207,21 +188,20 @@ class ListReader:
         # Those come first that were not asked for longest.
         asked = {key: gap.last_met for key, gap in self.gaps.of_jobs("missing").items()}
         rest = iter(sorted(jobs, key=lambda job: asked.get(job.id, 0)))
-        before = len(self.state.confirmed)
+        confirmed = self.state.confirmed
         arrive: bool | None = None
-        with self.services.report.confirming(
-            len(jobs), lambda: len(self.state.confirmed) - before + len(found)
-        ):
-            while some := [*islice(rest, most - len(found))]:
-                for job, why in self.ask(some):
-                    if not why and arrive is None:
-                        arrive = EXISTS in found.values() or self._details_arrive()
-                    if arrive and not why:
-                        self.state.confirmed[job.id] = int(self.services.clock())
-                        if len(self.state.confirmed) % CONFIRMED_BETWEEN_CHECKPOINTS == 0:
-                            self.services.checkpoint(self.state)
-                    else:
-                        found[job.id] = why or "no detail of a listed job arrives either"
+        self.services.report.confirming(len(jobs))
+        while some := [*islice(rest, most - len(found))]:
+            for job, why in self.ask(some):
+                if not why and arrive is None:
+                    arrive = EXISTS in found.values() or self._details_arrive()
+                if arrive and not why:
+                    confirmed[job.id] = int(self.services.clock())
+                    if len(confirmed) % CONFIRMED_BETWEEN_CHECKPOINTS == 0:
+                        self.services.checkpoint(self.state)
+                        logger.info("%d of them are unpublished so far.", len(confirmed))
+                else:
+                    found[job.id] = why or "no detail of a listed job arrives either"
         return found
 
     def _details_arrive(self) -> bool:

@@ -7,16 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.sync.facts import Cycle
 from tap_public_jobs.sync.gaps import HOUR
+from tap_public_jobs.sync.state import Cycle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.sync.facts import Entry, Form, LastRead
-    from tap_public_jobs.sync.state import SyncState
+    from tap_public_jobs.sync.state import Entry, Form, LastRead, SyncState
 
 # Which details a run fetches again; `none` if the stream is not selected.
 Refresh = Literal["all", "changed", "none"]

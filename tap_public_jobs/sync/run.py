@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.facts import Period, Shows
     from tap_public_jobs.sync.listing import Listing
     from tap_public_jobs.sync.plan import Plan
     from tap_public_jobs.sync.services import Services
-    from tap_public_jobs.sync.state import SyncState
+    from tap_public_jobs.sync.state import Period, Shows, SyncState
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +88,7 @@ class Run:
                 self.outcomes.settle(listed)
         for job, reason in self.outcomes.failed.items():
             why = f"the detail of {job.public_id!r} is missing: {reason}"
-            self.gaps.meet("detail", why, self.services.clock(), job_id=job.id)
+            self.gaps.meet(("detail", job.id), why)
         # The next run looks for unpublished jobs in the list.
         again = (*self.outcomes.failed, *self.outcomes.unpublished)
         self.state.mark_pending([job.id for job in again])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.sync.gaps import HOUR, Gaps
-from tap_public_jobs.sync.listing import ListReader, judge
+from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, plan_details
 from tap_public_jobs.sync.run import Run
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.sync.facts import Form
     from tap_public_jobs.sync.listing import Listing
     from tap_public_jobs.sync.plan import Refresh
     from tap_public_jobs.sync.services import Services
-    from tap_public_jobs.sync.state import SyncState
+    from tap_public_jobs.sync.state import Form, SyncState
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ def start_run(
                 "The change log does not cover everything since the last run; running as "
                 "detail_refresh: changed."
             )
-    gaps = Gaps(state.gaps, now)
+    gaps = Gaps(state.gaps, services.clock)
     state.keep_confirmed(now - HOUR, now)
     reader = ListReader(services, state, gaps)
     listing = _read_list(reader, state, changes, order.key_hash, now)
@@ -99,12 +98,9 @@ def _read_list(
     sweep = reader.sweep(reader.gaps.of_jobs("missing"))
     if state.key_hash not in {"", key_hash}:
         _refuse_other_organisation(state.jobs.keys(), reader.jobs)
-    findings = reader.find(sweep)
+    listing = reader.find(sweep)
     if changes:
         state.note_changes(changes, now)
-    known = {it.public_id for it in state.jobs.values()}
-    state.await_others(known | {it.public_id for it in reader.jobs.values()})
-    listing = judge(findings, state, reader.gaps, now)
     if state.listed_at is not None:
         reader.services.report.opened = len(listing.jobs.keys() - state.jobs.keys())
     reader.services.report.closed = len(listing.gone)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.facts import Cycle, Entry, Form, LastRead, Period
 from tap_public_jobs.sync.gaps import Gap
-from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, Period, SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tap_public_jobs.api.models import JobRef, hash_of
-from tap_public_jobs.sync.facts import Entry
-from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import Entry, SyncState
 
 # Seconds since the epoch.
 NOW = 1_800_000_000

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.report import Report
-from tap_public_jobs.sync.facts import Entry
 from tap_public_jobs.sync.gaps import HOUR, Gap, Gaps
-from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader, judge
+from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
 from tap_public_jobs.sync.services import Services
-from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import Entry, SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,14 +59,13 @@ class Reading:
     def __init__(self, api: FakeApi, before: Iterable[int] = (), *gaps: Gap) -> None:
         self.waits: list[float] = []
         known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
-        all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, NOW)
+        all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, lambda: NOW)
         others: Any = (lambda: None, {}, lambda: None)
         report, wait = Report(60, 60), self.waits.append
         services = Services(api, report, 1, lambda: NOW, wait, *others)
         self.state = SyncState(jobs=known, listed_at=1000)
         reader = ListReader(services, self.state, all_gaps)
-        findings = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
-        self.listing = judge(findings, self.state, all_gaps, NOW)
+        self.listing = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
         self.gaps = [why for _, why in all_gaps.met.values()]
 
     def assert_complete(

@@ -10,14 +10,13 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
 from tap_public_jobs.changelog import KEPT, Changes
-from tap_public_jobs.sync.facts import Cycle, Form, LastRead
 from tap_public_jobs.sync.gaps import HOUR, Gap
 from tap_public_jobs.sync.plan import RESUME_WITHIN, begin_cycle, has_work, is_covered, plan_details
+from tap_public_jobs.sync.state import Cycle, Form, LastRead
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sync.facts import Entry
     from tap_public_jobs.sync.plan import Refresh
-    from tap_public_jobs.sync.state import SyncState
+    from tap_public_jobs.sync.state import Entry, SyncState
 
 WEEK = 7 * DAY
 

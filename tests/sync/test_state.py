@@ -10,9 +10,8 @@ from sync.samples import NOW, fetched, listed
 
 from tap_public_jobs.api.models import HeldSlots, hash_key
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.facts import Cycle, Entry, Form, LastRead, Period
 from tap_public_jobs.sync.gaps import Gap
-from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, Period, SyncState
 from tap_public_jobs.sync.stored import FORMAT, dump, load
 
 FULL = SyncState(

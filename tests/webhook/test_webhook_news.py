@@ -11,8 +11,7 @@ import pytest
 from webhook.command import COMMAND, ended, run
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.sync.facts import Cycle, Entry, Form, LastRead
-from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, SyncState
 from tap_public_jobs.sync.stored import dump
 from tap_public_jobs.webhook.news import read_state
 
