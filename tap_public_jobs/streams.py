@@ -100,9 +100,8 @@ class PublicJobsStream(Stream):
         Raises:
             PublicJobsError: A user's own schema does not fit this stream.
         """
-        naming = self.config["column_naming"]
         try:
-            columns = Columns(self.effective_schema["properties"], self.logger.warning, naming)
+            columns = Columns(self.effective_schema["properties"], self.logger.warning)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = (
                 f"The catalog's schema of {self.name} cannot be used: {type(error).__name__}: "

@@ -6,7 +6,7 @@ import copy
 import json
 from datetime import date, datetime, time
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
@@ -14,12 +14,15 @@ from tap_public_jobs.records.naming import Naming, column_of, field_of
 from tap_public_jobs.records.storable import json_text, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
 Json = Any
 
 # The column for every field without its own column.
 OTHERS = "additionalFields"
+
+# A schema with one of these columns is in snake case.
+SNAKE_CASE = {column_of(field, "snake_case") for field in ("publicId", OTHERS)}
 
 # An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
@@ -35,14 +38,14 @@ _PARSE: dict[str, Callable[[str], object]] = {
 
 
 class Columns:
-    """The columns of one stream.
+    """The columns of one stream, named as the fields are, or in snake case.
+
+    A column with the exact name of a field holds that field in either case.
 
     Args:
         properties: The `properties` of the stream's effective JSON schema.
         on_warning: Called with a sentence the first time that a value of a field does not fit its
             column, or cannot be stored as it is.
-        naming: How the columns are named after the API's fields. A column with the exact
-            name of a field holds that field under any naming.
 
     Raises:
         ValueError: The properties are not those of a stream's schema.
@@ -53,12 +56,11 @@ class Columns:
     """
 
     def __init__(
-        self,
-        properties: Mapping[str, dict[str, Json]],
-        on_warning: Callable[[str], None],
-        naming: Naming = "source",
+        self, properties: Mapping[str, dict[str, Json]], on_warning: Callable[[str], None]
     ) -> None:
-        naming = _naming_of(properties, naming)
+        # A catalog may be older than the setting, so its own names decide.
+        is_snake_case = SNAKE_CASE & {*properties}
+        naming: Naming = "snake_case" if is_snake_case else "source"
         self.names = [*properties]
         self._others = column_of(OTHERS, naming)
         self._fits = {
@@ -144,15 +146,6 @@ class Columns:
         if field not in self._warned:
             self._warned.add(field)
             self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}.")
-
-
-def _naming_of(properties: Collection[str], setting: Naming) -> Naming:
-    """Return how columns are named; a catalog may be older than the setting."""
-    namings: tuple[Naming, ...] = (setting, *get_args(Naming))
-    names = (OTHERS, "publicId")
-    return next(
-        (it for it in namings if any(column_of(name, it) in properties for name in names)), setting
-    )
 
 
 @cache  # of each run's three streams; checking a schema takes milliseconds

@@ -95,22 +95,14 @@ def dump(state: SyncState, singer_state: Json) -> None:
 
 
 def _from_format_3(state: Json) -> Json:
-    """Convert a state whose gaps had no age: they count as met first by its last listing."""
-    at = (state["listedAt"] or 0) // 1000
+    """Add what is new since; what the runs before could not see or load counts as new."""
     last_seen = dict(state["missing"])
-    gaps = [("missing", key, at, at, 0, at) for key in last_seen]
-    gaps += [("detail", key, at, at, 0, at) for key in state["failed"]]
-    if state["shortfall"] != 0:
-        gaps.append(("total", "", at, at, state["shortfall"] or 0, at))
-    return state | {
-        "format": FORMAT,
+    return {
+        **state,
+        **dict.fromkeys(("gaps", "confirmed", "awaited", "forms"), ()),
         "jobs": [[*job, last_seen.get(job[0], 0)] for job in state["jobs"]],
-        "gaps": gaps,
-        "confirmed": [],
-        "awaited": [],
-        "forms": [],
-        "heldSlots": None,
         "cycle": [*state["unfinished"], None] if state["unfinished"] else None,
+        "heldSlots": None,
     }
 
 

@@ -69,7 +69,7 @@ def test_in_a_column_of_text_a_nested_value_is_compact_json_with_sorted_keys(
 ) -> None:
     assert row({"x": TEXT}, {"x": value}) == {"x": text, "additionalFields": None}
     others = {"additional_fields": TEXT}
-    record = Columns(others, lambda _: None, "snake_case").row({"x": value})
+    record = Columns(others, lambda _: None).row({"x": value})
     assert record == {"additional_fields": f'{{"x":{text}}}'}
 
 

@@ -39,7 +39,7 @@ def test_a_field_that_is_called_like_a_column_is_not_lost() -> None:
     def never(field: str) -> None:
         raise AssertionError(field)
 
-    columns = Columns({"job_title": TEXT, "additional_fields": {}}, never, "snake_case")
+    columns = Columns({"job_title": TEXT, "additional_fields": {}}, never)
 
     both = {"additionalFields": 1, "additional_fields": 2}
     for document, title, others in (
@@ -52,16 +52,13 @@ def test_a_field_that_is_called_like_a_column_is_not_lost() -> None:
         assert columns.row(document) == {"job_title": title, "additional_fields": others}
 
 
-@pytest.mark.parametrize("setting", get_args(Naming))
 @pytest.mark.parametrize(
     "record",
     [{"publicId": "p", "jobTitle": "t"}, {"public_id": "p", "job_title": "t"}],
     ids=get_args(Naming),
 )
-def test_columns_are_filled_as_the_catalog_names_them(
-    setting: Naming, record: dict[str, str]
-) -> None:
+def test_columns_are_filled_as_the_catalog_names_them(record: dict[str, str]) -> None:
     """Also in a stream without a column for other fields, as `job_publications` is."""
-    columns = Columns(dict.fromkeys(record, TEXT), lambda _: None, setting)
+    columns = Columns(dict.fromkeys(record, TEXT), lambda _: None)
 
     assert columns.row({"publicId": "p", "jobTitle": "t"}) == record
