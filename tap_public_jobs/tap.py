@@ -24,7 +24,7 @@ from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import in_short
 from tap_public_jobs.sync.services import Services
-from tap_public_jobs.sync.start import Order, start_run
+from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import load
 
@@ -126,6 +126,9 @@ class TapPublicJobs(Tap):
     @cached_property
     def _services(self) -> Services:
         return Services(
+            self.config["detail_refresh"],
+            self.config["detail_max_age_days"] * DAY,
+            hash_key(self.config["api_key"]),
             self.client,
             self.report,
             self.config["max_concurrent_requests"],
@@ -152,13 +155,7 @@ class TapPublicJobs(Tap):
                 "No state came in. If this is not the first run, add `state` to the plugin's "
                 "`capabilities` in meltano.yml."
             )
-        order = Order(
-            self.config["detail_refresh"],
-            self.config["detail_max_age_days"] * DAY,
-            hash_key(self.config["api_key"]),
-            forms,
-        )
-        return start_run(self._services, self._sync_state, self._read_change_log(), order)
+        return start_run(self._services, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]

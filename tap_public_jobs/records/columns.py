@@ -59,8 +59,7 @@ class Columns:
         self, properties: Mapping[str, dict[str, Json]], on_warning: Callable[[str], None]
     ) -> None:
         # A catalog may be older than the setting, so its own names decide.
-        is_snake_case = SNAKE_CASE & {*properties}
-        naming: Naming = "snake_case" if is_snake_case else "source"
+        naming: Naming = "snake_case" if SNAKE_CASE & {*properties} else "source"
         self.names = [*properties]
         self._others = column_of(OTHERS, naming)
         self._fits = {
@@ -73,9 +72,8 @@ class Columns:
         self._field = {column: field_of(column, naming) for column in self._fits}
         self._column = {column: column for column in self._fits}
         self._column |= {field: column for column, field in self._field.items()}
-        self._has_others = self._others in properties
         # A user may declare a column without null; it is left out where it has no value.
-        self._never_null = [name for name, fits in self._fits.items() if not fits(None)]
+        self._never_null = {name for name, fits in self._fits.items() if not fits(None)}
         self._on_warning = on_warning
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
@@ -112,16 +110,13 @@ class Columns:
                     self._warn(
                         field, document, "does not fit its type and is kept in additionalFields"
                     )
-        if self._has_others:
+        if self._others in self.names:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
         for field, value in defaults.items():
             if (column := self._column.get(field)) is not None:
                 row[column] = row[column] or storable(value)
-        for name in self._never_null:
-            if row[name] is None:
-                del row[name]
-        return row
+        return {k: it for k, it in row.items() if it is not None or k not in self._never_null}
 
     def _held(self, column: str, value: Json) -> Json:
         """Return what a column holds of a value: the value, its JSON text, or null."""

@@ -165,15 +165,10 @@ class Run:
 
     def has_everything(self, shows: Shows) -> bool:
         """Whether every record was written, so that a target may remove all others."""
-        cycle = self.state.cycle
         if shows == "publications" or not self.listing.is_complete or self.listing.missing:
             return False
-        if shows == "summaries":
-            return True
         unpublished = {job.id for job in self.outcomes.unpublished}
-        # A detail of a closed job cannot be fetched again.
-        is_whole = cycle is not None and cycle.refresh == "all"
-        return is_whole and self.state.has_all_details(without=unpublished)
+        return shows == "summaries" or self.state.has_all_details(without=unpublished)
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
         """Note the undeclared fields of a stream, for the STATE message that follows it."""

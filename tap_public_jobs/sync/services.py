@@ -30,6 +30,9 @@ class Services(NamedTuple):
     """What a run works with.
 
     Attributes:
+        refresh: Which details to fetch again: the setting `detail_refresh`.
+        max_age: Seconds; the setting `detail_max_age_days`.
+        key_hash: Hash of the API key.
         api: Answers requests.
         report: Counts and logs what happens.
         workers: Requests at once.
@@ -40,6 +43,9 @@ class Services(NamedTuple):
         write_state: Writes a STATE message of it.
     """
 
+    refresh: str
+    max_age: float
+    key_hash: str
     api: Api
     report: Report
     workers: int

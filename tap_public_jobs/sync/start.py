@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import PublicJobsError
@@ -25,24 +25,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Order(NamedTuple):
-    """What a run is to do.
-
-    Attributes:
-        refresh: Which details to fetch again: the setting `detail_refresh`.
-        max_age: Seconds; the setting `detail_max_age_days`.
-        key_hash: Hash of the API key.
-        forms: Per stream that the run writes, what its records are made of.
-    """
-
-    refresh: str
-    max_age: float
-    key_hash: str
-    forms: Mapping[str, Form]
-
-
 def start_run(
-    services: Services, state: SyncState, changes: Changes | None, order: Order
+    services: Services, state: SyncState, changes: Changes | None, forms: Mapping[str, Form]
 ) -> Run | None:
     """Decide whether there is work, and if so, read the list.
 
@@ -51,7 +35,7 @@ def start_run(
         state: What earlier runs know; this run adds to it.
         changes: What the change log says, read before the list, so that the list and the details
             show everything notified until then.
-        order: What the run is to do.
+        forms: Per stream that the run writes, what its records are made of.
 
     Returns:
         None if there is no work.
@@ -59,9 +43,9 @@ def start_run(
     Raises:
         PublicJobsError: The list cannot be read.
     """
-    now, max_age = services.clock(), order.max_age
-    if order.refresh == "notified":
-        if not has_work(state, changes, now, order.forms):
+    now, max_age = services.clock(), services.max_age
+    if services.refresh == "notified":
+        if not has_work(state, changes, now, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
             return None
         if is_covered(state, changes):
@@ -74,11 +58,11 @@ def start_run(
     gaps = Gaps(state.gaps, services.clock)
     state.keep_confirmed(now - HOUR, now)
     reader = ListReader(services, state, gaps)
-    listing = _read_list(reader, state, changes, order.key_hash, now)
-    if state.note_forms(order.forms):
+    listing = _read_list(reader, state, changes, now)
+    if state.note_forms(forms):
         logger.info("The selected columns changed; fetching all details again.")
-    writes_details = "details" in {form.shows for form in order.forms.values()}
-    kind: Refresh = "all" if order.refresh == "all" else "changed"
+    writes_details = "details" in {form.shows for form in forms.values()}
+    kind: Refresh = "all" if services.refresh == "all" else "changed"
     is_resumed = begin_cycle(state, kind if writes_details else "none", now)
     if is_resumed:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
@@ -91,20 +75,20 @@ def start_run(
 
 
 def _read_list(
-    reader: ListReader, state: SyncState, changes: Changes | None, key_hash: str, now: float
+    reader: ListReader, state: SyncState, changes: Changes | None, now: float
 ) -> Listing:
     """Read the list, and note what it shows, and what the change log names."""
-    began_at = state.next_listing_time(now)
+    services, began_at = reader.services, state.next_listing_time(now)
     sweep = reader.sweep(reader.gaps.of_jobs("missing"))
-    if state.key_hash not in {"", key_hash}:
+    if state.key_hash not in {"", services.key_hash}:
         _refuse_other_organisation(state.jobs.keys(), reader.jobs)
     listing = reader.find(sweep)
     if changes:
         state.note_changes(changes, now)
     if state.listed_at is not None:
-        reader.services.report.opened = len(listing.jobs.keys() - state.jobs.keys())
-    reader.services.report.closed = len(listing.gone)
-    state.key_hash = key_hash
+        services.report.opened = len(listing.jobs.keys() - state.jobs.keys())
+    services.report.closed = len(listing.gone)
+    state.key_hash = services.key_hash
     state.note_listing(listing, began_at)
     return listing
 

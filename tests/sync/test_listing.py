@@ -62,7 +62,7 @@ class Reading:
         all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, lambda: NOW)
         others: Any = (lambda: None, {}, lambda: None)
         report, wait = Report(60, 60), self.waits.append
-        services = Services(api, report, 1, lambda: NOW, wait, *others)
+        services = Services("all", 0, "", api, report, 1, lambda: NOW, wait, *others)
         self.state = SyncState(jobs=known, listed_at=1000)
         reader = ListReader(services, self.state, all_gaps)
         self.listing = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
