@@ -21,6 +21,10 @@ from tap_public_jobs.errors import PublicJobsError
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
 
+# Seconds after a signal in which what was requested may arrive. The rest of two seconds is for the
+# state, which a busy machine writes slowly.
+SECONDS_TO_ANSWER = 0.8
+
 # Seconds after a signal before the process exits even if stdout is blocked.
 SECONDS_TO_STOP = 1.8
 

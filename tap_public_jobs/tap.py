@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 from functools import cached_property
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, RequestError
-from tap_public_jobs.process import JsonFile, WholeMessageWriter, exit_soon
+from tap_public_jobs.process import SECONDS_TO_ANSWER, JsonFile, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
@@ -172,10 +173,11 @@ class TapPublicJobs(Tap):
                 super().sync_all()
                 gaps = self.run.finish()
         except SystemExit:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # the state is written in peace
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
         finally:
-            self.throttle.close()
+            self.throttle.close(SystemExit())
             requests, rejections = self.throttle.requests, self.throttle.rejections
             logger.info("%s", self.report.summary(requests=requests, rejections=rejections))
             # However the run ended: what it has paid for need not be fetched again.
@@ -276,8 +278,7 @@ class TapPublicJobs(Tap):
         # Private: the SDK exits with status 0, which a scheduler takes for success.
         status = 128 + signum
         exit_soon(status)
-        run: Run | None = vars(self).get("run")
-        if run and run.stop(status):
-            self.throttle.close()
-        else:
-            self.message_writer.stop(status)
+        if "throttle" in vars(self):  # what has been sent may still be answered
+            self.throttle.close(SystemExit(status))
+        signal.signal(signal.SIGALRM, lambda *_: self.message_writer.stop(status))
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_ANSWER)

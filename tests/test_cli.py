@@ -20,8 +20,8 @@ from harness import Output, demo, parse, paths
 from public_jobs_sandbox.server import serving
 
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.process import SECONDS_TO_STOP
-from tap_public_jobs.sync.run import GRACE
+from tap_public_jobs.process import SECONDS_TO_ANSWER, SECONDS_TO_STOP
+from tap_public_jobs.sync.fanout import GRACE
 from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
 ) -> None:
     with long_lines() as settings, started(forked, "--config=ENV", config=settings) as tap:
         assert "xxx" in tap.stdout.read(50_000)
-        assert GRACE < SECONDS_TO_STOP < 2  # the rest is for the state
+        assert GRACE < SECONDS_TO_ANSWER < SECONDS_TO_STOP < 2  # the rest is for the state
         tap.send_signal(number)
         assert tap.wait() == status
 
@@ -381,7 +381,7 @@ def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
 
     output = parse(head + rest)
     assert [len(record["jobTitle"]) for record in output.records("jobs")] == [300_000]
-    assert output.messages[-1]["type"] == "STATE"
+    assert len(output.of("STATE")[-1]["value"]["bookmarks"]["jobs"]["sync"]["jobs"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,6 @@ FEW = 3
 FEW_IN = 16
 
 
-class ThrottleClosedError(Exception):
-    """The run is over: no further request may be sent."""
-
-
 @dataclass(eq=False)
 class Throttle:
     """Grants requests so that the server never sees more than `limit` in any `period` seconds.
@@ -78,7 +74,7 @@ class Throttle:
     requests: int = 0
     rejections: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _closed: bool = False
+    _closed: BaseException | None = None
     _in_flight: int = 0
     _answered: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
@@ -103,7 +99,7 @@ class Throttle:
             The time of sending by the throttle's clock, to pass to `rejected`.
 
         Raises:
-            ThrottleClosedError: The throttle was closed.
+            BaseException: What the throttle was closed with.
         """
         with self._changed:
             while (delay := self.try_acquire()) != 0:
@@ -118,11 +114,11 @@ class Throttle:
             that depends on a request in flight.
 
         Raises:
-            ThrottleClosedError: The throttle was closed.
+            BaseException: What the throttle was closed with.
         """
         with self._changed:
             if self._closed:
-                raise ThrottleClosedError
+                raise self._closed
             now = self.clock()
             delay = self._delay(now)
             if delay == 0:
@@ -199,10 +195,10 @@ class Throttle:
             number = self._in_flight + sum(it + self.period >= last for it in self._received)
             return HeldSlots(math.floor((self.epoch() - (now - last)) * 1000) + 1, number)
 
-    def close(self) -> None:
-        """Let no further request through; those that wait get `ThrottleClosedError`."""
+    def close(self, reason: BaseException) -> None:
+        """Let no further request through: those that wait, or come later, raise the reason."""
         with self._changed:
-            self._closed = True
+            self._closed = reason
             self._changed.notify_all()
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -15,13 +14,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Seconds that calls have to end after one has failed: their requests are paid for.
+GRACE = 0.6
+
 
 def fan_out(
-    function: Callable[[T], R],
-    items: Iterable[T],
-    *,
-    workers: int,
-    stop_by: Callable[[], float | None] = lambda: None,
+    function: Callable[[T], R], items: Iterable[T], *, workers: int
 ) -> Generator[R, None, None]:
     """Call a function for each item in threads, and yield the results as they arrive.
 
@@ -33,37 +31,35 @@ def fan_out(
         function: Called from several threads.
         items: Consumed lazily.
         workers: Calls at once.
-        stop_by: Returns a monotonic time once the work is to stop: then no further call starts, and
-            results are yielded until that time.
 
     Raises:
-        Exception: The first that `function` raised, after the results that had arrived with it;
-            none once the work is to stop.
+        BaseException: The first that `function` raised. No call starts after it, and the results of
+            those that run are yielded if they arrive within `GRACE` seconds.
     """
     rest = iter(items)
     calls: set[Future[R]] = set()
     arrived: SimpleQueue[Future[R]] = SimpleQueue()
     failure: BaseException | None = None
+    ends_at: float | None = None
     pool = ThreadPoolExecutor(workers)
     try:
         while True:
-            stops_at = stop_by()
-            if stops_at is None and failure and arrived.empty():
-                raise failure
-            free = 0 if failure or stops_at else workers - len(calls)
-            for item in islice(rest, free):
+            for item in islice(rest, 0 if failure else workers - len(calls)):
                 call = pool.submit(function, item)
                 calls.add(call)
                 call.add_done_callback(arrived.put)
-            if not calls or time.monotonic() > (stops_at or math.inf):
-                return
+            if not calls:
+                break
             try:
-                call = arrived.get(timeout=0.1)  # a stop is noticed after that
+                call = arrived.get(timeout=ends_at and max(0.0, ends_at - time.monotonic()))
             except Empty:
-                continue
+                break
             calls.discard(call)
             if (error := call.exception()) is None:
                 yield call.result()
-            failure = failure or error
+            elif failure is None:
+                failure, ends_at = error, time.monotonic() + GRACE
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+    if failure:
+        raise failure

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +24,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Json = Any
-
-# Seconds from a signal to the last record. The rest of two seconds is for the state, which a busy
-# machine writes slowly.
-GRACE = 0.8
 
 
 @dataclass
@@ -53,9 +47,6 @@ class Run:
     plan: Plan
     arrived: dict[JobRef, dict[str, Json]]
     outcomes: Outcomes = field(default_factory=Outcomes)
-    _is_fetching: bool = False
-    _stop_by: float | None = None
-    _exit_status: int = 0
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
@@ -77,7 +68,7 @@ class Run:
 
         Raises:
             PublicJobsError: The run cannot continue.
-            SystemExit: `stop` was called.
+            SystemExit: A signal stopped the run.
         """
         with self.services.report.fetching(self.plan, self.outcomes):
             # First those that have arrived: a run that is killed has not paid for them in vain.
@@ -114,44 +105,17 @@ class Run:
             except RequestError as error:
                 return job, error
 
-        self._is_fetching = True
-        try:
-            for job, answer in fan_out(
-                ask, jobs, workers=services.workers, stop_by=lambda: self._stop_by
-            ):
-                if isinstance(answer, NotFoundError):
-                    self.outcomes.not_found[job] = str(answer)
-                elif isinstance(answer, RequestError):
-                    if self.outcomes.note_failure(job, str(answer)):
-                        self._check_list()
-                else:
-                    yield job, answer
-                    self.state.note_detail(job, answer, services.clock())
-                    self.gaps.end("detail", [job.id])
-                    self.outcomes.note_written()
-        finally:
-            self._is_fetching = False
-        if self._stop_by is not None:
-            sys.exit(self._exit_status)
-
-    def _check_list(self) -> None:
-        """End the run if the list cannot be read either."""
-        try:
-            self.services.api.page(1)
-        except Exception:
-            if self._stop_by is None:  # a stop lets no further request through
-                raise
-
-    def stop(self, exit_status: int) -> bool:
-        """End `details` within `GRACE` seconds, from a signal handler.
-
-        Returns:
-            Whether details are being fetched.
-        """
-        if self._is_fetching:
-            self._exit_status = exit_status
-            self._stop_by = time.monotonic() + GRACE
-        return self._is_fetching
+        for job, answer in fan_out(ask, jobs, workers=services.workers):
+            if isinstance(answer, NotFoundError):
+                self.outcomes.not_found[job] = str(answer)
+            elif isinstance(answer, RequestError):
+                if self.outcomes.note_failure(job, str(answer)):
+                    services.api.page(1)  # ends the run if the list cannot be read either
+            else:
+                yield job, answer
+                self.state.note_detail(job, answer, services.clock())
+                self.gaps.end("detail", [job.id])
+                self.outcomes.note_written()
 
     def checkpoint(self) -> None:
         """Write a STATE message if enough details were written since the last one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tap_public_jobs.sync import fanout
 from tap_public_jobs.sync.fanout import fan_out
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Hanging:
         self.ended.append(item)
 
 
-def test_an_exception_of_one_call_waits_for_no_other() -> None:
+def test_an_exception_starts_nothing_more_and_ends_the_map_although_a_call_hangs() -> None:
     calls = Hanging(failing=3)
 
     with pytest.raises(ZeroDivisionError):
@@ -105,50 +105,14 @@ def test_an_exception_of_one_call_waits_for_no_other() -> None:
     calls.release.set()
 
 
-def stopping(after: Callable[[], bool], grace: float) -> Callable[[], float | None]:
-    """Stop once a condition holds, with these seconds left."""
-    deadline: list[float] = []
+def test_what_runs_when_a_call_fails_has_time_to_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its requests are paid for. The consumer learns of the exception after the last of them."""
+    monkeypatch.setattr(fanout, "GRACE", LONG)
+    calls = Hanging(failing=2)
+    threading.Timer(0.3, calls.release.set).start()
+    results: list[None] = []
 
-    def stop_by() -> float | None:
-        if not deadline and after():
-            deadline.append(time.monotonic() + grace)
-        return deadline[0] if deadline else None
+    with pytest.raises(ZeroDivisionError):
+        results.extend(fan_out(calls, range(100), workers=3))
 
-    return stop_by
-
-
-def test_a_stop_yields_what_runs_and_starts_nothing_more() -> None:
-    started: list[int] = []
-    may_end = threading.Event()
-    stop_by = stopping(lambda: len(started) == 2, LONG)
-
-    def function(item: int) -> int:
-        started.append(item)
-        assert may_end.wait(LONG)
-        return item
-
-    results = fan_out(function, range(100), workers=2, stop_by=stop_by)
-    threading.Timer(0.3, may_end.set).start()
-
-    assert sorted(results) == [0, 1]
-    assert started == [0, 1]
-
-
-def test_a_stop_ends_in_time_although_a_call_hangs_or_fails() -> None:
-    calls = Hanging(failing=1)
-    stop_by = stopping(lambda: len(calls.started) > 1, 0.2)
-
-    results = fan_out(calls, range(100), workers=2, stop_by=stop_by)
-
-    assert (list(results), calls.ended) == ([], [])
-    calls.release.set()
-
-
-def test_a_stop_ends_in_time_although_the_consumer_is_slow() -> None:
-    stopped = threading.Event()
-    results = fan_out(lambda it: it, range(64), workers=4, stop_by=stopping(stopped.is_set, 0.0))
-
-    next(results)
-    stopped.set()
-
-    assert len(list(results)) <= 1
+    assert (results, sorted(calls.ended)) == ([None] * 2, [0, 1])
