@@ -77,8 +77,7 @@ class PublicJobsStream(Stream):
         if run is None:
             return
         activates = self.config["emit_activate_version_messages"]
-        version = run.version_of(self.name) if activates else None
-        self._stream_version = version
+        self._stream_version = version = run.version_of(self.name) if activates else None
         for row in self.rows(run):
             run.checkpoint()  # `rows` has noted the record before this one as written
             yield row

@@ -76,7 +76,7 @@ def test_a_gap_fails_each_run_for_an_hour_and_is_a_warning_after_that(
         assert "job_details" not in pipeline.activated
         assert pipeline.hard.rows["jobs"] == everything
 
-    for later, age in ((5, "1 hour"), (22 * HOUR, "23 hours"), (5 * DAY, "5 days")):
+    for later, age in ((5, "1 hour"), (22 * HOUR, "23 hours"), (5 * DAY, "5 days 23 hours")):
         caplog.clear()
         pipeline.run(later=later)
         assert pipeline.error == ""
@@ -530,7 +530,7 @@ def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
         assert "not shown the job" not in caplog.text
 
     assert "detail pub-new" in notified.run()
-    assert "The list has not shown the job 'pub-new' for a day" in caplog.text
+    assert "no longer waiting for it" in caplog.text
     assert notified.run() == []
 
 

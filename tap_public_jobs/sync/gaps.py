@@ -117,8 +117,7 @@ class Gaps:
 
         One that was right in between is known, but is doubted again for an hour.
         """
-        gap, _ = self.met.get((kind, ""), (None, ""))
-        return gap is not None and self.now - gap.since < HOUR
+        return (kind, "") in self.met and self.is_just_met(kind)
 
     def heal(self) -> None:
         """Note that a total or a list that this run did not meet is right again."""
@@ -136,19 +135,15 @@ class Gaps:
 
     def sentences(self) -> tuple[list[str], list[str]]:
         """Return the new gaps that this run met, and the known ones with their age."""
+        from pendulum import duration  # noqa: PLC0415  # loads for a tenth of a second
+
         new = [why for gap, why in self.met.values() if self._is_new(gap)]
         known = [
-            f"{why} (for {_in_words(self.now - gap.first_met)})"
+            f"{why} (for {duration(hours=(self.now - gap.first_met) // HOUR).in_words('en')})"
             for gap, why in self.met.values()
             if not self._is_new(gap)
         ]
         return new, known
-
-
-def _in_words(seconds: float) -> str:
-    hours = int(seconds // HOUR)
-    number, unit = (hours // 24, "day") if hours >= 48 else (hours, "hour")  # noqa: PLR2004
-    return f"{number:,} {unit}{'s' if number > 1 else ''}"
 
 
 def is_mass(gone: Collection[str], of: Collection[str]) -> bool:

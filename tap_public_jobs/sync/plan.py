@@ -63,9 +63,9 @@ def has_work(
     """
     if end is None or state.last_read is None or not is_covered(state, end):
         return True
-    if end.position > state.last_read.position or state.cycle is None or state.cycle.is_open(now):
+    if end.position > state.last_read.position or state.awaited:
         return True
-    if state.awaited:
+    if state.cycle is None or state.cycle.is_open(now):
         return True
     forms = state.forms if forms is None else forms
     if not state.forms or any(state.forms.get(stream) != form for stream, form in forms.items()):

@@ -14,7 +14,7 @@ from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, pl
 from tap_public_jobs.sync.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.sync.listing import Listing
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from tap_public_jobs.sync.state import Form, SyncState
 
 logger = logging.getLogger(__name__)
+
+OTHER_ORGANISATION = (
+    "api_key has changed, and the API lists none of the {:,} jobs that were synced before: the key "
+    "seems to belong to another organisation. Set api_key back, or give each organisation its own "
+    "state and schema; to replace the contents of the tables, run once with --full-refresh."
+)
 
 
 def start_run(
@@ -80,8 +86,9 @@ def _read_list(
     """Read the list, and note what it shows, and what the change log names."""
     services, began_at = reader.services, state.next_listing_time(now)
     sweep = reader.sweep(reader.gaps.of_jobs("missing"))
-    if state.key_hash not in {"", services.key_hash}:
-        _refuse_other_organisation(state.jobs.keys(), reader.jobs)
+    is_new_key = state.key_hash not in {"", services.key_hash}
+    if is_new_key and state.jobs and state.jobs.keys().isdisjoint(reader.jobs):
+        raise PublicJobsError(OTHER_ORGANISATION.format(len(state.jobs)))
     listing = reader.find(sweep)
     if changes:
         state.note_changes(changes, now)
@@ -96,23 +103,10 @@ def _read_list(
 def _ask_for_awaited(reader: ListReader, state: SyncState, now: float) -> None:
     """Ask for the jobs that the log named, and no list has shown; a 404 ends the wait."""
     for job, why in reader.ask([JobRef("", public_id) for public_id in [*state.awaited]]):
-        if not why:
+        is_late = now - state.awaited[job.public_id] > DAY
+        if why:
+            line = "The list does not show the job %r, which a webhook named (%s): %s."
+            then = "no longer waiting for it" if is_late else "the next run looks again"
+            logger.log(logging.WARNING if is_late else logging.INFO, line, job.public_id, why, then)
+        if is_late or not why:
             del state.awaited[job.public_id]
-        elif now - state.awaited[job.public_id] > DAY:
-            del state.awaited[job.public_id]
-            line = "The list has not shown the job %r for a day: no longer waiting for it (%s)."
-            logger.warning(line, job.public_id, why)
-        else:
-            line = "The list does not show the job %r yet (%s): the next run looks again."
-            logger.info(line, job.public_id, why)
-
-
-def _refuse_other_organisation(known: Collection[str], listed: Collection[str]) -> None:
-    if known and not {*known} & {*listed}:
-        msg = (
-            f"api_key has changed, and the API lists none of the {len(known):,} jobs that were "
-            "synced before: the key seems to belong to another organisation. Set api_key back, or "
-            "give each organisation its own state and schema; to replace the contents of the "
-            "tables, run once with --full-refresh."
-        )
-        raise PublicJobsError(msg)
