@@ -13,7 +13,7 @@ class PublicJobsError(Exception):
 
 
 class AccessError(PublicJobsError):
-    """The API refuses this key (API page, "Errors": 401 and 403).
+    """The API refuses this key, or rejects its requests (API page, "Errors").
 
     Args:
         message: What is wrong with the key, and the remedy.
@@ -23,10 +23,6 @@ class AccessError(PublicJobsError):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
-
-
-class RateLimitedError(AccessError):
-    """The API rejected one request for the rate limit, time and again."""
 
 
 class PageError(PublicJobsError):

@@ -25,7 +25,6 @@ from tap_public_jobs.errors import (
     NotFoundError,
     PageError,
     PublicJobsError,
-    RateLimitedError,
     RequestError,
 )
 
@@ -205,9 +204,7 @@ class PublicJobsClient:
     def _check_head(self, response: requests.Response, url: str) -> None:
         """Raise what a status means (API page, "Errors")."""
         status = response.status_code
-        if is_rejection(response):
-            raise RateLimitedError(REMEDY_LIMIT, status)
-        if remedy := REMEDIES.get(status):
+        if remedy := REMEDY_LIMIT if is_rejection(response) else REMEDIES.get(status):
             raise AccessError(remedy, status)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
