@@ -72,7 +72,7 @@ class Session(requests.Session):
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
-        """Never follow a redirect: it would send the key wherever it points."""
+        """Return none: requests reads the body of a redirect whole, even if it follows none."""
         return None
 
 

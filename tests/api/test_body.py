@@ -124,16 +124,17 @@ NO_JOB = response({"x": "x" * (MIB - 100)})
     [
         endless(CHUNKED, PIECE),
         endless(HEAD + b"\r\n", PIECE),
+        endless(HEAD.replace(b"200 OK", b"302 Found\r\nLocation: /") + b"\r\n", PIECE),
         *map(answering, (BOMB, NESTED, NO_JOB)),
     ],
-    ids=["endless chunks", "no length and no end", "gzip bomb", "many values", "no job"],
+    ids=["endless chunks", "no length and no end", "redirect", "bomb", "many values", "no job"],
 )
 def test_bodies_that_are_made_to_fill_the_memory_are_faults_and_do_not(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, attack: Answer
 ) -> None:
     """Neither while they are read on sixteen connections, nor in the errors that they become."""
     monkeypatch.setattr(body, "LARGEST", MIB)
-    said = r"body (is larger|has more)|not the expected"
+    said = r"body (is larger|has more)|not the expected|302 Found"
     with raw_server(attack) as server, ThreadPoolExecutor(16) as threads:
         api = connect(server.url, timeout=60.0)
 
