@@ -173,6 +173,20 @@ def test_a_server_that_ignores_the_page_number_makes_the_list_short(total: int, 
     assert api.pages == [*range(1, pages + 1)] * MAX_SWEEPS
 
 
+@pytest.mark.parametrize(("total", "asked"), [(5, ["pub-3", "pub-1"]), (6, [])])
+def test_a_job_is_asked_for_unless_the_total_falls_short_as_never_before(
+    total: int, asked: list[str]
+) -> None:
+    """Which is by more than twice as much as is known; the list is then incomplete anyway."""
+    api = api_with(1, 2)
+    api.total = total
+
+    reading = Reading(api, [1, 2, 3], known_total(1))
+
+    assert api.details == asked
+    assert reading.listing.is_complete == bool(asked)
+
+
 # Lists that drift while they are read.
 
 
