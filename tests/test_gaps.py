@@ -337,7 +337,7 @@ def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
         api.total = lambda: len(api.published)
     else:
         api.unpublish("3")
-    api.answers["pub-3"] = answer
+    api.answers |= {"pub-3": answer, "pub-4": BROKEN}
     last_seen = pipeline.periods()["3"][2]
 
     for day in range(3):
@@ -355,6 +355,12 @@ def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
         assert pipeline.periods()[str(day)][3] is not None
         assert pipeline.activated == []
         assert {"3"} <= pipeline.hard.rows["jobs"].keys()
+
+    for gone in ("3", "4"):
+        api.published.pop(gone, None)
+        del api.answers[f"pub-{gone}"]
+    pipeline.run()
+    assert pipeline.state["bookmarks"]["jobs"]["sync"]["gaps"] == []
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed"])
