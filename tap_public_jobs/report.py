@@ -144,12 +144,10 @@ class Report:
             rejections: Requests that the API rejected for the rate limit.
         """
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
-        asked_again = (
-            f"{_count(rejections, 'rejection')}, {_count(self.retries, 'retry', 'retries')}"
-        )
+        retries = _count(self.retries, "retry", "retries")
         parts = [
             f"Synced {records or 'no records'}",
-            f"{_count(requests, 'request')} ({asked_again})",
+            f"{_count(requests, 'request')} ({_count(rejections, 'rejection')}, {retries})",
         ]
         if self._details:
             plan, outcomes = self._details

@@ -47,18 +47,23 @@ def _read(state: Json) -> SyncState:
     elif state["format"] != FORMAT:
         msg = f"format {state['format']!r} is not known"
         raise ValueError(msg)
-    entry, period = (str, int, _OPTIONAL, str, int, int), (str, _OPTIONAL, int, int, _OPTIONAL)
-    gaps = [Gap(*_checked(it, (str, str, int, int, int, int))) for it in state["gaps"]]
+
+    def rows(name: str, *kinds: Json) -> list[list[Json]]:
+        return [_checked(row, kinds) for row in state[name]]
+
+    gaps = [Gap(*row) for row in rows("gaps", str, str, int, int, int, int)]
+    jobs = rows("jobs", str, str, int, _OPTIONAL, str, int, int)
+    closed = rows("closed", str, str, _OPTIONAL, int, int, _OPTIONAL)
     cycle, last_read, held = state["cycle"], state["log"], state["heldSlots"]
     return SyncState(
-        jobs={_text(key): Entry(*_checked(it, entry)) for key, *it in state["jobs"]},
+        jobs={key: Entry(*entry) for key, *entry in jobs},
         gaps={(gap.kind, gap.job_id): gap for gap in gaps},
-        confirmed={key: _checked(at, [int])[0] for key, *at in state["confirmed"]},
-        awaited={key: _checked(at, [int])[0] for key, *at in state["awaited"]},
-        closed={_text(key): Period(*_checked(it, period)) for key, *it in state["closed"]},
+        confirmed=dict(rows("confirmed", str, int)),
+        awaited=dict(rows("awaited", str, int)),
+        closed={key: Period(*period) for key, *period in closed},
         listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
         key_hash=str(state["key"]),
-        forms={name: Form(*_checked(form, (str, str))) for name, *form in state["forms"]},
+        forms={name: Form(*form) for name, *form in rows("forms", str, str, str)},
         details_form=str(state["detailsForm"]),
         fields={name: [*map(str, names)] for name, names in state["fields"].items()},
         versions={name: int(value) for name, value in state["versions"].items()},
@@ -114,7 +119,3 @@ def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked
-
-
-def _text(value: Json) -> str:
-    return str(_checked([value], [str])[0])
