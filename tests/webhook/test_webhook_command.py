@@ -83,7 +83,7 @@ def test_nothing_that_was_answered_is_lost() -> None:
         (
             {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"},
             "",
-            "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET must name the same organisations as PUBLIC_JOBS_",
+            "with the same organisations as PUBLIC_JOBS_WEBHOOK_TOKEN, or neither",
         ),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
         ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "the folder of the file"),

@@ -14,7 +14,7 @@ from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.sync.facts import Cycle, Entry, Form, LastRead
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump
-from tap_public_jobs.webhook.news import read_state
+from tap_public_jobs.webhook.cli import read_state
 
 STATE = SyncState(
     jobs={"1": Entry("a", 1, None, "h1", 2)},
