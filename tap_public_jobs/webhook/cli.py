@@ -111,7 +111,6 @@ def serve(
         headers=[("Connection", "close")],
         access_log=False,  # it would show the token
         log_config=None,
-        ws="none",  # its log would show the token too
     )
 
 

@@ -76,7 +76,7 @@ def test_the_names_with_news_are_printed(
     assert run(capsys, "news", "--changes-url", url, "--state", "acme.json") == (0, "", "")
     assert run(capsys, "news", "--changes-url", url, *states[:2]) == (1, "", "")
     # A log that is not there does not hide the news of others.
-    status, out, err = run(capsys, "news", "--state", "typo=x", *states)
+    status, out, err = run(capsys, "news", *states, "--state", "typo=x")
     assert (status, out) == (0, "acme\n")
     assert err.startswith("Error: There is no change log with the name typo")
 

@@ -13,11 +13,8 @@ from webhook.served import NOTIFICATION
 from tap_public_jobs.webhook.senders import Signatures
 
 KEY = b"a key of 24 or more bytes"
-SECRETS = [
-    *(("acme", it) for it in ("whsec_!", "old-secret")),
-    ("other", "other-secret"),
-    *(("acme", it) for it in ("sesame", f"whsec_{b64encode(KEY).decode()}")),
-]
+ACME = ["whsec_!", "old-secret", "sesame", f"whsec_{b64encode(KEY).decode()}"]
+SECRETS = [("other", "other-secret"), *(("acme", it) for it in ACME)]
 BODY = NOTIFICATION + b" " * 3
 
 
