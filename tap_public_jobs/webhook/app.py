@@ -50,7 +50,7 @@ def make_app(
         signatures: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
     """
-    # What waits too long for the one thread is cancelled before its turn.
+    # With one thread, a write that waits too long for its turn is cancelled before it starts.
     writer = ThreadPoolExecutor(max_workers=1)
     # What the last write could not note; empty after one that succeeded.
     failed: Mapping[str, Sequence[str | None]] = {}
