@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -13,15 +14,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from tap_public_jobs.changelog import PATIENCE, ChangeLog
+from tap_public_jobs.errors import ChangeLogError
 from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
-from tap_public_jobs.webhook.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from tap_public_jobs.changelog import ChangeLog
-    from tap_public_jobs.webhook.signatures import Signatures
-    from tap_public_jobs.webhook.tokens import Tokens
+    from tap_public_jobs.webhook.senders import Signatures
 
 logger = logging.getLogger(__name__)
 
@@ -29,17 +29,16 @@ logger = logging.getLogger(__name__)
 MOST_NAMED = 1_000
 
 # Seconds for a body to arrive.
-PATIENCE = 10
+BODY_PATIENCE = 10
 
 # Parameters that a sender wants back, to see that the receiver is the one that was meant.
 CHALLENGES = ("challenge", "hub.challenge", "validationToken")
 
+TOO_LATE = "The change log did not respond in time: make sure that its database is up."
+
 
 def make_app(
-    log: ChangeLog,
-    tokens: Tokens,
-    signatures: Signatures | None = None,
-    token_header: str = "Authorization",  # noqa: S107  # its name
+    log: ChangeLog, tokens: Mapping[str, str], signatures: Signatures | None, token_header: str
 ) -> Starlette:
     """Serve `/hooks`, `/hooks/{token}` and `/health`.
 
@@ -47,15 +46,30 @@ def make_app(
 
     Args:
         log: Where changes are noted.
-        tokens: What senders have to know.
+        tokens: What senders have to know, and the name of the log that each opens.
         signatures: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
     """
-    writer = Writer(log)
+    # With one thread, a write that waits too long for its turn is cancelled before it starts.
+    writer = ThreadPoolExecutor(max_workers=1)
+    # What the last write could not note; empty after one that succeeded.
+    failed: Mapping[str, Sequence[str | None]] = {}
+
+    async def note(changes: Mapping[str, Sequence[str | None]]) -> None:
+        """Note changes, as `ChangeLog.append_to` does; answer 503 if that fails."""
+        nonlocal failed
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.wrap_future(writer.submit(log.append_to, changes))
+        except (ChangeLogError, TimeoutError) as error:
+            logger.error("%s", str(error) or TOO_LATE)  # noqa: TRY400  # one line
+            failed = changes
+            raise HTTPException(503, "The change log cannot be written") from error
+        failed = {}
 
     async def hook(request: Request) -> Response:
         """Note what a notification names; answer 2xx only once it is committed."""
-        name = tokens.name_of(_token(request, token_header))
+        name = tokens.get(_token(request, token_header))
         if name is None:
             raise HTTPException(404)
         if request.method != "POST":
@@ -71,15 +85,13 @@ def make_app(
             logger.warning("A notification for %s names no publicId: %s, keys %s", name, kind, keys)
         named = public_ids[:MOST_NAMED]
         is_all = 0 < len(public_ids) == len(named)
-        if not await writer.append({name: named if is_all else [*named, None]}):
-            raise HTTPException(503, "The change log cannot be written")
+        await note({name: named if is_all else [*named, None]})
         if not named and (challenge := _challenge(request, fields)):
             return _logged(request, PlainTextResponse(challenge), "a challenge")
         return _logged(request, JSONResponse({"publicIds": len(named)}, 200 if named else 202))
 
     async def health(request: Request) -> Response:
-        if not await writer.append(writer.failed):
-            raise HTTPException(503, "The change log cannot be written")
+        await note(failed)  # without space on the disk, a write of nothing succeeds
         return _logged(request, PlainTextResponse("OK"))
 
     paths = ("/hooks", "/hooks/", "/hooks/{token}", "/hooks/{token}/")
@@ -109,7 +121,7 @@ def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> 
 
 async def _body(request: Request) -> bytes:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_PATIENCE):
             return await request.body()
     except TimeoutError as error:
         raise HTTPException(408) from error

@@ -59,7 +59,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int | str 
     """Run the command to its end: status, stdout, stderr."""
     status: int | str | None = 0
     try:
-        main(arguments)
+        main([*arguments])
     except SystemExit as error:
         status = error.code
     return status, *capsys.readouterr()

@@ -11,7 +11,7 @@ import requests
 import uvicorn
 
 from tap_public_jobs.webhook.app import make_app
-from tap_public_jobs.webhook.tokens import Tokens
+from tap_public_jobs.webhook.senders import read_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,8 @@ def get(url: str) -> tuple[int, str]:
 @contextlib.contextmanager
 def serving(log: ChangeLog, tokens: str = TOKEN, port: int = 0, **options: Any) -> Iterator[str]:
     """Serve the receiver of a log from a thread, and yield its URL."""
-    app = make_app(log, Tokens(tokens, log.name), **options)
+    options = {"signatures": None, "token_header": "Authorization"} | options
+    app = make_app(log, read_tokens(tokens, log.name), **options)
     server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", port)) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -16,7 +16,7 @@ from webhook.served import NOTED, NOTIFICATION, TOKEN, UNNAMED, post, serving
 
 from tap_public_jobs.webhook import app
 from tap_public_jobs.webhook.payload import LARGEST_BODY
-from tap_public_jobs.webhook.signatures import Signatures
+from tap_public_jobs.webhook.senders import Signatures
 
 if TYPE_CHECKING:
     from tap_public_jobs.changelog import ChangeLog
@@ -143,7 +143,7 @@ def test_what_is_not_signed_is_refused_and_described(
     """The log says what a reader needs to find the cause, but no part of a value."""
     before = log.read()
     signed = hmac.new(b"sesame", NOTIFICATION, hashlib.sha256).hexdigest()
-    signatures = Signatures("X-Check", {"default": ["sesame"]})
+    signatures = Signatures("X-Check", [("default", "sesame")])
     with serving(log, signatures=signatures) as url:
         hook = f"{url}/hooks/{TOKEN}"
         answers = [
@@ -170,7 +170,7 @@ def test_what_is_not_signed_is_refused_and_described(
 def test_a_slow_body_is_not_waited_for(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None:
     before = log.read()
     with serving(log) as url, connect(url) as connection:
-        monkeypatch.setattr(app, "PATIENCE", 0.1)
+        monkeypatch.setattr(app, "BODY_PATIENCE", 0.1)
         connection.sendall(UNFINISHED)
         answer = connection.recv(65536)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
 import signal
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
@@ -28,12 +30,17 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
 ) -> None:
     """With its settings from the environment, and its secrets from files. No line has the token."""
     secret = tmp_path / "secret"
-    secret.write_text(f"{TOKEN}\n")
-    with served(CHANGES_URL="sqlite:///my.db", TOKEN_FILE=secret, HOST="127.0.0.1") as receiver:
-        hook = f"http://127.0.0.1:{receiver.port}/hooks/{TOKEN}"
-        response = requests.post(hook, NOTIFICATION, timeout=60)
+    secret.write_text(f"{TOKEN}\nacme {TOKEN[::-1]}\n")
+    settings: dict[str, Any] = {"CHANGES_URL": "sqlite:///my.db", "TOKEN_FILE": secret}
+    settings |= {"TOKEN_HEADER": "X-Token", "SIGNATURE_HEADER": "X-Check"}
+    sent = {"X-Token": TOKEN, "X-Check": hmac.digest(b"sesame", NOTIFICATION, "sha256").hex()}
+    with served(SIGNATURE_SECRET="sesame\nacme other", **settings) as receiver:  # noqa: S106
+        hook = f"http://127.0.0.1:{receiver.port}/hooks"
+        assert post(hook, **(sent | {"X-Check": ""})) == (401, "Not signed with the secret")
+        response = requests.post(hook, NOTIFICATION, headers=sent, timeout=60)
         with socket.create_connection(("127.0.0.1", receiver.port)) as connection:
             start = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            start += f"X-Check: {sent['X-Check']}\r\n"
             connection.sendall(f"{start}Content-Length: {len(NOTIFICATION)}\r\n\r\n".encode())
             assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
             receiver.process.send_signal(stop)
@@ -48,7 +55,7 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     assert errors.count('INFO POST: 200 {"publicIds":1}\n') == 2
     assert TOKEN not in errors
     assert "Traceback" not in errors
-    assert ChangeLog("sqlite:///my.db").read().position == 2
+    assert sorted(it.position for it in ChangeLog("sqlite:///my.db").positions().values()) == [0, 2]
 
 
 def test_nothing_that_was_answered_is_lost() -> None:
@@ -78,12 +85,13 @@ def test_nothing_that_was_answered_is_lost() -> None:
     [
         ({}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
         ({"TOKEN_FILE": "no"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
+        ({"TOKEN_FILE": sys.executable}, "", "is not a file that can be read"),  # not UTF-8
         ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),
         ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
         (
             {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"},
             "",
-            "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET must name the same organisations as PUBLIC_JOBS_",
+            "with the same organisations as PUBLIC_JOBS_WEBHOOK_TOKEN, or neither",
         ),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
         ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "the folder of the file"),

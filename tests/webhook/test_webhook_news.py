@@ -13,7 +13,7 @@ from webhook.command import COMMAND, ended, run
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, SyncState
 from tap_public_jobs.sync.stored import dump
-from tap_public_jobs.webhook.news import read_state
+from tap_public_jobs.webhook.cli import read_state
 
 STATE = SyncState(
     jobs={"1": Entry("a", 1, None, "h1", 2)},
@@ -75,7 +75,7 @@ def test_the_names_with_news_are_printed(
     assert run(capsys, "news", "--changes-url", url, "--state", "acme.json") == (0, "", "")
     assert run(capsys, "news", "--changes-url", url, *states[:2]) == (1, "", "")
     # A log that is not there does not hide the news of others.
-    status, out, err = run(capsys, "news", "--state", "typo=x", *states)
+    status, out, err = run(capsys, "news", *states, "--state", "typo=x")
     assert (status, out) == (0, "acme\n")
     assert err.startswith("Error: There is no change log with the name typo")
 

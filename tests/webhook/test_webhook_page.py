@@ -7,28 +7,34 @@ import re
 import subprocess
 import time
 from pathlib import Path
-
-import click
+from typing import TYPE_CHECKING
 
 from tap_public_jobs import changelog
 from tap_public_jobs.webhook import app, payload
 from tap_public_jobs.webhook.cli import commands
+
+if TYPE_CHECKING:
+    import pytest
 
 WEBHOOKS = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
 SETTINGS = WEBHOOKS.partition("\n## Settings of the receiver\n")[2]
 SECRETS = {"PUBLIC_JOBS_WEBHOOK_TOKEN", "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET"}
 
 
-def test_every_setting_is_in_the_table() -> None:
-    options = [it for it in commands.commands["serve"].params if isinstance(it, click.Option)]
-    expected = {(name, "\N{EN DASH}") for name in SECRETS}
-    for option in options:
-        names = [option.envvar] if isinstance(option.envvar, str) else option.envvar or []
-        expected |= {(name, option.opts[0]) for name in names}
-
+def test_every_setting_is_in_the_table_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = commands.commands["serve"]
     rows = re.findall(r"^\| (`PUBLIC.*?) \| `?(.*?)`? \|", SETTINGS, flags=re.MULTILINE)
     listed = {(name, option) for cell, option in rows for name in re.findall(r"`(.*?)`", cell)}
+    expected = {(name, "\N{EN DASH}") for name in SECRETS}
+    monkeypatch.setenv("TAP_PUBLIC_JOBS_CHANGES_URL", "any other variable is read first")
+    for name, _ in listed - expected:
+        with monkeypatch.context() as environment:
+            environment.setenv(name, "8")
+            values = serve.make_context("serve", []).params
+        expected |= {(name, it.opts[0]) for it in serve.params if str(values[it.name]) == "8"}
+
     assert listed == expected
+    assert {it.opts[0] for it in serve.params} < {option for _, option in listed}
 
 
 def test_every_command_and_option_of_the_page_exists() -> None:
@@ -68,7 +74,7 @@ def test_cron_mails_a_failure_of_the_frequent_line_every_90_minutes(tmp_path: Pa
 def test_the_limits_are_those_of_the_code() -> None:
     for words in (
         f"the last {changelog.KEPT:,} notifications",
-        f"longer than {app.PATIENCE} seconds",
+        f"longer than {app.BODY_PATIENCE} seconds",
         f"larger than {payload.LARGEST_BODY // 1024} KiB",
         f"beyond {app.MOST_NAMED:,} in one payload",
     ):

@@ -10,13 +10,11 @@ import pytest
 from starlette.datastructures import Headers
 from webhook.served import NOTIFICATION
 
-from tap_public_jobs.webhook.signatures import Signatures
+from tap_public_jobs.webhook.senders import Signatures
 
 KEY = b"a key of 24 or more bytes"
-SECRETS = {
-    "acme": ["whsec_!", "old-secret", "sesame", f"whsec_{b64encode(KEY).decode()}"],
-    "other": ["other-secret"],
-}
+ACME = ["whsec_!", "old-secret", "sesame", f"whsec_{b64encode(KEY).decode()}"]
+SECRETS = [("other", "other-secret"), *(("acme", it) for it in ACME)]
 BODY = NOTIFICATION + b" " * 3
 
 

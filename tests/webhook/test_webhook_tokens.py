@@ -10,7 +10,7 @@ import pytest
 from webhook.served import NOTED, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.webhook.tokens import Tokens
+from tap_public_jobs.webhook.senders import read_tokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_each_token_writes_the_log_of_its_name(tmp_path: Path) -> None:
 )
 def test_unusable_tokens_are_refused_without_showing_them(lines: str, reason: str) -> None:
     with pytest.raises(click.ClickException) as caught:
-        Tokens(lines, "default")
+        read_tokens(lines, "default")
 
     assert str(caught.value).endswith(reason)
     assert TOKEN not in str(caught.value)

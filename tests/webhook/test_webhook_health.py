@@ -1,18 +1,17 @@
-"""Notifications that come at once share a commit, and health fails as long as they do."""
+"""What cannot be written is answered 503, and health fails as long as it cannot."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 from webhook.served import FAILED, NOTED, TOKEN, get, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.webhook import writer as writer_module
-from tap_public_jobs.webhook.writer import Writer
+from tap_public_jobs.webhook import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +27,6 @@ class Slow(ChangeLog):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.commits: list[dict[str, list[str | None]]] = []
         self.asked = threading.Event()
         self.answer = threading.Event()
 
@@ -36,7 +34,6 @@ class Slow(ChangeLog):
         self.asked.set()
         self.answer.wait(LONG)
         super().append_to(changes)
-        self.commits.append({name: [*ids] for name, ids in changes.items()})
 
 
 @pytest.fixture
@@ -44,37 +41,22 @@ def slow(tmp_path: Path) -> Slow:
     return Slow(f"sqlite:///{tmp_path / 'changes.db'}")
 
 
-def test_what_comes_during_a_commit_shares_the_next(slow: Slow) -> None:
-    """One commit for each notification would be slow."""
-
-    async def send() -> list[bool]:
-        writer = Writer(slow)
-        first = asyncio.create_task(writer.append({"acme": ["a"]}))
-        assert await asyncio.to_thread(slow.asked.wait, LONG)
-        others = [
-            asyncio.create_task(writer.append({name: [it]}))
-            for name, it in [("acme", "b"), ("other", "c"), ("acme", None), ("acme", "b")]
-        ]
-        await asyncio.sleep(0)
-        slow.answer.set()
-        return await asyncio.gather(first, *others)
-
-    assert asyncio.run(send()) == [True] * 5
-    assert slow.commits == [{"acme": ["a"]}, {"acme": ["b", None], "other": ["c"]}]
-
-
-def test_a_log_that_does_not_answer_is_not_waited_for(
+def test_what_waits_too_long_is_answered_and_not_written(
     slow: Slow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving(slow) as url:
+    """The sender tries again, so no queue grows while the database hangs."""
+    with ThreadPoolExecutor() as pool, serving(slow) as url:
+        hook = f"{url}/hooks/{TOKEN}"
+        first = pool.submit(post, hook)
+        assert slow.asked.wait(LONG)
         with monkeypatch.context() as impatient:
-            impatient.setattr(writer_module, "PATIENCE", 0.1)
-            answers = [post(f"{url}/hooks/{TOKEN}"), get(f"{url}/health")]
+            impatient.setattr(app, "PATIENCE", 0.1)
+            answers = [post(hook), post(hook), get(f"{url}/health")]
         slow.answer.set()
-        assert get(f"{url}/health") == WELL
+        assert (first.result(), get(f"{url}/health")) == (NOTED, WELL)
 
-    assert answers == [FAILED] * 2
-    assert slow.read().public_ids == ["designer-paris-1a2b3c"]
+    assert answers == [FAILED] * 3
+    assert slow.read()[1:] == (1, ["designer-paris-1a2b3c"])
     assert {record.getMessage() for record in caplog.records} == {
         "The change log did not respond in time: make sure that its database is up."
     }
@@ -102,8 +84,8 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
         assert post(f"{url}/hooks/{TOKEN}") == NOTED
 
     assert answers == [FAILED] * 3
-    assert {it.levelno for it in caplog.records} == {logging.ERROR}
-    assert all(it.exc_info is None for it in caplog.records)
+    assert all("changes.db cannot be used (no). Make sure" in it for it in caplog.messages)
+    assert {(it.levelno, it.exc_info) for it in caplog.records} == {(logging.ERROR, None)}
 
 
 def test_health_makes_no_log(tmp_path: Path) -> None:

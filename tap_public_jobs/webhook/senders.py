@@ -1,4 +1,4 @@
-"""Whether a notification is signed with a secret of its organisation."""
+"""Who may send: those with a token, and a signature if their organisation signs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import re
 from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING
 
+import click
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookVerificationError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from tap_public_jobs.changelog import NAME
 
+if TYPE_CHECKING:
     from starlette.datastructures import Headers
+
+# What a path can hold unescaped (RFC 3986, section 2.3).
+TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")
+
+RULE = (
+    "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more letters, digits or any of -._~, or "
+    "lines of a name and a secret; make one with `openssl rand -hex 32`"
+)
 
 # 32 bytes in hex or in either alphabet of base64, whatever is around them: `sha256=…`, `v1=…`.
 DIGEST = re.compile(r"(?:([\da-fA-F]{64})|([\w+/-]{43}))(?![\w+/-])", re.ASCII)
@@ -22,15 +31,51 @@ DIGEST = re.compile(r"(?:([\da-fA-F]{64})|([\w+/-]{43}))(?![\w+/-])", re.ASCII)
 SCHEME = re.compile(r"\b(?:t|v[0-9]|sha[0-9]{1,3})[=,]", re.IGNORECASE)
 
 
+def read_lines(text: str, name: str) -> list[tuple[str, str]]:
+    """Read a secret, or lines of a name and a secret.
+
+    Two lines may have the same name, so that a new secret can replace an old one without a gap.
+
+    Args:
+        text: The setting.
+        name: The name in a line without one.
+    """
+    lines = [line.rsplit(maxsplit=1) for line in text.splitlines() if line.strip()]
+    return [(names[0].strip() if names else name, secret) for *names, secret in lines]
+
+
+def read_tokens(text: str, name: str) -> dict[str, str]:
+    """Return the name of the log that each token opens.
+
+    The time of a look-up says nothing about a token: a dict compares texts of equal hashes alone.
+
+    Args:
+        text: A token, or lines of a name and a token.
+        name: Of the log for a token without a name.
+
+    Raises:
+        click.ClickException: There is no token, or one that cannot be used; the message shows none.
+    """
+    tokens: dict[str, str] = {}
+    for number, (this, token) in enumerate(read_lines(text, name), 1):
+        if not (NAME.fullmatch(this) and TOKEN.fullmatch(token)) or token in tokens:
+            msg = f"{RULE} (token {number} is wrong, or occurs twice)"
+            raise click.ClickException(msg)
+        tokens[token] = this
+    if not tokens:
+        raise click.ClickException(RULE)
+    return tokens
+
+
 class Signatures:
     """HMAC-SHA256 of the body, or of what Standard Webhooks (Svix) sign, in a header.
 
     Args:
         header: Its name.
-        secrets: Of each organisation; all of them are valid.
+        secrets: Organisations and a secret of each; with several, any of them is valid.
     """
 
-    def __init__(self, header: str, secrets: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, header: str, secrets: list[tuple[str, str]]) -> None:
         self._header = header.lower()
         self._secrets = secrets
 
@@ -43,7 +88,7 @@ class Signatures:
         prefix = self._header.removesuffix("signature")  # `webhook-`, or `svix-`
         parts = ("id", "timestamp", "signature")
         standard = {f"webhook-{part}": headers.get(prefix + part, "") for part in parts}
-        for secret in self._secrets[name]:
+        for secret in (it for owner, it in self._secrets if owner == name):
             digest = hmac.digest(secret.encode(), body, "sha256")
             if any(hmac.compare_digest(digest, it) for it in digests):
                 return True
