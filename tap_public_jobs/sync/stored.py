@@ -58,8 +58,8 @@ def _read(state: Json) -> SyncState:
     return SyncState(
         jobs={key: Entry(*entry) for key, *entry in jobs},
         gaps={(gap.kind, gap.job_id): gap for gap in gaps},
-        confirmed=dict(rows("confirmed", str, int)),
-        awaited=dict(rows("awaited", str, int)),
+        confirmed={key: int(at) for key, at in rows("confirmed", str, int)},
+        awaited={key: int(at) for key, at in rows("awaited", str, int)},
         closed={key: Period(*period) for key, *period in closed},
         listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
         key_hash=str(state["key"]),
