@@ -250,17 +250,12 @@ class SyncState:
         self.jobs[job.id] = entry._replace(detail_hash=detail_hash, fetched_at=fetched_at)
 
     def has_all_details(self, without: Collection[str]) -> bool:
-        """Whether this run has fetched the details of all jobs but these, whatever their age."""
-        # The detail of a closed job cannot be fetched again.
-        return (
-            self.cycle is not None
-            and self.cycle.refresh == "all"
-            and all(
-                entry.fetched_at >= self.cycle.started_at and entry.detail_hash
-                for key, entry in self.jobs.items()
-                if key not in without
-            )
-        )
+        """Whether this run has written the details of all jobs but these, whatever their age."""
+        cycle = self.cycle
+        if cycle is None or cycle.refresh != "all":
+            return False  # the detail of a closed job cannot be fetched again
+        others = (entry for key, entry in self.jobs.items() if key not in without)
+        return all(entry.fetched_at >= cycle.started_at for entry in others)
 
     def begin_versions(self, now: float, *, is_resumed: bool) -> None:
         """Begin versions later than any before, in seconds since the epoch.

@@ -61,12 +61,12 @@ def test_a_slow_consumer_bounds_how_far_ahead_the_calls_get() -> None:
 def test_an_exception_ends_the_map_after_what_has_arrived_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All three calls have ended before the first result is looked at."""
+    """All four calls have ended before the first result is looked at."""
 
     def at_once(_: object, function: Callable[[int], float], item: int) -> Future[float]:
         call: Future[float] = Future()
-        if item == 0:
-            call.set_exception(ZeroDivisionError())
+        if item in {0, 3}:
+            call.set_exception(LookupError() if item else ZeroDivisionError())
         else:
             call.set_result(function(item))
         return call
@@ -74,7 +74,7 @@ def test_an_exception_ends_the_map_after_what_has_arrived_with_it(
     monkeypatch.setattr(ThreadPoolExecutor, "submit", at_once)
     results: list[float] = []
     with pytest.raises(ZeroDivisionError):
-        results.extend(fan_out(lambda it: 6 / it, range(100), workers=3))
+        results.extend(fan_out(lambda it: 6 / it, range(100), workers=4))
 
     assert results == [6, 3]
 
