@@ -125,6 +125,11 @@ def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
 
     assert pipeline.targets["upsert"].published() == pipeline.hard.rows["jobs"].keys() == {"new"}
 
+    api.unpublish("new")
+    for key in ("a-new-key", "a-third-key"):  # while nothing is published
+        pipeline.run(api_key=key)
+        assert pipeline.error == ""
+
 
 @pytest.mark.parametrize("again", [False, True], ids=["for good", "and published again"])
 def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_again(

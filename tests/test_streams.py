@@ -112,8 +112,11 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     assert other.throttle.held_slots() is None
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
+        again = TapPublicJobs(config=config, state=state)
         with pytest.raises(PageError, match="Connection refused, after 8 tries"):
-            sync(config, state=state)
+            again.sync_all()
+    with pytest.raises(SystemExit):
+        again.throttle.acquire()  # no request follows an error
 
 
 # The messages.
