@@ -10,6 +10,7 @@ import pytest
 from singer_sdk.about import AboutFormatter
 from support.plugins import REPOSITORY, definition, plugin
 
+from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.settings import CONFIG_JSONSCHEMA
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -150,6 +151,10 @@ class TestDescriptions:
     @pytest.mark.parametrize("name", [name for name, rules in OWN.items() if "enum" in rules])
     def test_name_the_options(self, name: str) -> None:
         assert [it for it in OWN[name]["enum"] if it not in OWN[name]["description"]] == []
+
+
+def test_the_headers_are_those_that_can_carry_the_key() -> None:
+    assert OWN["auth_header"]["enum"] == [*AUTH_HEADERS]
 
 
 def test_the_settings_page_has_the_table_that_the_tap_prints() -> None:
