@@ -108,7 +108,7 @@ class JsonFile(click.File):
             if option == "config" and (value == "ENV" or Path(value).is_fifo()):
                 return value
             text = Path(value).read_text("utf-8")
-            content = {} | json.loads(text)
+            content = {} | json.loads(text)  # an error unless it is an object
             if option == "catalog":
                 Catalog.from_dict(content)
         except Exception as error:  # whatever is wrong with the file

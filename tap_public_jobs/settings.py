@@ -83,7 +83,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     missing = [name for name in SETTINGS if name in required and name not in config]
     found = [f"{name} is required. {SETTINGS[name]['description']}" for name in missing]
     if missing:
-        found.append(f"If .env sets it, run the tap in its folder, and {_REMEDY}.")
+        found.append(f"If it is in .env, run the tap in that folder, and {_REMEDY}.")
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
     for name, check in _CHECKS.items():
         if isinstance(config.get(name), str) and (problem := check(config[name])):

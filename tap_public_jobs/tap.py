@@ -203,6 +203,8 @@ class TapPublicJobs(Tap):
         except DamagedStateError as error:
             logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
             self._sync_state = SyncState()
+        else:
+            super().load_state(state)  # what the SDK writes until the run has a state of its own
 
     @property
     @override

@@ -215,7 +215,7 @@ NO_STATE = "| This is not a state: give --state only the `value` of a STATE mess
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
         ("--config", "\n{", NO_OBJECT),
-        ("--catalog", "[1]", NO_OBJECT),
+        ("--state", "[1]", NO_OBJECT),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", '{"streams": [{}]}', "UTF-8 that is a catalog (KeyError: 'tap_stream_id')"),
         ("--config", '{"api_key": "pj_secret-ü"}', NO_OBJECT),

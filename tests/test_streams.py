@@ -18,7 +18,7 @@ from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import tap
 from tap_public_jobs.api.throttle import ThrottleClosedError
-from tap_public_jobs.errors import NotFoundError, PageError, RequestError
+from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.sync import plan
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.tap import ORDER, TapPublicJobs
@@ -116,6 +116,8 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         with pytest.raises(PageError, match="Connection refused, after 8 tries"):
             sync(config, state=state)
+        with pytest.raises(PublicJobsError, match="base_url does not look like"):
+            sync(config)
 
 
 # The messages.
