@@ -26,7 +26,7 @@ from tap_public_jobs.sync.run import in_short
 from tap_public_jobs.sync.services import Services
 from tap_public_jobs.sync.start import Order, start_run
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import load
+from tap_public_jobs.sync.stored import dump, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -203,8 +203,8 @@ class TapPublicJobs(Tap):
         except DamagedStateError as error:
             logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
             self._sync_state = SyncState()
-        else:
-            super().load_state(state)  # what the SDK writes until the run has a state of its own
+        if self._sync_state.key_hash:
+            dump(self._sync_state, self.state)  # the SDK may write it before the run does
 
     @property
     @override
@@ -225,10 +225,11 @@ class TapPublicJobs(Tap):
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]
     def run_connection_test(self) -> bool:
-        """Request the first page and one detail, read the change log, and log one line.
+        """Read the change log, the first page and one detail, and log one line.
 
         Raises:
-            PublicJobsError: One of them cannot be read.
+            PublicJobsError: The page cannot be read, or under `notified` the change log.
+            RequestError: The detail cannot be read.
         """
         self._read_change_log()
         page = self.client.page(1)
