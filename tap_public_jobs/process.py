@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
+from singer_sdk.singerlib import Catalog
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import PublicJobsError, RequestError
 
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
@@ -84,30 +85,20 @@ def run(command: click.Command) -> None:
     for handler in logging.getLogger().handlers:
         # The SDK reports every failure again, as unhandled.
         handler.addFilter(lambda record: not str(record.msg).startswith("An unhandled error"))
-    if sys.stdout is None:
-        sys.exit("There is no stdout to write messages to.")
-    # Without a buffer, as under PYTHONUNBUFFERED, a signal could cut a line short.
-    sys.stdout = open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    stdout = sys.stdout
+    for option in command.params:
+        if option.name in {"config", "state", "catalog"}:
+            option.type = JsonFile()
     try:
+        # Without a buffer, as under PYTHONUNBUFFERED, a signal could cut a line short. Each line
+        # is flushed, so that click ends the tap in silence once the reader of --discover has gone.
+        sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
         command()
-    except (PublicJobsError, ConfigurationError, MappingError, OSError) as error:
+    except (PublicJobsError, RequestError, ConfigurationError, MappingError, OSError) as error:
         cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
         message = " ".join(str(error).split())
         logging.getLogger(command.name).critical("%s%s", cause, message)
-        exit_soon(1)  # a request that is on its way may take a minute to give up
-        sys.exit(1)
-    finally:
-        _flush(stdout)
-
-
-def _flush(stdout: io.TextIOWrapper) -> None:
-    try:
-        stdout.flush()
-    except OSError:  # the reader has gone, as in `tap-public-jobs --discover | head`
-        # Otherwise Python fails again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
-        sys.exit(1)
+        # At once: a request on its way may take a minute to give up, and to flush stdout may fail.
+        os._exit(1)
 
 
 class JsonFile(click.File):
@@ -123,12 +114,12 @@ class JsonFile(click.File):
             text = Path(value).read_text("utf-8")
             # An error unless it is an object without NaN, as the SDK reads it.
             content = {} | json.loads(text, parse_constant=int)
-        except (OSError, TypeError, ValueError, RecursionError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not a JSON object in UTF-8"
+            if option == "catalog":
+                Catalog.from_dict(content)
+        except Exception as error:  # whatever is wrong with the file
+            kind = f"not a JSON object in UTF-8 that is a {option}"
+            reason = getattr(error, "strerror", f"{kind} ({type(error).__name__}: {error})")
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown}: {reason}"
             raise PublicJobsError(msg) from error
-        if option == "state" and content and "bookmarks" not in content:
-            msg = f"--state {value}: not a state; give only the `value` of a STATE message"
-            raise PublicJobsError(msg)
         return value if option == "config" else io.StringIO(text)

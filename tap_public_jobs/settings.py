@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,17 @@ from urllib3.util import parse_url
 
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.api.transport import AUTH_HEADERS
-from tap_public_jobs.errors import ChangeLogError, PublicJobsError
+from tap_public_jobs.errors import PublicJobsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 logger = logging.getLogger(__name__)
 
 Json = Any
 
-# What the names of the environment variables begin with.
-PREFIX = "TAP_PUBLIC_JOBS_"
+# A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
+_VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
 
 # JSON schema of the settings: the tap's own, and those of every SDK tap but for BATCH.
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
@@ -39,18 +40,10 @@ CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
 PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 
-# Settings that are required if another one has a value.
-_REQUIRED_UNDER: dict[str, tuple[str, Json]] = {
-    "changes_url": ("detail_refresh", "notified"),
-    "flattening_max_depth": ("flattening_enabled", True),
-}
+# How a variable gets into the tap.
+_REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
-
-
-def is_under_meltano() -> bool:
-    """Return whether Meltano runs the tap; it names the plugin in a variable."""
-    return "MELTANO_EXTRACTOR_NAME" in os.environ
 
 
 def from_environment() -> dict[str, Json]:
@@ -68,7 +61,7 @@ def from_environment() -> dict[str, Json]:
     except UnicodeDecodeError as error:
         msg = "The file .env is not in UTF-8: save it in that encoding."
         raise PublicJobsError(msg) from error
-    return {name: _typed(text, SETTINGS.get(name, {})) for _, name, text in _variables()}
+    return {name: _typed(text, SETTINGS.get(name, {})) for name, text in _variables().items()}
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -87,7 +80,16 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     Args:
         config: The settings, with their defaults.
     """
-    found = [problem for name in SETTINGS if (problem := _problem(name, config))]
+    errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
+    required = {name for it in errors if it.validator == "required" for name in it.validator_value}
+    missing = [name for name in SETTINGS if name in required and name not in config]
+    found = [f"{name} is required. {SETTINGS[name]['description']}" for name in missing]
+    if missing:
+        found.append(f"If it is in .env, run the tap in that folder, and {_REMEDY}.")
+    found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
+    for name, check in _CHECKS.items():
+        if isinstance(config.get(name), str) and (problem := check(config[name])):
+            found.append(problem)
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)
         if name == "batch_config":
@@ -96,49 +98,24 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             found.append(unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
-    if any(name not in config for name in CONFIG_JSONSCHEMA["required"]):
-        found.append(
-            "If .env sets it, that file must be beside meltano.yml, which must list the setting."
-            if is_under_meltano()
-            else "If .env sets it, run the tap in the folder of that file, with --config=ENV."
-        )
     for name, rules in SETTINGS.items():
         if rules.get("secret") and name in config:  # another setting may hold it by mistake
             found = [problem.replace(str(config[name]), "…") for problem in found]
     return found
 
 
-def unused_variables(config: Mapping[str, Json]) -> Iterator[str]:
-    """Describe each variable of the tap that does not reach it, as Meltano passes only settings.
+def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
+    """Log each variable of the tap that does not reach it, as Meltano passes only settings.
 
     Args:
         config: The settings as they reached the tap, without defaults.
     """
     # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
-    nested = tuple(f"{name}_" for name in SETTINGS if "object" in SETTINGS[name].get("type", []))
-    for variable, name, _ in _variables():
-        if name in SETTINGS and name not in config:
-            listing = f"list {name} under `settings` of the plugin in meltano.yml"
-            remedy = listing if is_under_meltano() else "run the tap with --config=ENV"
-            yield f"{variable} has no effect: {remedy}."
-        elif name not in config and not name.startswith(nested):
-            yield f"{variable} has no effect: {_unknown(name)}"
-
-
-def _problem(name: str, config: Mapping[str, Json]) -> str | None:
-    rules = SETTINGS[name]
-    if name not in config:
-        if name in CONFIG_JSONSCHEMA["required"]:
-            return f"{name} is required. {rules['description']}"
-        if name in _REQUIRED_UNDER:
-            other, value = _REQUIRED_UNDER[name]
-            if config.get(other) == value:
-                shown = f"{other}: {str(value).lower()}"
-                return f"{name} is required under {shown}. {rules['description']}"
-        return None
-    if error := next(th.DEFAULT_JSONSCHEMA_VALIDATOR(rules).iter_errors(config[name]), None):
-        return f"{name}: {error.message}.".replace(", 'null'", "")
-    return _CHECKS[name](config[name]) if name in _CHECKS else None
+    longer = tuple(f"{name}_" for name in SETTINGS)
+    for name in _variables():
+        if name not in config and not name.startswith(longer):
+            why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
+            logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
 
 
 def _unknown(name: str) -> str:
@@ -147,24 +124,23 @@ def _unknown(name: str) -> str:
     return f"{name} is not a setting{f': did you mean {close[0]}?' if close else '.'}"
 
 
-def _variables() -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each variable that is set, of its setting, and its text."""
-    for variable, text in os.environ.items():
-        name = variable.removeprefix(PREFIX).lower()
-        # The SDK reads LOGLEVEL; Meltano's extras begin with one more underscore.
-        if variable.startswith(PREFIX) and text and not name.startswith(("_", "loglevel")):
-            yield variable, name, text
+def _variables() -> dict[str, str]:
+    """Return the text of each variable that is set, by the name of its setting."""
+    return {
+        match[1].lower(): text
+        for variable, text in os.environ.items()
+        if text and (match := _VARIABLE.fullmatch(variable))
+    }
 
 
 def _typed(text: str, schema: Mapping[str, Json]) -> Json:
     types = schema.get("type", ["string"])
     if "boolean" in types:
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
-    try:
-        # JSON has no NaN, and no limit refuses it.
-        return text if "string" in types else json.loads(text, parse_constant=str)
-    except ValueError:
-        return text
+    if "string" not in types:
+        with suppress(ValueError):
+            return json.loads(text, parse_constant=str)  # JSON has no NaN; no limit refuses it
+    return text
 
 
 def _plain(value: Json) -> Json:
@@ -197,14 +173,4 @@ def _check_base_url(value: str) -> str | None:
     return f"base_url must {rule}: {shown!r}."
 
 
-def _check_changes_url(value: str) -> str | None:
-    from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
-
-    try:
-        ChangeLog(value)
-    except ChangeLogError as error:
-        return str(error)
-    return None
-
-
-_CHECKS = {"api_key": _check_key, "base_url": _check_base_url, "changes_url": _check_changes_url}
+_CHECKS = {"api_key": _check_key, "base_url": _check_base_url}

@@ -18,8 +18,8 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, RequestError
-from tap_public_jobs.process import SECONDS_TO_ANSWER, JsonFile, WholeMessageWriter, exit_soon
+from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
+from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report, key_works
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
@@ -27,16 +27,15 @@ from tap_public_jobs.sync.run import in_short
 from tap_public_jobs.sync.services import Services
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import load
+from tap_public_jobs.sync.stored import dump, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from types import FrameType
 
-    import click
     from singer_sdk import Stream
 
-    from tap_public_jobs.changelog import ChangeLog, Changes
+    from tap_public_jobs.changelog import Changes
     from tap_public_jobs.streams import PublicJobsStream
     from tap_public_jobs.sync.run import Run
 
@@ -61,19 +60,6 @@ class TapPublicJobs(Tap):
     # Seconds since the epoch; and a wait of some seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
-
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # as in the SDK
-        self._has_state = bool(kwargs.get("state"))
-        try:
-            super().__init__(**kwargs)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if not kwargs.get("catalog") and not kwargs.get("state"):
-                raise
-            msg = (
-                f"The catalog or the state is damaged: {type(error).__name__}: {error}. Discover "
-                "the catalog again, and remove the state to start over."
-            )
-            raise PublicJobsError(msg) from error
 
     @cached_property
     def report(self) -> Report:
@@ -107,7 +93,7 @@ class TapPublicJobs(Tap):
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
-            has_answered=self._has_state,
+            has_answered=bool(self._sync_state.key_hash),
             on_retry=self.report.count_retry,
         )
 
@@ -120,9 +106,8 @@ class TapPublicJobs(Tap):
     def streams(self) -> dict[str, PublicJobsStream]:  # type: ignore[override]
         # The SDK sorts them by name, and selects those that the catalog leaves out.
         streams: dict[str, Any] = {**super().streams}
-        names = [stream.name for stream in ORDER]
-        catalog = names if self.input_catalog is None else self.input_catalog
-        return {name: streams[name] for name in names if name in catalog}
+        catalog = streams if self.input_catalog is None else self.input_catalog
+        return {it.name: streams[it.name] for it in ORDER if it.name in catalog}
 
     @cached_property
     def _services(self) -> Services:
@@ -151,11 +136,9 @@ class TapPublicJobs(Tap):
         if not forms:
             logger.warning("No stream is selected: there is nothing to sync.")
             return None
-        if not self._has_state and settings.is_under_meltano():
-            logger.info(
-                "No state came in. If this is not the first run, add `state` to the plugin's "
-                "`capabilities` in meltano.yml."
-            )
+        if not self._sync_state.key_hash:
+            hint = "pass its state, or list `state` under the plugin's `capabilities`"
+            logger.info("No earlier run is known: if there was one, %s in meltano.yml.", hint)
         return start_run(self._services, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
@@ -190,24 +173,18 @@ class TapPublicJobs(Tap):
             )
             raise PublicJobsError(msg)
 
-    @property
-    def _change_log(self) -> ChangeLog | None:
+    def _read_change_log(self) -> Changes | None:
+        """Read what was notified since the last run; None if there is no log to read."""
         if "changes_url" not in self.config:
             return None
         from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
 
-        return ChangeLog(self.config["changes_url"])
-
-    def _read_change_log(self) -> Changes | None:
-        """Read what was notified since the last run; None if there is no log to read."""
-        if not (log := self._change_log):
-            return None
-        last_read = self._sync_state.last_read
+        log, last_read = ChangeLog(self.config["changes_url"]), self._sync_state.last_read
         try:
             changes = log.read(last_read.position if last_read else 0)
             # Positions mean nothing in another log, or in an earlier copy of this one.
             if last_read and not continues(changes, last_read):
-                changes = log.read(0)
+                changes = log.read()
         except ChangeLogError as error:
             if self.config["detail_refresh"] == "notified":
                 raise
@@ -215,16 +192,18 @@ class TapPublicJobs(Tap):
             return None
         return changes
 
-    @cached_property
-    def _sync_state(self) -> SyncState:
+    @override
+    def load_state(self, state: dict[str, Any]) -> None:
+        if state and "bookmarks" not in state:
+            msg = "This is not a state: give --state only the `value` of a STATE message."
+            raise PublicJobsError(msg)
         try:
-            state = load(self.state)
+            self._sync_state = load(state)
         except DamagedStateError as error:
             logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
-            return SyncState()
-        if state == SyncState() and any(self.state.get("bookmarks", {}).values()):
-            logger.warning("Ignoring the state, which another tap wrote; starting over.")
-        return state
+            self._sync_state = SyncState()
+        if self._sync_state.key_hash:
+            dump(self._sync_state, self.state)  # the SDK may write it before the run does
 
     @property
     @override
@@ -235,42 +214,28 @@ class TapPublicJobs(Tap):
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
-        for warning in settings.unused_variables(self._config):
-            self.logger.warning("%s", warning)
+        settings.warn_of_unused_variables(self._config)
         self._config = settings.with_defaults(self._config)
         errors = settings.problems(self._config)
         if errors and raise_errors:
             raise PublicJobsError(" ".join(errors))
         return errors
 
-    @classmethod
-    @override
-    def get_singer_command(cls) -> click.Command:
-        command = super().get_singer_command()
-        for option in command.params:
-            if option.name in {"config", "state", "catalog"}:
-                option.type = JsonFile()
-        return command
-
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]
     def run_connection_test(self) -> bool:
-        """Request the first page and one detail, read the change log, and log one line.
+        """Read the change log, the first page and one detail, and log one line.
 
         Raises:
-            PublicJobsError: One of them cannot be read.
+            PublicJobsError: The page cannot be read, or under `notified` the change log.
+            RequestError: The detail cannot be read.
         """
+        self._read_change_log()
         page = self.client.page(1)
-        try:
-            for job in filter(None, map(job_ref, page.items[:1])):
-                self.client.detail(job)
-        except RequestError as error:
-            msg = f"The key works and the list can be read, but: {error}"
-            raise PublicJobsError(msg) from error
-        if log := self._change_log:
-            log.positions()
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", key_works(published, page.size, *self._budget))
+        for job in filter(None, map(job_ref, page.items[:1])):
+            self.client.detail(job)
         return True
 
     @override

@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import tap
-from tap_public_jobs.errors import NotFoundError, PageError, RequestError
+from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.sync import plan
 from tap_public_jobs.tap import ORDER, TapPublicJobs
 
@@ -115,6 +115,8 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
         again = TapPublicJobs(config=config, state=state)
         with pytest.raises(PageError, match="Connection refused, after 8 tries"):
             again.sync_all()
+        with pytest.raises(PublicJobsError, match="base_url does not look like"):
+            sync(config)
     with pytest.raises(SystemExit):
         again.throttle.acquire()  # no request follows an error
 
