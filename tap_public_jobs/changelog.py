@@ -128,23 +128,13 @@ class ChangeLog:
             msg = "changes_url needs a driver that is missing: install psycopg[binary]."
             raise ChangeLogError(msg) from error
 
-    def append(self, public_ids: Iterable[str | None]) -> None:
-        """Note that jobs have changed; returns after the commit.
+    def append(self, changes: Mapping[str, Iterable[str | None]]) -> None:
+        """Note that jobs have changed, in one commit; returns after it.
 
         Args:
-            public_ids: Of the jobs; None for a notification that names no job. Without any, this
-                creates the log, or makes sure that its database can be reached and locked.
-
-        Raises:
-            ChangeLogError: The changes were not noted.
-        """
-        self.append_to({self.name: public_ids})
-
-    def append_to(self, changes: Mapping[str, Iterable[str | None]]) -> None:
-        """Note changes in several logs of the database, in one commit.
-
-        Args:
-            changes: For each name of a log, as in `append`.
+            changes: For each name of a log of the database, the publicIds of jobs; None for a
+                notification that names no job. Without any, this creates the log, or makes sure
+                that the database can be reached and locked.
 
         Raises:
             ChangeLogError: No change was noted.

@@ -15,6 +15,7 @@ import click
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
 from singer_sdk.singerlib import Catalog
+from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError, RequestError
@@ -115,10 +116,12 @@ class JsonFile(click.File):
             # An error unless it is an object without NaN, as the SDK reads it.
             content = {} | json.loads(text, parse_constant=int)
             if option == "catalog":
-                Catalog.from_dict(content)
+                for entry in Catalog.from_dict(content).streams:
+                    DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
         except Exception as error:  # whatever is wrong with the file
             kind = f"not a JSON object in UTF-8 that is a {option}"
-            reason = getattr(error, "strerror", f"{kind} ({type(error).__name__}: {error})")
+            why = str(error).partition("\n")[0]
+            reason = getattr(error, "strerror", f"{kind} ({type(error).__name__}: {why})")
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown}: {reason}"
             raise PublicJobsError(msg) from error

@@ -116,7 +116,7 @@ def changes_url(tmp_path: Path) -> str:
 def log(changes_url: str) -> ChangeLog:
     """A change log with one notification."""
     log = ChangeLog(changes_url)
-    log.append(["pub-1"])
+    log.append({log.name: ["pub-1"]})
     return log
 
 

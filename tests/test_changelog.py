@@ -52,10 +52,10 @@ def named(url: str, name: str) -> ChangeLog:
 def test_changes_are_read_in_their_order_and_once(url: str) -> None:
     """A job that changes again moves to the end."""
     log = ChangeLog(url)
-    log.append(["b", "a", "b"])
+    log.append({log.name: ["b", "a", "b"]})
     first = log.read()
-    log.append(["c"])
-    log.append(["a", "c"])
+    log.append({log.name: ["c"]})
+    log.append({log.name: ["a", "c"]})
 
     assert (first.position, first.public_ids) == (2, ["b", "a"])
     assert log.read(first.position) == Changes(first.log_id, 5, ["a", "c"])
@@ -65,17 +65,17 @@ def test_changes_are_read_in_their_order_and_once(url: str) -> None:
 
 def test_a_notification_that_names_no_job_only_raises_the_position(url: str) -> None:
     log = ChangeLog(url)
-    log.append(["a"])
-    log.append([None])
-    log.append([])
+    log.append({log.name: ["a"]})
+    log.append({log.name: [None]})
+    log.append({log.name: []})
 
     assert log.read(1) == Changes(log.read().log_id, 2, [])
 
 
 def test_each_name_has_a_log_of_its_own(url: str) -> None:
     acme, other = named(url, "acme"), ChangeLog(url)
-    acme.append(["a", "b"])
-    acme.append_to({"default": ["a"], "acme": ["c"]})
+    acme.append({"acme": ["a", "b"]})
+    acme.append({"default": ["a"], "acme": ["c"]})
 
     with pytest.raises(ChangeLogError, match=r"is no change log in .* with the name third\."):
         named(url, "third").read()
@@ -93,9 +93,9 @@ def test_only_the_last_positions_are_kept(url: str, monkeypatch: pytest.MonkeyPa
     assert changelog.KEPT == 100_000
     monkeypatch.setattr(changelog, "KEPT", 3)
     log, other = ChangeLog(url), named(url, "other")
-    other.append(["a"])
-    log.append(["a", "b"])
-    log.append([None, "c", "a"])
+    other.append({"other": ["a"]})
+    log.append({log.name: ["a", "b"]})
+    log.append({log.name: [None, "c", "a"]})
 
     assert log.read() == Changes(log.read().log_id, 5, ["c", "a"])
     assert log.positions()["default"] == Changes(log.read().log_id, 5)
@@ -105,26 +105,26 @@ def test_only_the_last_positions_are_kept(url: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_write_that_fails_takes_no_position(url: str) -> None:
     log = ChangeLog(url)
-    log.append(["a"])
+    log.append({log.name: ["a"]})
 
     with pytest.raises(ChangeLogError):
-        log.append_to({"default": ["b"], None: ["c"]})  # type: ignore[dict-item]
-    log.append(["c"])
+        log.append({"default": ["b"], None: ["c"]})  # type: ignore[dict-item]
+    log.append({log.name: ["c"]})
 
     assert log.read(1) == Changes(log.read().log_id, 2, ["c"])
 
 
 def test_an_earlier_copy_and_another_log_show(file: Path, changes_url: str) -> None:
     log = ChangeLog(changes_url)
-    log.append(["a"])
+    log.append({log.name: ["a"]})
     earlier = file.read_bytes()
-    log.append(["b"])
+    log.append({log.name: ["b"]})
     before = log.read()
     file.write_bytes(earlier)
     assert log.read(before.position) == Changes(before.log_id, 1, [])
 
     file.unlink()
-    log.append(["b"])
+    log.append({log.name: ["b"]})
     assert log.read()[1:] == (1, ["b"])
     assert log.read().log_id != before.log_id
 
@@ -186,7 +186,7 @@ def test_an_error_of_the_server_shows_no_part_of_the_url(database: str) -> None:
         options = {**right, **changed}
         url = "postgresql://?" + "&".join(f"{name}={value}" for name, value in options.items())
         log = ChangeLog(url)
-        for use in (log.read, partial(log.append, ["a"])):
+        for use in (log.read, partial(log.append, {"a": []})):
             with pytest.raises(ChangeLogError, match="in the PostgreSQL database can") as caught:
                 use()
             assert "\n" not in str(caught.value)
@@ -209,7 +209,7 @@ def test_a_path_that_cannot_be_is_an_error(file: Path, tmp_path: Path) -> None:
 
     for reason, path in paths.items():
         with pytest.raises(ChangeLogError, match=rf"{reason}.* user may read and write it\."):
-            ChangeLog(f"sqlite:///{path}").append(["a"])
+            ChangeLog(f"sqlite:///{path}").append({"a": []})
     with pytest.raises(ChangeLogError, match="cannot be used"):
         ChangeLog(f"sqlite:///{file}").read()
 
@@ -224,7 +224,7 @@ def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
     file: Path, changes_url: str
 ) -> None:
     log = ChangeLog(changes_url)
-    log.append(["a"])
+    log.append({log.name: ["a"]})
 
     with log._transaction() as connection:
         modes = [
@@ -270,9 +270,9 @@ def test_a_late_commit_is_never_passed_over(
     monkeypatch.setattr(slow, "_transaction", held)
     with ThreadPoolExecutor(2) as pool:
         try:
-            first = pool.submit(slow.append, ["slow"])
+            first = pool.submit(slow.append, {slow.name: ["slow"]})
             inserted.wait()
-            second = pool.submit(fast.append, ["fast"])
+            second = pool.submit(fast.append, {fast.name: ["fast"]})
             if url == database:
                 wait_for_a_lock(database, second)
             overtaken = second.done()

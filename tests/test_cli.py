@@ -203,6 +203,12 @@ def test_a_wrong_setting_is_one_line_and_status_one(
     assert config["api_key"] not in done.stdout + done.stderr
 
 
+def catalog(column: dict[str, Any]) -> str:
+    """A catalog with one column."""
+    stream = {"tap_stream_id": "jobs", "schema": {"properties": {"jobTitle": column}}}
+    return json.dumps({"streams": [stream]})
+
+
 NO_FILE = "No such file or directory"
 NO_OBJECT = "not a JSON object in UTF-8"
 NO_STATE = "| This is not a state: give --state only the `value` of a STATE message."
@@ -218,9 +224,11 @@ NO_STATE = "| This is not a state: give --state only the `value` of a STATE mess
         ("--state", "[1]", NO_OBJECT),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", '{"streams": [{}]}', "UTF-8 that is a catalog (KeyError: 'tap_stream_id')"),
+        ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
+        ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
+        ("--catalog", catalog({"pattern": "("}), "'(' is not a 'regex')"),
         ("--config", '{"api_key": "pj_secret-ü"}', NO_OBJECT),
     ],
-    ids=["config", "catalog", "state", "no JSON", "list", "message", "keys", "UTF-8"],
 )
 def test_a_file_that_cannot_be_read_is_one_line(
     forked: Program, config: Config, tmp_path: Path, option: str, content: str | None, said: str

@@ -488,7 +488,7 @@ def test_only_all_activates_details(
 ) -> None:
     """The detail of a closed job cannot be fetched again; its last one stays."""
     api.unpublish("3")
-    log.append(["pub-3"])
+    log.append({log.name: ["pub-3"]})
     config: dict[str, Any] = {"detail_max_age_days": 0}
     if cause == "other columns":
         config = {"stream_maps": {"job_details": {"twice": "jobTitle + jobTitle"}}}
@@ -504,7 +504,7 @@ def publish_unlisted(api: FakeApi, log: ChangeLog) -> None:
     """Publish a job that the log names, and that the list does not show yet."""
     api.publish("new")
     api.hidden.add("new")
-    log.append(["pub-new"])
+    log.append({log.name: ["pub-new"]})
 
 
 @pytest.mark.parametrize("total", ["exact", 11], ids=["total lags too", "total is right"])
@@ -544,7 +544,7 @@ def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
     api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
     api.unpublish("3")
-    log.append(["pub-3", "unknown"])
+    log.append({log.name: ["pub-3", "unknown"]})
     api.answers["unknown"] = AccessError("the API refused the key (401)", 401)
     notified.run()
     assert notified.output.of("RECORD") == []
@@ -561,7 +561,7 @@ def test_of_many_publicids_those_that_were_named_last_are_awaited(
 ) -> None:
     publish_unlisted(api, log)
     notified.run()
-    log.append([*(f"unknown-{number}" for number in range(30)), "pub-new"])
+    log.append({log.name: [*(f"unknown-{number}" for number in range(30)), "pub-new"]})
 
     assert "detail pub-new" in notified.run()
 
@@ -584,7 +584,7 @@ def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(
     assert pipeline.output.of("SCHEMA") == []  # an overwriting target keeps its tables
     assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
     del api.answers["pub-3"]
-    log.append(["pub-1"])
+    log.append({log.name: ["pub-1"]})
     assert "detail pub-3" in pipeline.run()
     assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
 
@@ -594,7 +594,7 @@ def test_a_run_has_work_as_long_as_the_last_of_its_gaps_is_new(
 ) -> None:
     for key in "34":
         api.answers[f"pub-{key}"] = BROKEN
-        log.append([f"pub-{key}"])
+        log.append({log.name: [f"pub-{key}"]})
         notified.run(later=HOUR / 2)
 
     notified.run(later=HOUR / 2 + 60)

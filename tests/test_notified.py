@@ -47,7 +47,7 @@ def test_news_costs_the_list_and_what_was_named_or_changed(
     api.edit("4", jobTitle="Chief of Everything")
     api.unpublish("5")
     api.publish("new")
-    log.append(["pub-3", "pub-5"])
+    log.append({log.name: ["pub-3", "pub-5"]})
     notified.now += 4_000_000_000
 
     requests = notified.run()
@@ -71,7 +71,7 @@ def test_a_lagging_detail_is_asked_twice(api: FakeApi, notified: Pipeline, log: 
     api.publish("new")
     for key in "345":
         api.edit(key, jobTitle="Edited")
-    log.append(["pub-3"])
+    log.append({log.name: ["pub-3"]})
 
     every = sorted(api.published)
     for keys, age in ((["3", "4", "5", "new"], 7), (["3", "4"], 7), (every, 0), ([], 7)):
@@ -86,7 +86,7 @@ def test_a_flood_of_unknown_public_ids_costs_the_list_and_twenty_requests(
 ) -> None:
     """The last twenty are asked for; a 404 ends the wait. None is remembered."""
     size = len(json.dumps(notified.state))
-    log.append([f"unknown-{number}" for number in range(5_000)])
+    log.append({log.name: [f"unknown-{number}" for number in range(5_000)]})
 
     asked = [f"detail unknown-{number}" for number in range(4_980, 5_000)]
     assert sorted(notified.run()) == sorted([*asked, *LIST])
@@ -100,10 +100,10 @@ def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
     api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
     """The answer may be from before the change."""
-    log.append(["pub-3"])
+    log.append({log.name: ["pub-3"]})
 
     def answer(job: dict[str, object]) -> dict[str, object]:
-        log.append(["pub-3"])
+        log.append({log.name: ["pub-3"]})
         return job
 
     api.answers["pub-3"] = answer
@@ -117,7 +117,7 @@ def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
 def test_a_run_that_stops_before_the_list_has_read_no_news(
     api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
-    log.append(["pub-3"])
+    log.append({log.name: ["pub-3"]})
     api.answers[1] = AccessError("The API refused the key (401)", 401)
     assert notified.run() == ["page 1"]
     api.answers.clear()
@@ -137,10 +137,10 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     """A change of the detail alone is found if a notification that is left names it."""
     api.edit("3", jobTitle="Chief of Everything")
     api.edit("4", roleOverview="Everything.")
-    log.append(["pub-4"])
+    log.append({log.name: ["pub-4"]})
     if reason == "rows removed":
         monkeypatch.setattr(changelog, "KEPT", 1)
-        log.append(["anything"])
+        log.append({log.name: ["anything"]})
     else:
         last_read = notified.state["bookmarks"]["jobs"]["sync"]["log"]
         last_read[:] = ["another", 2] if reason == "another log" else [last_read[0], 100]
@@ -160,7 +160,7 @@ def test_other_modes_take_in_what_was_notified(
 ) -> None:
     """They find a change that shows in the detail alone, and a run of `notified` has no news."""
     api.edit("3", roleOverview="Everything.")
-    log.append(["pub-3", "unknown"])
+    log.append({log.name: ["pub-3", "unknown"]})
 
     notified.run(detail_refresh=refresh)
 
@@ -180,7 +180,7 @@ def test_an_unreadable_log_stops_notified_and_costs_other_modes_a_warning_and_no
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The position stays, so that the next run that can read the log misses nothing."""
-    log.append(["pub-3"])
+    log.append({log.name: ["pub-3"]})
     typo = tmp_path / "typo.db"
 
     requests = notified.run(changes_url=f"sqlite:///{typo}", detail_refresh=refresh)

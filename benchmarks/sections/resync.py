@@ -60,7 +60,7 @@ def _sync(
     settings = {"detail_refresh": mode}
     if mode == "notified":
         settings["changes_url"] = f"sqlite:///{bench.new_folder() / 'changes.db'}"
-        ChangeLog(settings["changes_url"]).append([])
+        ChangeLog(settings["changes_url"]).append({"default": []})
     with serve(jobs, limited(PERIOD, LATENCY)) as world:
         order = bench.order(world, **settings)
         trials = [bench.attempt(client, order)]
@@ -71,7 +71,9 @@ def _sync(
             for job in edited:
                 world.sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle']} ({percent} %)")
             if mode == "notified":
-                ChangeLog(settings["changes_url"]).append(job["publicId"] for job in edited)
+                ChangeLog(settings["changes_url"]).append(
+                    {"default": [job["publicId"] for job in edited]}
+                )
             changed = frozenset(job["id"] for job in edited)
             expected = {
                 JOBS: changed if mode == "notified" else every,

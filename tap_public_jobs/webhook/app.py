@@ -56,11 +56,11 @@ def make_app(
     failed: Mapping[str, Sequence[str | None]] = {}
 
     async def note(changes: Mapping[str, Sequence[str | None]]) -> None:
-        """Note changes, as `ChangeLog.append_to` does; answer 503 if that fails."""
+        """Note changes, as `ChangeLog.append` does; answer 503 if that fails."""
         nonlocal failed
         try:
             async with asyncio.timeout(PATIENCE):
-                await asyncio.wrap_future(writer.submit(log.append_to, changes))
+                await asyncio.wrap_future(writer.submit(log.append, changes))
         except (ChangeLogError, TimeoutError) as error:
             logger.error("%s", str(error) or TOO_LATE)  # noqa: TRY400  # one line
             failed = changes

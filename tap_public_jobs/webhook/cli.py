@@ -101,7 +101,7 @@ def serve(
         )
         raise click.ClickException(msg)
     signatures = senders.Signatures(signature_header, secrets) if signature_header else None
-    log.append_to(dict.fromkeys(tokens.values(), ()))
+    log.append(dict.fromkeys(tokens.values(), ()))
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     uvicorn.run(
         make_app(log, tokens, signatures, token_header),

@@ -63,7 +63,7 @@ def proxied(name: str, folder: Path, backend: str) -> Iterator[str]:
 def test_a_proxy_passes_on_hooks_alone_and_logs_no_token(name: str, tmp_path: Path) -> None:
     """A typo in the portal must not look healthy."""
     log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
-    log.append([])
+    log.append({log.name: []})
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     largest = NOTIFICATION.ljust(LARGEST_BODY)
     with unused_port() as port, proxied(name, tmp_path, f"127.0.0.1:{port}") as url:

@@ -56,7 +56,7 @@ class Histories(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         changes_url = f"sqlite:///{self.folder.name}/changes.db"
         self.log = ChangeLog(changes_url)
-        self.log.append([])  # makes it
+        self.log.append({self.log.name: []})  # makes it
         self.pipeline = self.connect(changes_url=changes_url, column_naming="snake_case")
         self.loaded: dict[str, set[str]] = {"jobs": set(), "job_details": set()}
         self.changes = 0
@@ -159,7 +159,7 @@ class Histories(RuleBasedStateMachine):
         self.paid -= touched
         if self.published:
             self.published[max(self.published)].append({*self.api.published})
-        self.log.append({job["publicId"] for job in jobs})
+        self.log.append({self.log.name: {job["publicId"] for job in jobs}})
 
     def free(self, key: str) -> str:
         """Return the publicId that is named like a job, or a new one if it is taken."""
@@ -241,7 +241,7 @@ class Histories(RuleBasedStateMachine):
         self.run(refresh)
         self.api.hidden = set()
         self.paid.clear()
-        self.log.append([job["publicId"] for job in self.api.published.values()])
+        self.log.append({self.log.name: [job["publicId"] for job in self.api.published.values()]})
 
     @rule()
     def lose_state(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> ChangeLog:
     log = ChangeLog(f"sqlite:///{tmp_path_factory.mktemp('log') / 'changes.db'}")
-    log.append([])
+    log.append({log.name: []})
     return log
 
 

@@ -228,7 +228,7 @@ def test_what_goes_wrong_unforeseen_is_answered_and_not_fatal(
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(log, "append_to", fail)
+        broken.setattr(log, "append", fail)
         answer = post(hook)
 
     assert answer == (500, "Internal Server Error")

@@ -30,10 +30,10 @@ class Slow(ChangeLog):
         self.asked = threading.Event()
         self.answer = threading.Event()
 
-    def append_to(self, changes: Mapping[str, Iterable[str | None]]) -> None:
+    def append(self, changes: Mapping[str, Iterable[str | None]]) -> None:
         self.asked.set()
         self.answer.wait(LONG)
-        super().append_to(changes)
+        super().append(changes)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
 ) -> None:
     """Although an empty write succeeds: the write that failed is tried again."""
     log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
-    log.append([])
+    log.append({log.name: []})
     refuse = (
         "CREATE TRIGGER no_space BEFORE INSERT ON public_jobs_change "
         "BEGIN SELECT RAISE(ABORT, 'no'); END"
@@ -91,7 +91,7 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
 def test_health_makes_no_log(tmp_path: Path) -> None:
     """A tap with a mistyped name would find it, and believe that nothing changes."""
     log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
-    log.append_to({"acme": []})
+    log.append({"acme": []})
     with serving(log, f"acme {TOKEN}") as url:
         assert get(f"{url}/health") == WELL
 

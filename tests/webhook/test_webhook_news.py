@@ -57,7 +57,7 @@ def states() -> list[str]:
     arguments = []
     for name in ("default", "acme"):
         log = ChangeLog(f"sqlite:///changes.db?name={name}")
-        log.append(["a"])
+        log.append({log.name: ["a"]})
         read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
         arguments += ["--state", f"{name}={name}.json"]
@@ -69,7 +69,7 @@ def test_the_names_with_news_are_printed(
 ) -> None:
     assert run(capsys, "news", *states) == (1, "", "")
     assert run(capsys, "news", "--state", "default.json") == (1, "", "")
-    ChangeLog("sqlite:///changes.db?name=acme").append([None])
+    ChangeLog("sqlite:///changes.db?name=acme").append({"acme": [None]})
     assert run(capsys, "news", *states) == (0, "acme\n", "")
     url = "sqlite:///changes.db?name=acme"
     assert run(capsys, "news", "--changes-url", url, "--state", "acme.json") == (0, "", "")

@@ -154,7 +154,7 @@ class Airflow:
     def notify(self, organisation: str, *public_ids: str) -> None:
         """Note changes as the receiver of webhooks does; without any, make the log."""
         url = self.database.replace(":", "+psycopg:", 1)
-        ChangeLog(f"{url}&name={organisation}").append(public_ids)
+        ChangeLog(url).append({organisation: public_ids})
 
     def tap(self, name: str) -> psutil.Process:
         """Find the tap that loads an organisation."""
