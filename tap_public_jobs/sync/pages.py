@@ -9,8 +9,8 @@ from tap_public_jobs.api.models import job_ref
 from tap_public_jobs.errors import PageError
 
 if TYPE_CHECKING:
+    from tap_public_jobs.api.client import PublicJobsClient
     from tap_public_jobs.api.models import JobRef, Page
-    from tap_public_jobs.sync.services import Api
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
 
@@ -72,7 +72,7 @@ class Sweep:
         return self.total is not None and self.collected >= self.total
 
 
-def read_pages(api: Api) -> Sweep:
+def read_pages(api: PublicJobsClient) -> Sweep:
     """Read pages, one after the other, until the list ends.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump
@@ -10,20 +10,11 @@ from tap_public_jobs.sync.stored import dump
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tap_public_jobs.api.models import HeldSlots, JobRef, Page
+    from tap_public_jobs.api.client import PublicJobsClient
+    from tap_public_jobs.api.models import HeldSlots
     from tap_public_jobs.report import Report
 
 Json = Any
-
-
-class Api(Protocol):
-    """The operations of the API; `PublicJobsClient` implements them."""
-
-    def page(self, number: int) -> Page:
-        """Fetch one page of the list."""
-
-    def detail(self, job: JobRef, tries: int | None = None) -> dict[str, Json]:
-        """Fetch the detail of one job; with an empty id, of whichever has its publicId."""
 
 
 class Services(NamedTuple):
@@ -46,7 +37,7 @@ class Services(NamedTuple):
     refresh: str
     max_age: float
     key_hash: str
-    api: Api
+    api: PublicJobsClient
     report: Report
     workers: int
     clock: Callable[[], float]

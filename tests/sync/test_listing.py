@@ -56,7 +56,7 @@ class Reading:
         gaps: What is said of the gaps that the list has.
     """
 
-    def __init__(self, api: FakeApi, before: Iterable[int] = (), *gaps: Gap) -> None:
+    def __init__(self, api: Any, before: Iterable[int] = (), *gaps: Gap) -> None:
         self.waits: list[float] = []
         known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
         all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, lambda: NOW)
