@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tap_public_jobs.api.throttle import Throttle
     from tap_public_jobs.sync.outcomes import Outcomes
     from tap_public_jobs.sync.plan import Plan
 
@@ -32,8 +33,7 @@ class Report:
     """The counts and events of a run. `count_retry` and `pacing` may be called from any thread.
 
     Attributes:
-        limit: Requests per period that the API allows.
-        period: Seconds.
+        throttle: Knows the rate limit, and counts requests.
         clock: Returns monotonic time in seconds.
         epoch: Returns seconds since the epoch.
         records: Records written, by stream.
@@ -43,8 +43,7 @@ class Report:
         retries: Further tries of requests that failed.
     """
 
-    limit: int
-    period: float
+    throttle: Throttle
     clock: Callable[[], float] = time.monotonic
     epoch: Callable[[], float] = time.time
     records: Counter[str] = field(default_factory=Counter)
@@ -58,7 +57,7 @@ class Report:
     def __post_init__(self) -> None:
         """Begin to count the time."""
         self._started_at = self.clock()
-        self._seconds_each = self.period / self.limit
+        self._seconds_each = self.throttle.period / self.throttle.limit
 
     def count_retry(self) -> None:
         """Count one more try of a request that failed."""
@@ -97,7 +96,7 @@ class Report:
             yield
             return
         time_left = in_words(len(plan.reasons) * self._seconds_each)
-        rate = f"{self.limit:,} requests per {self.period:g} s"
+        rate = f"{self.throttle.limit:,} requests per {self.throttle.period:g} s"
         logger.info("Fetching %s at up to %s: %s.", plan, rate, time_left)
         ended = threading.Event()
         arguments = len(plan.reasons), outcomes, ended
@@ -136,18 +135,14 @@ class Report:
         left = (total - done) * max(self._seconds_each, measured)
         return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
-    def summary(self, *, requests: int, rejections: int) -> str:
-        """Sum the run up in one line.
-
-        Args:
-            requests: Requests sent, retries and rejections included.
-            rejections: Requests that the API rejected for the rate limit.
-        """
+    def summary(self) -> str:
+        """Sum the run up in one line."""
+        rejections = _count(self.throttle.rejections, "rejection")
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
         retries = _count(self.retries, "retry", "retries")
         parts = [
             f"Synced {records or 'no records'}",
-            f"{_count(requests, 'request')} ({_count(rejections, 'rejection')}, {retries})",
+            f"{_count(self.throttle.requests, 'request')} ({rejections}, {retries})",
         ]
         if self._details:
             plan, outcomes = self._details
@@ -165,19 +160,18 @@ class Report:
         parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
 
+    def key_works(self, published: int, page_size: int) -> str:
+        """Describe the result of a test of the connection.
 
-def key_works(published: int, page_size: int, limit: int, period: float) -> str:
-    """Describe the result of a test of the connection.
-
-    Args:
-        published: Published jobs.
-        page_size: Jobs per page of the list.
-        limit: Requests per period that the API allows.
-        period: Seconds.
-    """
-    requests = published + math.ceil(published / page_size)
-    first_run = in_words((requests - limit) * period / limit)
-    return f"The key works: {_count(published, 'published job')}; a first run takes {first_run}."
+        Args:
+            published: Published jobs.
+            page_size: Jobs per page of the list.
+        """
+        requests = published + math.ceil(published / page_size)
+        first_run = in_words((requests - self.throttle.limit) * self._seconds_each)
+        return (
+            f"The key works: {_count(published, 'published job')}; a first run takes {first_run}."
+        )
 
 
 def in_words(seconds: float) -> str:

@@ -20,7 +20,7 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
-from tap_public_jobs.report import Report, key_works
+from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
 from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import in_short
@@ -64,18 +64,15 @@ class TapPublicJobs(Tap):
     @cached_property
     def report(self) -> Report:
         """The counts and events of this run."""
-        return Report(*self._budget, epoch=self.clock)
+        return Report(self.throttle, epoch=self.clock)
 
     @cached_property
     def throttle(self) -> Throttle:
         """The budget of the key."""
-        state = self._sync_state
-        held = state.held_slots if state.key_hash == hash_key(self.config["api_key"]) else None
-        return Throttle(*self._budget, held=held, epoch=self.clock)
-
-    @property
-    def _budget(self) -> tuple[int, float]:
-        return self.config["rate_limit_requests"], self.config["rate_limit_period_seconds"]
+        config, state = self.config, self._sync_state
+        held = state.held_slots if state.key_hash == hash_key(config["api_key"]) else None
+        limit, period = config["rate_limit_requests"], config["rate_limit_period_seconds"]
+        return Throttle(limit, period, held=held, epoch=self.clock)
 
     @cached_property
     def client(self) -> PublicJobsClient:
@@ -161,8 +158,7 @@ class TapPublicJobs(Tap):
             raise
         finally:
             self.throttle.close(SystemExit())
-            requests, rejections = self.throttle.requests, self.throttle.rejections
-            logger.info("%s", self.report.summary(requests=requests, rejections=rejections))
+            logger.info("%s", self.report.summary())
             # However the run ended: what it has paid for need not be fetched again.
             self._services.checkpoint(self._sync_state)
         if gaps:
@@ -233,7 +229,7 @@ class TapPublicJobs(Tap):
         self._read_change_log()
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
-        logger.info("%s", key_works(published, page.size, *self._budget))
+        logger.info("%s", self.report.key_works(published, page.size))
         for job in filter(None, map(job_ref, page.items[:1])):
             self.client.detail(job)
         return True

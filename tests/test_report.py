@@ -8,7 +8,8 @@ import pytest
 from api.fake_time import FakeTime
 from sync.samples import job
 
-from tap_public_jobs.report import PROGRESS_INTERVAL, Report, key_works
+from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.report import PROGRESS_INTERVAL, Report
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
 
@@ -21,7 +22,7 @@ def time() -> FakeTime:
 @pytest.fixture
 def report(time: FakeTime) -> Report:
     """The report of a run that may make 60 requests per minute."""
-    return Report(60, 60, lambda: time.now, lambda: 9_960.0)
+    return Report(Throttle(60, 60), lambda: time.now, lambda: 9_960.0)
 
 
 def plan_of(count: int) -> Plan:
@@ -131,9 +132,9 @@ def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
     ],
 )
 def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
-    published: int, page_size: int, words: str
+    report: Report, published: int, page_size: int, words: str
 ) -> None:
-    assert key_works(published, page_size, 60, 60) == f"The key works: {words}"
+    assert report.key_works(published, page_size) == f"The key works: {words}"
 
 
 def test_the_summary_counts_everything(report: Report, time: FakeTime) -> None:
@@ -155,7 +156,8 @@ def test_the_summary_counts_everything(report: Report, time: FakeTime) -> None:
     report.count_retry()
     time.now = 3060.0
 
-    assert report.summary(requests=3031, rejections=2) == (
+    report.throttle.requests, report.throttle.rejections = 3031, 2
+    assert report.summary() == (
         "Synced 3,000 jobs, 3,001 job_publications, 2 job_details; "
         "3,031 requests (2 rejections, 1 retry); "
         "details: 2 fetched, 2,995 unchanged, 2 failed, 1 unpublished during the run; "
@@ -172,10 +174,10 @@ def test_the_summary_counts_openings_without_closings_and_the_other_way(
     report.opened, report.closed = opened, closed
 
     counts = "1 job opened and 0 jobs closed" if opened else "0 jobs opened and 2 jobs closed"
-    assert f"; {counts} since" in report.summary(requests=1, rejections=0)
+    assert f"; {counts} since" in report.summary()
 
 
 def test_the_summary_leaves_out_what_did_not_happen(report: Report) -> None:
-    assert report.summary(requests=1, rejections=0) == (
-        "Synced no records; 1 request (0 rejections, 0 retries); took less than a minute."
+    assert report.summary() == (
+        "Synced no records; 0 requests (0 rejections, 0 retries); took less than a minute."
     )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tap_public_jobs.api.models import Page
+from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.gaps import HOUR, Gap, Gaps
@@ -61,7 +62,7 @@ class Reading:
         known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
         all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, lambda: NOW)
         others: Any = (lambda: None, {}, lambda: None)
-        report, wait = Report(60, 60), self.waits.append
+        report, wait = Report(Throttle(60, 60)), self.waits.append
         services = Services("all", 0, "", api, report, 1, lambda: NOW, wait, *others)
         self.state = SyncState(jobs=known, listed_at=1000)
         reader = ListReader(services, self.state, all_gaps)
