@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,57 +29,28 @@ ONE_MINUTE = 60.0
 
 @dataclass
 class Report:
-    """The counts and events of a run. `count_retry` and `pacing` may be called from any thread.
+    """The counts and events of a run.
 
     Attributes:
         throttle: Knows the rate limit, and counts requests.
         clock: Returns monotonic time in seconds.
-        epoch: Returns seconds since the epoch.
         records: Records written, by stream.
         new_fields: Undeclared fields that no earlier run saw, by stream.
         opened: Jobs that are listed for the first time, or again.
         closed: Jobs that are no longer published.
-        retries: Further tries of requests that failed.
     """
 
     throttle: Throttle
     clock: Callable[[], float] = time.monotonic
-    epoch: Callable[[], float] = time.time
     records: Counter[str] = field(default_factory=Counter)
     new_fields: dict[str, list[str]] = field(default_factory=dict)
     opened: int = 0
     closed: int = 0
-    retries: int = 0
     _details: tuple[Plan, Outcomes] | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Begin to count the time."""
         self._started_at = self.clock()
-        self._seconds_each = self.throttle.period / self.throttle.limit
-
-    def count_retry(self) -> None:
-        """Count one more try of a request that failed."""
-        with self._lock:
-            self.retries += 1
-
-    def pacing(self, status: int, pause: float, interval: float) -> None:
-        """Log that the API rejected a request, or may have, and how the run continues.
-
-        Args:
-            status: The HTTP status.
-            pause: Seconds; 0 if the response may have been a fault.
-            interval: Seconds between two requests after the pause.
-        """
-        self._seconds_each = max(self._seconds_each, interval)
-        verb = "is" if status == HTTPStatus.TOO_MANY_REQUESTS else "may be"
-        until = time.strftime("%H:%M:%S UTC", time.gmtime(self.epoch() + pause))
-        sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
-        line = (
-            "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
-            "this key, or a limit without bursts. %s at most one request every %.3g seconds."
-        )
-        logger.warning(line, status, verb, sends, interval)
 
     @contextmanager
     def fetching(self, plan: Plan, outcomes: Outcomes) -> Iterator[None]:
@@ -95,7 +65,7 @@ class Report:
             logger.info("Fetching %s: nothing is new, changed or too old.", plan)
             yield
             return
-        time_left = in_words(len(plan.reasons) * self._seconds_each)
+        time_left = in_words(len(plan.reasons) * self.throttle.seconds_each)
         rate = f"{self.throttle.limit:,} requests per {self.throttle.period:g} s"
         logger.info("Fetching %s at up to %s: %s.", plan, rate, time_left)
         ended = threading.Event()
@@ -117,7 +87,7 @@ class Report:
         Args:
             total: Jobs to ask for.
         """
-        seconds = total * self._seconds_each
+        seconds = total * self.throttle.seconds_each
         if seconds > ONE_MINUTE:
             shown = f"The list does not show {total:,} known jobs"
             logger.info("%s. Asking whether they are unpublished: %s.", shown, in_words(seconds))
@@ -132,17 +102,21 @@ class Report:
         """
         # The first burst says little: the time left is at least what the rate limit needs.
         measured = (self.clock() - since) / done if done else 0.0
-        left = (total - done) * max(self._seconds_each, measured)
+        left = (total - done) * max(self.throttle.seconds_each, measured)
         return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
-    def summary(self) -> str:
-        """Sum the run up in one line."""
-        rejections = _count(self.throttle.rejections, "rejection")
+    def summary(self, retries: int) -> str:
+        """Sum the run up in one line.
+
+        Args:
+            retries: Further tries of requests that failed.
+        """
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
-        retries = _count(self.retries, "retry", "retries")
+        throttle, tries = self.throttle, _count(retries, "retry", "retries")
+        requests, rejections = throttle.requests, _count(throttle.rejections, "rejection")
         parts = [
             f"Synced {records or 'no records'}",
-            f"{_count(self.throttle.requests, 'request')} ({rejections}, {retries})",
+            f"{_count(requests, 'request')} ({rejections}, {tries})",
         ]
         if self._details:
             plan, outcomes = self._details
@@ -168,7 +142,7 @@ class Report:
             page_size: Jobs per page of the list.
         """
         requests = published + math.ceil(published / page_size)
-        first_run = in_words((requests - self.throttle.limit) * self._seconds_each)
+        first_run = in_words((requests - self.throttle.limit) * self.throttle.seconds_each)
         return (
             f"The key works: {_count(published, 'published job')}; a first run takes {first_run}."
         )

@@ -64,7 +64,7 @@ class TapPublicJobs(Tap):
     @cached_property
     def report(self) -> Report:
         """The counts and events of this run."""
-        return Report(self.throttle, epoch=self.clock)
+        return Report(self.throttle)
 
     @cached_property
     def throttle(self) -> Throttle:
@@ -78,11 +78,7 @@ class TapPublicJobs(Tap):
     def client(self) -> PublicJobsClient:
         """The API, through one session and one throttle."""
         config = self.config
-        adapter = ThrottledAdapter(
-            self.throttle,
-            connections=config["max_concurrent_requests"],
-            on_pacing=self.report.pacing,
-        )
+        adapter = ThrottledAdapter(self.throttle, config["max_concurrent_requests"])
         user_agent = config.get("user_agent") or f"tap-public-jobs/{version('tap-public-jobs')}"
         auth = KeyAuth(config["api_key"], config["auth_header"])
         return PublicJobsClient(
@@ -91,7 +87,6 @@ class TapPublicJobs(Tap):
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
             has_answered=bool(self._sync_state.key_hash),
-            on_retry=self.report.count_retry,
         )
 
     @override
@@ -158,7 +153,7 @@ class TapPublicJobs(Tap):
             raise
         finally:
             self.throttle.close(SystemExit())
-            logger.info("%s", self.report.summary())
+            logger.info("%s", self.report.summary(self.client.retries))
             # However the run ended: what it has paid for need not be fetched again.
             self._services.checkpoint(self._sync_state)
         if gaps:

@@ -56,6 +56,8 @@ class FakeApi:
         requests: Every request so far, such as `page 1` and `detail pub-1`.
     """
 
+    retries = 0
+
     def __init__(self, page_size: int = 100, jobs: int = 0) -> None:
         self.published: dict[str, Document] = {}
         self.hidden: set[str] = set()

@@ -22,7 +22,7 @@ def time() -> FakeTime:
 @pytest.fixture
 def report(time: FakeTime) -> Report:
     """The report of a run that may make 60 requests per minute."""
-    return Report(Throttle(60, 60), lambda: time.now, lambda: 9_960.0)
+    return Report(Throttle(60, 60), lambda: time.now)
 
 
 def plan_of(count: int) -> Plan:
@@ -47,11 +47,11 @@ def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
     assert report.progress(done, 3000, 0.0) == words
 
 
-def test_time_left_follows_a_slower_pace_and_ignores_a_faster_one(report: Report) -> None:
-    for pace in (2.0, 0.1):
-        report.pacing(503, 0.0, pace)
-        line = report.progress(0, 3000, 0.0)
-        assert line == "0 of 3,000 (0 %), about 1 hour 40 minutes left."
+def test_time_left_follows_what_the_limit_teaches() -> None:
+    report = Report(Throttle(2, 2.0))
+    report.throttle.rejected(report.throttle.acquire())
+
+    assert report.progress(0, 3000, 0.0) == "0 of 3,000 (0 %), about 1 hour 40 minutes left."
 
 
 def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
@@ -105,25 +105,6 @@ def test_the_plan_is_logged_with_the_time_it_takes(
 
 
 @pytest.mark.parametrize(
-    ("status", "pause", "words"),
-    [
-        (429, 1501.0, "is its rate limit. {}. Pausing until 03:11:01 UTC (1,501.0 s), then"),
-        (503, 0.0, "may be its rate limit. {}. Sending at most one request every 2 seconds."),
-    ],
-)
-def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-    report: Report, caplog: pytest.LogCaptureFixture, status: int, pause: float, words: str
-) -> None:
-    report.pacing(status, pause, 2.0)
-
-    (record,) = caplog.records
-    why = "Likely causes: another run or client of this key, or a limit without bursts"
-    assert record.levelname == "WARNING"
-    assert record.getMessage().startswith(f"The API answered {status}, which " + words.format(why))
-    assert record.getMessage().endswith("ending at most one request every 2 seconds.")
-
-
-@pytest.mark.parametrize(
     ("published", "page_size", "words"),
     [
         (1, 100, "1 published job; a first run takes less than a minute."),
@@ -153,11 +134,10 @@ def test_the_summary_counts_everything(report: Report, time: FakeTime) -> None:
         {"jobs": [], "job_details": ["salaryPeriod", "remote"], "job_publications": []}
     )
     report.opened, report.closed = 2, 1
-    report.count_retry()
     time.now = 3060.0
 
     report.throttle.requests, report.throttle.rejections = 3031, 2
-    assert report.summary() == (
+    assert report.summary(1) == (
         "Synced 3,000 jobs, 3,001 job_publications, 2 job_details; "
         "3,031 requests (2 rejections, 1 retry); "
         "details: 2 fetched, 2,995 unchanged, 2 failed, 1 unpublished during the run; "
@@ -174,10 +154,10 @@ def test_the_summary_counts_openings_without_closings_and_the_other_way(
     report.opened, report.closed = opened, closed
 
     counts = "1 job opened and 0 jobs closed" if opened else "0 jobs opened and 2 jobs closed"
-    assert f"; {counts} since" in report.summary()
+    assert f"; {counts} since" in report.summary(0)
 
 
 def test_the_summary_leaves_out_what_did_not_happen(report: Report) -> None:
-    assert report.summary() == (
+    assert report.summary(0) == (
         "Synced no records; 0 requests (0 rejections, 0 retries); took less than a minute."
     )

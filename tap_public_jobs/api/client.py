@@ -75,7 +75,7 @@ class PublicJobsClient:
         timeout: Seconds to connect, and to wait for each part of a response.
         has_answered: Whether the API has ever answered at `base_url`. Until it has, some faults
             mean that `base_url` is wrong; after that, they pass.
-        on_retry: Called before each further try of a request.
+        retries: Further tries of requests that failed.
     """
 
     session: requests.Session
@@ -83,7 +83,8 @@ class PublicJobsClient:
     page_size: int
     timeout: float
     has_answered: bool = False
-    on_retry: Callable[[], None] = lambda: None
+    retries: int = 0
+    _counting: threading.Lock = field(default_factory=threading.Lock)
     _checking_key: threading.Lock = field(default_factory=threading.Lock)
     _key_error: AccessError | None = None
 
@@ -235,7 +236,8 @@ class PublicJobsClient:
         return _FaultError(f"{_place(url)}: {type(error).__name__}: {said}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
-        self.on_retry()
+        with self._counting:
+            self.retries += 1
         line = "Try %(tries)d of %(of)d failed: %(exception)s. Trying again in %(wait).1f s."
         logger.warning(line, details)
 

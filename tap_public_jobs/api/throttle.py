@@ -202,6 +202,11 @@ class Throttle:
             self._changed.notify_all()
 
     @property
+    def seconds_each(self) -> float:
+        """The seconds that each of many requests takes, by the limit and by what it has taught."""
+        return max(self.period / self.limit, self._interval)
+
+    @property
     def _interval(self) -> float:
         if not self._step:
             return 0.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from time import monotonic
+from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -15,11 +16,13 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from requests import PreparedRequest, Response
 
     from tap_public_jobs.api.throttle import Throttle
+
+logger = logging.getLogger(__name__)
 
 # How often one request is sent while it is rejected for the rate limit.
 MAX_REJECTIONS = 10
@@ -82,20 +85,11 @@ class ThrottledAdapter(HTTPAdapter):
     Args:
         throttle: The limit that all requests of this adapter share.
         connections: Connections kept open at once.
-        on_pacing: Called with the status of a response that teaches the throttle to send more
-            slowly, the seconds of the pause, and the seconds between two requests from then on.
     """
 
-    def __init__(
-        self,
-        throttle: Throttle,
-        *,
-        connections: int,
-        on_pacing: Callable[[int, float, float], None] = lambda *_: None,
-    ) -> None:
+    def __init__(self, throttle: Throttle, connections: int) -> None:
         self._throttle = throttle
         self._key_works = throttle.held_slots() is not None  # it was answered in the last run
-        self._on_pacing = on_pacing
         self._is_403_a_limit = False
         self._active_at = monotonic()
         super().__init__(pool_connections=1, pool_maxsize=connections)
@@ -120,12 +114,29 @@ class ThrottledAdapter(HTTPAdapter):
             else:
                 pacing = self._throttle.answered(is_doubtful=status == 503)  # noqa: PLR2004
             if pacing:
-                self._on_pacing(status, *pacing)
+                self._log_pacing(status, *pacing)
             if not is_rejected:
                 break
             was_403 = status == HTTPStatus.FORBIDDEN
             response.close()
         return response
+
+    def _log_pacing(self, status: int, pause: float, interval: float) -> None:
+        """Log that the API rejected a request, or may have, and how the run continues.
+
+        Args:
+            status: The HTTP status.
+            pause: Seconds; 0 if the response may have been a fault.
+            interval: Seconds between two requests after the pause.
+        """
+        verb = "is" if status == HTTPStatus.TOO_MANY_REQUESTS else "may be"
+        until = strftime("%H:%M:%S UTC", gmtime(self._throttle.epoch() + pause))
+        sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
+        line = (
+            "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
+            "this key, or a limit without bursts. %s at most one request every %.3g seconds."
+        )
+        logger.warning(line, status, verb, sends, interval)
 
     def _may_reject(self, status: int, sent: float, was_403: bool) -> bool:  # noqa: FBT001
         """Return whether a status that says nothing of a limit may mean a rejection.

@@ -39,11 +39,10 @@ def connect() -> Iterator[Connect]:
         *,
         auth_header: str = "Authorization",
         throttle: Throttle | None = None,
-        on_pacing: Callable[[int, float, float], None] = lambda *_: None,
         **options: Any,
     ) -> PublicJobsClient:
         throttle = throttle or Throttle(100_000, 60.0)
-        adapter = ThrottledAdapter(throttle, connections=16, on_pacing=on_pacing)
+        adapter = ThrottledAdapter(throttle, 16)
         sessions.append(Session(adapter, KeyAuth(key, auth_header), "tests/1", base_url))
         settings: dict[str, Any] = {"page_size": 10, "timeout": 10.0, **options}
         return PublicJobsClient(sessions[-1], base_url, **settings)

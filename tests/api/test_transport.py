@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from api.fake_time import FakeTime
@@ -13,7 +13,8 @@ from requests import Response
 
 from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
-from tap_public_jobs.api.transport import is_rejection, retry_after
+from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.api.transport import ThrottledAdapter, is_rejection, retry_after
 from tap_public_jobs.errors import AccessError, PublicJobsError, RequestError
 
 if TYPE_CHECKING:
@@ -57,26 +58,45 @@ def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
     ],
 )
 def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
-    connect: Connect, answer: bytes, status: int, pause: float
+    connect: Connect, caplog: pytest.LogCaptureFixture, answer: bytes, status: int, pause: float
 ) -> None:
     """A second later than the server asks: some servers round down."""
-    retries: list[int] = []
-    paces: list[Any] = []
     time = FakeTime()
     throttle = time.throttle()
     with raw_server(answering(answer, answer, DETAIL)) as server:
-        api = connect(
-            server.url,
-            throttle=throttle,
-            on_pacing=lambda *pace: paces.append(pace),
-            on_retry=lambda: retries.append(1),
-        )
+        api = connect(server.url, throttle=throttle)
         assert api.detail(JOB) == {"id": "id-1"}
 
     assert server.targets == ["/jobs/job-1"] * 3
-    assert (throttle.requests, throttle.rejections, retries) == (3, 2, [])
+    assert (throttle.requests, throttle.rejections, api.retries) == (3, 2, 0)
     assert time.waits == pytest.approx([pause, 60], abs=0.001)
-    assert paces == [(status, pytest.approx(it, abs=0.001), 60 / 59) for it in time.waits]
+    for record, wait in zip(caplog.records, time.waits, strict=True):
+        line = record.getMessage()
+        assert line.startswith(
+            f"The API answered {status}, which {'is' if status == 429 else 'may'}"
+        )
+        assert f" ({wait:,.1f} s), then sending at most one request every 1.02 seconds." in line
+
+
+@pytest.mark.parametrize(
+    ("status", "pause", "words"),
+    [
+        (429, 1501.0, "is its rate limit. {}. Pausing until 03:11:01 UTC (1,501.0 s), then"),
+        (503, 0.0, "may be its rate limit. {}. Sending at most one request every 2 seconds."),
+    ],
+)
+def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
+    caplog: pytest.LogCaptureFixture, status: int, pause: float, words: str
+) -> None:
+    adapter = ThrottledAdapter(Throttle(60, 60, epoch=lambda: 9_960.0), 1)
+
+    adapter._log_pacing(status, pause, 2.0)
+
+    (record,) = caplog.records
+    why = "Likely causes: another run or client of this key, or a limit without bursts"
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith(f"The API answered {status}, which " + words.format(why))
+    assert record.getMessage().endswith("ending at most one request every 2 seconds.")
 
 
 HELD = HeldSlots(-1_000_000, 1)
@@ -157,12 +177,13 @@ def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -> None:
+def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     """With one slot, a request that kept it would stop the next one for ever.
 
     No fault but 503 may be a rejection.
     """
-    learnt_from: list[int] = []
     throttle = FakeTime().throttle(limit=1)
 
     def answer(connection: socket.socket, _: str) -> None:
@@ -179,12 +200,12 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(connect: Connect) -
         DETAIL,
     ]
     with raw_server(answer) as server:
-        api = connect(
-            server.url, throttle=throttle, on_pacing=lambda status, *_: learnt_from.append(status)
-        )
+        api = connect(server.url, throttle=throttle)
         assert api.detail(JOB) == {"id": "id-1"}
 
-    assert (answers, learnt_from) == ([], [429])
+    learnt_from = [it.getMessage() for it in caplog.records if it.name == transport.__name__]
+    assert [line[:23] for line in learnt_from] == ["The API answered 429, w"]
+    assert answers == []
     assert throttle.requests == len(server.heads) == 6
 
 
