@@ -19,6 +19,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
+from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
