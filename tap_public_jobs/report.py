@@ -141,11 +141,10 @@ class Report:
             published: Published jobs.
             page_size: Jobs per page of the list.
         """
-        requests = published + math.ceil(published / page_size)
-        first_run = in_words((requests - self.throttle.limit) * self.throttle.seconds_each)
-        return (
-            f"The key works: {_count(published, 'published job')}; a first run takes {first_run}."
-        )
+        requests = published + math.ceil(published / page_size) - self.throttle.limit
+        first_run = in_words(requests * self.throttle.seconds_each)
+        jobs = _count(published, "published job")
+        return f"The key works: {jobs}; a first run takes {first_run}."
 
 
 def in_words(seconds: float) -> str:

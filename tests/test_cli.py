@@ -221,6 +221,7 @@ NO_STATE = "| This is not a state: give --state only the `value` of a STATE mess
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
         ("--config", "\n{", NO_OBJECT),
+        ("--config", '{"page_size": NaN}', NO_OBJECT),
         ("--state", "[1]", NO_OBJECT),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", '{"streams": [{}]}', "UTF-8 that is a catalog (KeyError: 'tap_stream_id')"),
