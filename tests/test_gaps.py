@@ -481,6 +481,21 @@ def test_a_list_that_breaks_during_the_details_deletes_none_of_them(
     assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
 
 
+def test_a_resumed_run_activates_no_details_if_one_that_it_had_has_changed_and_fails(
+    api: FakeApi,
+) -> None:
+    api.answers["pub-3"] = BROKEN
+    pipeline = Pipeline(api)
+    pipeline.run()
+    api.edit("4", jobTitle="Edited")
+    api.answers = {"pub-4": BROKEN}
+
+    assert pipeline.run()[len(LIST) :] == ["detail pub-4", "detail pub-3"]
+
+    assert "the detail of 'pub-4' is missing" in pipeline.error
+    assert pipeline.activated == ["jobs"]
+
+
 @pytest.mark.parametrize("refresh", ["changed", "notified"])
 @pytest.mark.parametrize("cause", ["other columns", "an age of 0"])
 def test_only_all_activates_details(

@@ -250,12 +250,12 @@ class SyncState:
         self.jobs[job.id] = entry._replace(detail_hash=detail_hash, fetched_at=fetched_at)
 
     def has_all_details(self, without: Collection[str]) -> bool:
-        """Whether this run has written the details of all jobs but these, whatever their age."""
-        cycle = self.cycle
-        if cycle is None or cycle.refresh != "all":
-            return False  # the detail of a closed job cannot be fetched again
-        others = (entry for key, entry in self.jobs.items() if key not in without)
-        return all(entry.fetched_at >= cycle.started_at for entry in others)
+        """Whether the cycle fetches all details, and none is pending but those of these jobs."""
+        # The detail of a closed job cannot be fetched again, so its row has to stay.
+        is_whole = self.cycle is not None and self.cycle.refresh == "all"
+        return is_whole and all(
+            it.detail_hash for key, it in self.jobs.items() if key not in without
+        )
 
     def begin_versions(self, now: float, *, is_resumed: bool) -> None:
         """Begin versions later than any before, in seconds since the epoch.
