@@ -175,15 +175,22 @@ def without(column: str) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("refresh", ["changed", "notified"])
 def test_other_columns_are_in_every_row_after_one_run(
-    notified: Pipeline, before: dict[str, Any], after: dict[str, Any], refresh: str
+    notified: Pipeline,
+    caplog: pytest.LogCaptureFixture,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    refresh: str,
 ) -> None:
     """Also if no run in between writes details; a column that is selected later is one of them."""
     notified.run(detail_refresh=refresh, **before)
     notified.run(detail_refresh=refresh, catalog=select_only(CONFIG, "jobs"))
 
     for records in (10, 0):
-        notified.run(detail_refresh=refresh, **after)
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            notified.run(detail_refresh=refresh, **after)
         assert len(notified.output.records("job_details")) == records
+        assert ("The selected columns changed" in caplog.text) is (records > 0)
 
 
 def test_a_run_without_state_says_how_it_is_passed(
