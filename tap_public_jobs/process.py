@@ -108,10 +108,9 @@ class JsonFile(click.File):
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         option = param.name if param else None
+        if option == "config" and value == "ENV":
+            return value
         try:
-            # A pipe, as in `--config <(decrypt settings.json)`, can be read only once, by the SDK.
-            if option == "config" and (value == "ENV" or Path(value).is_fifo()):
-                return value
             text = Path(value).read_text("utf-8")
             # An error unless it is an object without NaN, as the SDK reads it.
             content = {} | json.loads(text, parse_constant=int)
@@ -125,4 +124,12 @@ class JsonFile(click.File):
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown}: {reason}"
             raise PublicJobsError(msg) from error
-        return value if option == "config" else io.StringIO(text)
+        if option != "config":
+            return io.StringIO(text)
+        if not Path(value).is_fifo():
+            return value
+        # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
+        reader, writer = os.pipe()
+        os.write(writer, text.encode())
+        os.close(writer)
+        return f"/dev/fd/{reader}"

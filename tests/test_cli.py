@@ -249,12 +249,12 @@ def test_a_file_that_cannot_be_read_is_one_line(
 
 def test_settings_may_come_through_a_pipe(sandbox: Sandbox, config: Config) -> None:
     command = [str(COMMAND), "--config=/dev/stdin", "--test"]
-    text = json.dumps(config)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    for text, status, said in ((json.dumps(config), 0, "The key works"), ("", 1, NO_OBJECT)):
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
-    assert done.returncode == 0
-    assert "The key works" in done.stderr
-    assert sandbox.key not in done.stderr
+        assert (done.returncode, len(complaints(done.stderr))) == (status, status)
+        assert said in done.stderr
+        assert sandbox.key not in done.stderr
 
 
 def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Config) -> None:
