@@ -93,8 +93,7 @@ class Run:
         unlisted = not_found - reader.jobs.keys()
         lacks = sweep.shortfall(len(reader.jobs.keys() | missing | not_found))
         is_complete = lacks == 0 or self.gaps.is_known("total", size=lacks or 0)
-        is_trusted = self.listing.is_complete and not is_mass(unlisted, self.listing.jobs)
-        return reader.jobs if is_complete and is_trusted else None
+        return reader.jobs if is_complete and not is_mass(unlisted, self.listing.jobs) else None
 
     def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         services = self.services
