@@ -78,6 +78,8 @@ def test_the_names_with_news_are_printed(
     status, out, err = run(capsys, "news", *states, "--state", "typo=x")
     assert (status, out) == (0, "acme\n")
     assert err.startswith("Error: There is no change log with the name typo")
+    Path("default.json").rename("day=1.json")
+    assert run(capsys, "news", "--state", "default=day=1.json") == (1, "", "")
 
 
 @pytest.mark.parametrize(
