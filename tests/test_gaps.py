@@ -11,13 +11,13 @@ import pytest
 from fake_api import FakeApi
 from fake_tap import LIST, Pipeline, first_run
 
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
 from tap_public_jobs.sync.gaps import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tap_public_jobs.changelog import ChangeLog
 
 DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
@@ -539,6 +539,12 @@ def test_a_new_job_that_the_list_does_not_show_yet_is_awaited(
     assert notified.error == ""
     assert notified.hard.rows["job_details"].keys() == api.published.keys()
     assert notified.run() == []
+
+
+def test_a_first_run_awaits_what_the_log_named_first(api: FakeApi, changes_url: str) -> None:
+    ChangeLog(changes_url).append({"default": ["unknown"]})
+
+    assert "detail unknown" in Pipeline(api, changes_url=changes_url).run()
 
 
 def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
