@@ -124,12 +124,10 @@ class JsonFile(click.File):
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown}: {reason}"
             raise PublicJobsError(msg) from error
-        if option != "config":
-            return io.StringIO(text)
-        if not Path(value).is_fifo():
-            return value
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
-        reader, writer = os.pipe()
-        os.write(writer, text.encode())
-        os.close(writer)
-        return f"/dev/fd/{reader}"
+        if option == "config" and Path(value).is_fifo():
+            reader, writer = os.pipe()
+            os.write(writer, text.encode())
+            os.close(writer)
+            return f"/dev/fd/{reader}"
+        return value if option == "config" else io.StringIO(text)

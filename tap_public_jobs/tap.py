@@ -147,11 +147,13 @@ class TapPublicJobs(Tap):
             if self.run:
                 super().sync_all()
                 gaps = self.run.finish()
+            if self.throttle.reason:  # a signal came after the last request
+                raise self.throttle.reason
         except SystemExit:
-            signal.setitimer(signal.ITIMER_REAL, 0)  # the state is written in peace
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
         finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # the state is written in peace
             self.throttle.close(SystemExit())
             logger.info("%s", self.report.summary(self.client.retries))
             # However the run ended: what it has paid for need not be fetched again.
@@ -232,9 +234,12 @@ class TapPublicJobs(Tap):
     @override
     def _handle_termination(self, signum: int, frame: FrameType | None) -> None:
         # Private: the SDK exits with status 0, which a scheduler takes for success.
+        signal.signal(signum, signal.SIG_IGN)
         status = 128 + signum
         exit_soon(status)
-        if "throttle" in vars(self):  # what has been sent may still be answered
-            self.throttle.close(SystemExit(status))
+        if "_services" not in vars(self):  # no run has begun
+            self.message_writer.stop(status)
+        # What has been sent may still be answered.
+        self.throttle.close(SystemExit(status))
         signal.signal(signal.SIGALRM, lambda *_: self.message_writer.stop(status))
         signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_ANSWER)

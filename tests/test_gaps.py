@@ -541,6 +541,15 @@ def test_a_new_job_that_the_list_does_not_show_yet_is_awaited(
     assert notified.run() == []
 
 
+def test_a_job_that_is_not_gone_is_asked_for_once(api: FakeApi, pipeline: Pipeline) -> None:
+    """The list had drifted, and shows the job when it is read again."""
+    api.hidden = {"3"}
+    api.on_page = lambda _: api.hidden.difference_update(it[-1] for it in api.details)
+
+    assert pipeline.run().count("detail pub-3") == 1
+    assert pipeline.output.rows("job_details").keys() == api.published.keys()
+
+
 def test_a_first_run_awaits_what_the_log_named_first(api: FakeApi, changes_url: str) -> None:
     ChangeLog(changes_url).append({"default": ["unknown"]})
 

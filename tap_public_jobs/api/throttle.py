@@ -62,6 +62,7 @@ class Throttle:
             request ends. It may return early. The default really waits, and releases the lock.
         requests: Requests sent.
         rejections: How many of them were rejected.
+        reason: What it was closed with; None while it is open.
     """
 
     limit: int
@@ -74,7 +75,7 @@ class Throttle:
     requests: int = 0
     rejections: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _closed: BaseException | None = None
+    reason: BaseException | None = None
     _in_flight: int = 0
     _answered: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
@@ -117,8 +118,8 @@ class Throttle:
             BaseException: What the throttle was closed with.
         """
         with self._changed:
-            if self._closed:
-                raise self._closed
+            if self.reason:
+                raise self.reason
             now = self.clock()
             delay = self._delay(now)
             if delay == 0:
@@ -198,7 +199,7 @@ class Throttle:
     def close(self, reason: BaseException) -> None:
         """Let no further request through: those that wait, or come later, raise the reason."""
         with self._changed:
-            self._closed = reason
+            self.reason = reason
             self._changed.notify_all()
 
     @property

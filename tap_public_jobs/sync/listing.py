@@ -68,14 +68,14 @@ class ListReader:
             run that is stopped keeps it.
         gaps: Of earlier runs.
         jobs: The listed jobs so far, by id.
-        details: The details that arrived, of listed jobs.
+        details: The details that arrived, by id of the job.
     """
 
     services: Services
     state: SyncState
     gaps: Gaps
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    details: dict[JobRef, dict[str, Json]] = field(default_factory=dict)
+    details: dict[str, dict[str, Json]] = field(default_factory=dict)
 
     def sweep(self, absent: Collection[str]) -> Sweep:
         """Read the list until another sweep would show nothing new; return the last sweep.
@@ -217,7 +217,7 @@ class ListReader:
         witnesses = sorted(self.jobs.values(), key=order)[:MOST_WITNESSES]
         for job in witnesses:
             try:
-                self.details[job] = self.services.api.detail(job, TRIES_TO_CONFIRM)
+                self.details[job.id] = self.services.api.detail(job, TRIES_TO_CONFIRM)
             except RequestError:
                 continue
             return True
@@ -229,7 +229,7 @@ class ListReader:
 
     def _why_not_gone(self, job: JobRef) -> tuple[JobRef, str]:
         try:
-            self.services.api.detail(job, TRIES_TO_CONFIRM)
+            self.details[job.id] = self.services.api.detail(job, TRIES_TO_CONFIRM)
         except NotFoundError:
             return job, ""
         except RequestError as error:

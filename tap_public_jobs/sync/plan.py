@@ -140,7 +140,7 @@ def plan_details(
     jobs: Iterable[JobRef],
     now: float,
     max_age: float,
-    arrived: Collection[JobRef] = (),
+    arrived: Collection[str] = (),
 ) -> Plan:
     """Decide which details a run has to fetch.
 
@@ -150,7 +150,7 @@ def plan_details(
         now: Seconds since the epoch.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
-        arrived: Jobs whose details have arrived already: they are paid for, and so written.
+        arrived: Ids of jobs whose details have arrived already: they are paid for, so written.
     """
     cycle = state.cycle or Cycle(int(now), "all")
     listed = sorted(jobs, key=lambda job: ("detail", job.id) in state.gaps)
@@ -159,7 +159,7 @@ def plan_details(
         for job in listed
         if (
             reason := _reason(job, state.jobs[job.id], cycle, now, max_age)
-            or ("refreshed" if job in arrived else None)
+            or ("refreshed" if job.id in arrived else None)
         )
     }
     fetched_before = sum(

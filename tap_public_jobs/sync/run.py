@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ class Run:
         gaps: What this run and earlier ones could not see or load.
         listing: The published jobs.
         plan: The details to fetch.
-        arrived: Details that have arrived already.
+        arrived: Details that have arrived already, by id of the job.
         outcomes: Of the details so far.
     """
 
@@ -45,7 +46,7 @@ class Run:
     gaps: Gaps
     listing: Listing
     plan: Plan
-    arrived: dict[JobRef, dict[str, Json]]
+    arrived: dict[str, dict[str, Json]]
     outcomes: Outcomes = field(default_factory=Outcomes)
 
     @property
@@ -72,7 +73,9 @@ class Run:
         """
         with self.services.report.fetching(self.plan, self.outcomes):
             # First those that have arrived: a run that is killed has not paid for them in vain.
-            yield from self._fetch(sorted(self.plan.reasons, key=lambda it: it not in self.arrived))
+            yield from self._fetch(
+                sorted(self.plan.reasons, key=lambda it: it.id not in self.arrived)
+            )
             if self.outcomes.not_found:
                 listed = self._read_list_again()
                 yield from self._fetch(self.outcomes.settle(listed))
@@ -96,23 +99,23 @@ class Run:
         return reader.jobs if is_complete and not is_mass(unlisted, self.listing.jobs) else None
 
     def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        services = self.services
 
         def ask(job: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             try:
-                return job, self.arrived.pop(job, None) or services.api.detail(job)
+                return job, self.arrived.pop(job.id, None) or self.services.api.detail(job)
             except RequestError as error:
                 return job, error
 
-        for job, answer in fan_out(ask, jobs, workers=services.workers):
+        for job, answer in fan_out(ask, jobs, workers=self.services.workers):
             if isinstance(answer, NotFoundError):
                 self.outcomes.not_found[job] = str(answer)
             elif isinstance(answer, RequestError):
                 if self.outcomes.note_failure(job, str(answer)):
-                    services.api.page(1)  # ends the run if the list cannot be read either
+                    with suppress(SystemExit):  # a signal; what is on its way may still arrive
+                        self.services.api.page(1)  # ends the run if the list cannot be read either
             else:
                 yield job, answer
-                self.state.note_detail(job, answer, services.clock())
+                self.state.note_detail(job, answer, self.services.clock())
                 self.gaps.end("detail", [job.id])
                 self.outcomes.note_written()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.api.models import HeldSlots
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 Json = Any
 
 FORMAT = 4
-
-_OPTIONAL = (int, NoneType)
 
 # Milliseconds since the epoch; later times have no date in Python.
 END_OF_TIME = 253_402_300_800_000
@@ -51,23 +48,22 @@ def _read(state: Json) -> SyncState:
     def rows(name: str, *kinds: Json) -> list[list[Json]]:
         return [_checked(row, kinds) for row in state[name]]
 
-    gaps = [Gap(*row) for row in rows("gaps", str, str, int, int, int, int)]
-    jobs = rows("jobs", str, str, int, _OPTIONAL, str, int, int)
-    closed = rows("closed", str, str, _OPTIONAL, int, int, _OPTIONAL)
+    jobs = rows("jobs", str, str, int, int | None, str, int, int)
+    closed = rows("closed", str, str, int | None, int, int, int | None)
     cycle, last_read, held = state["cycle"], state["log"], state["heldSlots"]
     return SyncState(
         jobs={key: Entry(*entry) for key, *entry in jobs},
-        gaps={(gap.kind, gap.job_id): gap for gap in gaps},
+        gaps={(row[0], row[1]): Gap(*row) for row in rows("gaps", str, str, int, int, int, int)},
         confirmed={key: int(at) for key, at in rows("confirmed", str, int)},
         awaited={key: int(at) for key, at in rows("awaited", str, int)},
         closed={key: Period(*period) for key, *period in closed},
-        listed_at=_checked([state["listedAt"]], [_OPTIONAL])[0],
+        listed_at=_checked([state["listedAt"]], [int | None])[0],
         key_hash=str(state["key"]),
         forms={name: Form(*form) for name, *form in rows("forms", str, str, str)},
         details_form=str(state["detailsForm"]),
         fields={name: [*map(str, names)] for name, names in state["fields"].items()},
-        versions={name: int(value) for name, value in state["versions"].items()},
-        cycle=Cycle(*_checked(cycle, (int, str, _OPTIONAL))) if cycle else None,
+        versions={name: _checked([it], [int])[0] for name, it in state["versions"].items()},
+        cycle=Cycle(*_checked(cycle, (int, str, int | None))) if cycle else None,
         last_read=LastRead(str(last_read[0]), int(last_read[1])) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
     )

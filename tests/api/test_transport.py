@@ -70,12 +70,7 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
     assert server.targets == ["/jobs/job-1"] * 3
     assert (throttle.requests, throttle.rejections, api.retries) == (3, 2, 0)
     assert time.waits == pytest.approx([pause, 60], abs=0.001)
-    for record, wait in zip(caplog.records, time.waits, strict=True):
-        line = record.getMessage()
-        assert line.startswith(
-            f"The API answered {status}, which {'is' if status == 429 else 'may'}"
-        )
-        assert f" ({wait:,.1f} s), then sending at most one request every 1.02 seconds." in line
+    assert [it.message[:20] for it in caplog.records] == [f"The API answered {status}"] * 2
 
 
 @pytest.mark.parametrize(
