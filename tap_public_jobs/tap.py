@@ -153,7 +153,7 @@ class TapPublicJobs(Tap):
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)  # the state is written in peace
+            signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
             self.throttle.close(SystemExit())
             logger.info("%s", self.report.summary(self.client.retries))
             # However the run ended: what it has paid for need not be fetched again.

@@ -99,7 +99,6 @@ class Run:
         return reader.jobs if is_complete and not is_mass(unlisted, self.listing.jobs) else None
 
     def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-
         def ask(job: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             try:
                 return job, self.arrived.pop(job.id, None) or self.services.api.detail(job)
