@@ -237,7 +237,7 @@ class TapPublicJobs(Tap):
         signal.signal(signum, signal.SIG_IGN)
         status = 128 + signum
         exit_soon(status)
-        if "_services" not in vars(self):  # no run has begun
+        if "_services" not in vars(self):  # no run has started
             self.message_writer.stop(status)
         # What has been sent may still be answered.
         self.throttle.close(SystemExit(status))

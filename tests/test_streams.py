@@ -458,7 +458,7 @@ def test_a_stop_is_no_error_and_keeps_what_still_arrives(
             if last == "page 1":
                 raise SystemExit(143)  # as a throttle that is closed
 
-    with pytest.raises(SystemExit, match="143"):  # at once, as no run has begun
+    with pytest.raises(SystemExit, match="143"):  # at once, as no run has started
         TapPublicJobs(config=CONFIG)._handle_termination(signal.SIGTERM, None)
     api.on_request = stop
     pipeline = Pipeline(api, max_concurrent_requests=1)
