@@ -205,8 +205,9 @@ def test_a_wrong_setting_is_one_line_and_status_one(
 
 def catalog(column: dict[str, Any]) -> str:
     """A catalog with one column."""
-    stream = {"tap_stream_id": "jobs", "schema": {"properties": {"jobTitle": column}}}
-    return json.dumps({"streams": [stream]})
+    return json.dumps(
+        {"streams": [{"tap_stream_id": "x", "schema": {"properties": {"x": column}}}]}
+    )
 
 
 NO_FILE = "No such file or directory"
@@ -247,13 +248,15 @@ def test_a_file_that_cannot_be_read_is_one_line(
     assert "pj_secret" not in line
 
 
-def test_settings_may_come_through_a_pipe(sandbox: Sandbox, config: Config) -> None:
-    command = [str(COMMAND), "--config=/dev/stdin", "--test"]
-    for text, status, said in ((json.dumps(config), 0, "The key works"), ("", 1, NO_OBJECT)):
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path: Path) -> None:
+    text, file, command = json.dumps(config), tmp_path / "a.json", [str(COMMAND), "--test"]
+    file.write_text(text)
+    for path, sent, status in (("/dev/stdin", text, 0), ("/dev/stdin", "", 1), (file, "", 0)):
+        arguments = [*command, f"--config={path}"]
+        done = subprocess.run(arguments, input=sent, capture_output=True, text=True, check=False)
 
         assert (done.returncode, len(complaints(done.stderr))) == (status, status)
-        assert said in done.stderr
+        assert (NO_OBJECT if status else "The key works") in done.stderr
         assert sandbox.key not in done.stderr
 
 

@@ -141,9 +141,7 @@ def test_a_state_of_format_3_is_read_without_its_gaps_which_had_no_age() -> None
 
     state = load({"bookmarks": {"jobs": {"sync": old}}})
 
-    assert state.jobs == {
-        "x": Entry("p", 1, None, "h", NOW, last_seen=1500), "y": Entry("q", 1, None)
-    }  # fmt: skip
+    assert state.jobs == {"x": Entry("p", 1, None, "h", NOW, 1500), "y": Entry("q", 1, None)}
     assert state.cycle == Cycle(NOW, "all")
     assert (state.details_form, state.versions) == ("form", {"jobs": NOW})
     assert (state.last_read, state.gaps) == (LastRead("a-log", 3), {})
