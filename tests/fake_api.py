@@ -53,6 +53,7 @@ class FakeApi:
         shown_size: The page size that the pages show; `page_size` by default.
         on_page: Called with the number of a page before it is answered.
         on_request: Called with each request, as in `requests`, before it is answered.
+        retries: Always 0: no request is tried again.
         requests: Every request so far, such as `page 1` and `detail pub-1`.
     """
 

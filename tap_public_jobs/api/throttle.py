@@ -74,8 +74,8 @@ class Throttle:
     wait: Callable[[float | None], object] | None = None
     requests: int = 0
     rejections: int = 0
-    _changed: threading.Condition = field(default_factory=threading.Condition)
     reason: BaseException | None = None
+    _changed: threading.Condition = field(default_factory=threading.Condition)
     _in_flight: int = 0
     _answered: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot

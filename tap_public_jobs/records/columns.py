@@ -47,9 +47,6 @@ class Columns:
         on_warning: Called with a sentence the first time that a value of a field does not fit its
             column, or cannot be stored as it is.
 
-    Raises:
-        ValueError: The properties are not those of a stream's schema.
-
     Attributes:
         names: The names of the columns.
         undeclared: The fields that were seen and have no column.
@@ -143,9 +140,9 @@ class Columns:
             self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}.")
 
 
-@cache  # of each run's three streams; checking a schema takes milliseconds
+@cache  # many columns have the same schema
 def _test(json_schema: str) -> Callable[[Json], bool]:
-    """Return a test of values against a JSON schema."""
+    """Return a test of values against a JSON schema, which must be a valid one."""
     schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
 
