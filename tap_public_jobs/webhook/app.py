@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -14,13 +13,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tap_public_jobs.changelog import PATIENCE, ChangeLog
-from tap_public_jobs.errors import ChangeLogError
 from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
+from tap_public_jobs.webhook.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from tap_public_jobs.changelog import ChangeLog
     from tap_public_jobs.webhook.senders import Signatures
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ BODY_PATIENCE = 10
 # Parameters that a sender wants back, to see that the receiver is the one that was meant.
 CHALLENGES = ("challenge", "hub.challenge", "validationToken")
 
-TOO_LATE = "The change log did not respond in time: make sure that its database is up."
+UNWRITTEN = "The change log cannot be written"
 
 
 def make_app(
@@ -50,22 +49,7 @@ def make_app(
         signatures: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
     """
-    # With one thread, a write that waits too long for its turn is cancelled before it starts.
-    writer = ThreadPoolExecutor(max_workers=1)
-    # What the last write could not note; empty after one that succeeded.
-    failed: Mapping[str, Sequence[str | None]] = {}
-
-    async def note(changes: Mapping[str, Sequence[str | None]]) -> None:
-        """Note changes, as `ChangeLog.append` does; answer 503 if that fails."""
-        nonlocal failed
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await asyncio.wrap_future(writer.submit(log.append, changes))
-        except (ChangeLogError, TimeoutError) as error:
-            logger.error("%s", str(error) or TOO_LATE)  # noqa: TRY400  # one line
-            failed = changes
-            raise HTTPException(503, "The change log cannot be written") from error
-        failed = {}
+    writer = Writer(log)
 
     async def hook(request: Request) -> Response:
         """Note what a notification names; answer 2xx only once it is committed."""
@@ -85,13 +69,15 @@ def make_app(
             logger.warning("A notification for %s names no publicId: %s, keys %s", name, kind, keys)
         named = public_ids[:MOST_NAMED]
         is_all = 0 < len(public_ids) == len(named)
-        await note({name: named if is_all else [*named, None]})
+        if not await writer.append({name: named if is_all else [*named, None]}):
+            raise HTTPException(503, UNWRITTEN)
         if not named and (challenge := _challenge(request, fields)):
             return _logged(request, PlainTextResponse(challenge), "a challenge")
         return _logged(request, JSONResponse({"publicIds": len(named)}, 200 if named else 202))
 
     async def health(request: Request) -> Response:
-        await note(failed)  # without space on the disk, a write of nothing succeeds
+        if not await writer.works():
+            raise HTTPException(503, UNWRITTEN)
         return _logged(request, PlainTextResponse("OK"))
 
     paths = ("/hooks", "/hooks/", "/hooks/{token}", "/hooks/{token}/")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from webhook.served import NOTED, NOTIFICATION, TOKEN, UNNAMED, post, serving
+from webhook.served import FAILED, NOTED, NOTIFICATION, TOKEN, UNNAMED, post, serving
 
 from tap_public_jobs.webhook import app
 from tap_public_jobs.webhook.payload import LARGEST_BODY
@@ -231,6 +231,7 @@ def test_what_goes_wrong_unforeseen_is_answered_and_not_fatal(
         broken.setattr(log, "append", fail)
         answer = post(hook)
 
-    assert answer == (500, "Internal Server Error")
+    assert answer == FAILED
+    assert "ZeroDivisionError" in caplog.text
     assert post(hook) == NOTED
     assert TOKEN not in caplog.text
