@@ -41,8 +41,6 @@ def make_app(
 ) -> Starlette:
     """Serve `/hooks`, `/hooks/{token}` and `/health`.
 
-    A request without a valid token is answered before its body is read.
-
     Args:
         log: Where changes are noted.
         tokens: What senders have to know, and the name of the log that each opens.
@@ -54,11 +52,11 @@ def make_app(
     async def hook(request: Request) -> Response:
         """Note what a notification names; answer 2xx only once it is committed."""
         name = tokens.get(_token(request, token_header))
+        body = await _body(request, LARGEST_BODY + 1 if name else 0)
         if name is None:
             raise HTTPException(404)
         if request.method != "POST":
             return _logged(request, PlainTextResponse(_challenge(request) or "OK"), "OK")
-        body = await _body(request)
         if signatures and not signatures.fit(name, request.headers, body):
             shown = signatures.describe(request.headers)
             logger.warning("Not signed with a secret of %s. Its signatures: %s", name, shown)
@@ -84,7 +82,7 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/health", health),
-            *(Route(it, hook, methods=["GET", "POST"], max_body_size=LARGEST_BODY) for it in paths),
+            *(Route(it, hook, methods=["GET", "POST"]) for it in paths),
         ],
         exception_handlers={HTTPException: _refusal},
     )
@@ -105,14 +103,27 @@ def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> 
     return next(filter(USABLE.fullmatch, texts), "")
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most: int) -> bytes:
+    """Read a body to its end, and return its first bytes.
+
+    If the answer came earlier, a proxy could answer 502 instead, and the sender would try again.
+
+    Args:
+        request: Whose body.
+        most: Bytes to keep; a sender without a valid token must not fill the memory.
+    """
+    body = b""
     try:
         async with asyncio.timeout(BODY_PATIENCE):
-            return await request.body()
+            async for chunk in request.stream():
+                body += chunk[: most - len(body)]
     except TimeoutError as error:
         raise HTTPException(408) from error
     except ClientDisconnect as error:
         raise HTTPException(400, "The sender left") from error
+    if len(body) > LARGEST_BODY:
+        raise HTTPException(413, "Content Too Large")
+    return body
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
