@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# publicIds after which a commit takes no further notification: it ends well within `PATIENCE`.
+# publicIds after which a commit takes no further notification, so that it ends within `PATIENCE`.
 MOST_IN_A_COMMIT = 10_000
 
 TOO_LATE = "The change log did not respond in time: make sure that its database is up."
@@ -25,7 +25,6 @@ class Writer:
     """Appends to the change log for many senders at once.
 
     A commit waits for the disk, so with one for each notification a burst would have to be refused.
-    All methods belong to one event loop.
 
     Args:
         log: Where changes are noted.
@@ -85,9 +84,13 @@ class Writer:
         """Take what the next commit notes, and the futures of those who wait for it."""
         senders: list[asyncio.Future[bool]] = []
         changes: dict[str, list[str | None]] = defaultdict(list)
-        while self._waiting and sum(map(len, changes.values())) < MOST_IN_A_COMMIT:
-            committed = next(iter(self._waiting))
-            for name, public_ids in self._waiting.pop(committed).items():
-                changes[name] += public_ids
+        size = 0
+        for committed, theirs in [*self._waiting.items()]:
+            if size >= MOST_IN_A_COMMIT:
+                break
+            del self._waiting[committed]
             senders.append(committed)
+            for name, public_ids in theirs.items():
+                changes[name] += public_ids
+                size += len(public_ids)
         return senders, changes
