@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
+from tap_public_jobs.lines import quoted
 from tap_public_jobs.records.naming import Naming, column_of, field_of
 from tap_public_jobs.records.storable import json_text, storable
 
@@ -137,7 +138,9 @@ class Columns:
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
             self._warned.add(field)
-            self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}.")
+            self._on_warning(
+                f"{quoted(field)} of the job {quoted(document.get('publicId'))} {what}."
+            )
 
 
 @cache  # many columns have the same schema
