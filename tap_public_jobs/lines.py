@@ -18,7 +18,7 @@ def shortened(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def quoted(value: object) -> str:
-    """Quote a value from outside as one of Python, and shorten it."""
+    """Quote a value from outside as Python writes it, and shorten it."""
     return shortened(repr(value))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.errors import NotFoundError, RequestError
+from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import FEW_TRIES, ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
@@ -193,7 +194,7 @@ class Run:
         for job_id, why in listing.missing.items():
             if why:
                 job = state.jobs[job_id]
-                yield job.missing_since, f"{job.public_id!r} is not in the list, but {why}"
+                yield job.missing_since, f"{quoted(job.public_id)} is not in the list, but {why}"
         for ref, why in self.outcomes.failed.items():
             since = state.jobs[ref.id].failing_since
-            yield since, f"the detail of {ref.public_id!r} is missing: {why}"
+            yield since, f"the detail of {quoted(ref.public_id)} is missing: {why}"
