@@ -240,7 +240,7 @@ class Histories(RuleBasedStateMachine):
         """
         paid = {*self.paid}
         if not self.run(refresh, selection, **moment):
-            assert "known jobs at once" in self.pipeline.error
+            assert "disappeared from the list at once" in self.pipeline.error
             assert self.run(refresh, selection, later=HOUR)
         paid &= self.paid
         details = {*self.api.details}
