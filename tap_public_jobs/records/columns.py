@@ -130,7 +130,7 @@ class Columns:
             field = storable(name)
             if field != name or clean[field] != original:
                 self._warn(
-                    field, document, "holds a value that no warehouse can store and is replaced"
+                    field, document, "holds a value that some warehouses cannot store and is replaced"
                 )
         return clean
 
@@ -149,7 +149,7 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
     def fits(value: Json) -> bool:
         try:
             return bool(validator.is_valid(value))
-        except (ArithmeticError, TypeError):  # multipleOf, of a decimal
+        except TypeError:  # multipleOf, of a decimal
             return False
 
     return fits

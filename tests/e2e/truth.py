@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import exact
@@ -31,12 +32,12 @@ def published(sandbox: Sandbox) -> list[Job]:
 
 
 def storable(value: Any) -> Any:
-    """What replaces a value that no warehouse can store, at any depth."""
+    """What replaces a value that some warehouses cannot store, at any depth."""
     if isinstance(value, str):
         return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
         return {storable(key): storable(item) for key, item in value.items()}
-    if isinstance(value, int) and abs(value) >= 10**309:  # beyond any column of numbers
+    if isinstance(value, int | Decimal) and not -(2**63) <= value < 2**63:
         return str(value)
     return list(map(storable, value)) if isinstance(value, list) else value
 

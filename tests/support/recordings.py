@@ -81,7 +81,7 @@ def load_and_compare(
 
         for table in TABLES:
             types, all_types = store.types(table), target.column_types(table)
-            assert types.items() <= all_types.items(), (run, table)
+            assert types.items() <= all_types.items(), (run, table, set(types.items()) ^ set(all_types.items()))
             assert types == all_types or run != RUNS[-1], (run, table)
         for table in FIELDS:
             rows = target.rows(recording.published, table)
