@@ -42,6 +42,11 @@ def storable(value: Any) -> Any:
     return list(map(storable, value)) if isinstance(value, list) else value
 
 
+def is_exact(value: Any) -> bool:
+    """Whether a column of doubles holds a number as it is; an integer may be too large for that."""
+    return not isinstance(value, str) and (not isinstance(value, int) or abs(value) <= 2**53)
+
+
 def job_row(job: Job, table: str) -> Row:
     """The row of a published job, its values as the API has them, nested ones as JSON text.
 
@@ -51,7 +56,7 @@ def job_row(job: Job, table: str) -> Row:
     others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in FIELDS[table]}
     found = {column: values.get(name) for name, column in FIELDS[table].items()}
     for name, column in FIELDS[table].items():
-        if TABLES[table][column] == "number" and isinstance(found[column], str):
+        if TABLES[table][column] == "number" and not is_exact(found[column]):
             others[name], found[column] = found[column], None
     row = found | {"additional_fields": others or None}
     return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}

@@ -113,6 +113,7 @@ def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> No
         ({"type": "string"}, "", 5),
         ({"type": "number"}, 0, "5+"),
         ({"type": "number"}, 1, True),
+        ({"type": "number"}, -(2**53), -(2**53) - 1),
         ({"type": "integer"}, 0, False),
         ({"type": "boolean"}, True, 1),
         ({"type": "array"}, [], {}),
