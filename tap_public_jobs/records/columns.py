@@ -30,8 +30,8 @@ QUESTIONS = "knockoutQuestions"
 # Never nested: JSON text would be the key of no job.
 KEYS = ("id", "publicId")
 
-# Of an integer in a double, which a column of type number is in most warehouses. Apache Arrow, which
-# writes Parquet, refuses a larger one.
+# Of an integer in a double, which a column of type number is in most warehouses. Apache Arrow,
+# which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
 
 _PARSE: dict[str, Callable[[str], object]] = {
@@ -134,7 +134,9 @@ class Columns:
             field = storable(name)
             if field != name or clean[field] != original:
                 self._warn(
-                    field, document, "holds a value that some warehouses cannot store and is replaced"
+                    field,
+                    document,
+                    "holds a value that some warehouses cannot store and is replaced",
                 )
         return clean
 

@@ -174,10 +174,8 @@ def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
     (field,) = document
     (warning,) = warnings
     name = field.replace("\0", "\ufffd")
-    assert (
-        warning
-        == f"{name!r} of the job 'x' holds a value that some warehouses cannot store and is replaced."
-    )
+    said = "holds a value that some warehouses cannot store and is replaced."
+    assert warning == f"{name!r} of the job 'x' {said}"
 
 
 def test_a_key_known_from_elsewhere_replaces_one_that_is_missing() -> None:
