@@ -32,6 +32,7 @@ TYPES = {
 
 
 def compare_with_the_api(target: Emulated, folder: Path) -> None:
+    """Load the four runs; those after the first alone, if the target refuses their columns."""
     recordings = record(Tap(folder), column_naming=target.column_naming)
     if target.refuses_columns:
         with (

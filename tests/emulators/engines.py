@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -57,18 +58,17 @@ BIGQUERY, BIGQUERY_SETTINGS = defined("target-bigquery")
 BIGQUERY_RELEASE = "z3-target-bigquery==0.7.2 setuptools<81"
 
 
+@cache
 def bigquery_target() -> str:
     """What users install or, where its repository is out of reach, the release.
 
     With the variable FROM_GIT, it is always what users install.
     """
-    repository = BIGQUERY.removeprefix("git+").rpartition("@")[0]
     if os.environ.get("FROM_GIT"):
         return BIGQUERY
-    ask = ["git", "ls-remote", repository, "HEAD"]
-    found = subprocess.run(
-        ask, env=environment(GIT_TERMINAL_PROMPT="0"), capture_output=True, check=False
-    )
+    ask = ["git", "ls-remote", BIGQUERY.removeprefix("git+").rpartition("@")[0], "HEAD"]
+    variables = environment(GIT_TERMINAL_PROMPT="0")
+    found = subprocess.run(ask, env=variables, capture_output=True, check=False)
     return BIGQUERY_RELEASE if found.returncode else BIGQUERY
 
 

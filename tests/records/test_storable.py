@@ -16,10 +16,11 @@ REPLACEABLE = [
     pytest.param(-(2**63) - 1, "-9223372036854775809", id="negative integer beyond 64 bits"),
     pytest.param(Decimal("1E+22"), "1E+22", id="decimal beyond 64 bits"),
     pytest.param(Decimal(f"{2**63}.5"), "9223372036854775808.5", id="fraction beyond 64 bits"),
-    pytest.param(Decimal("-1E+999999"), "-1E+999999", id="decimal beyond a double"),
+    pytest.param(Decimal("-1E+999999999999"), "-1E+999999999999", id="decimal beyond a double"),
     pytest.param(Decimal("1E-309"), "1E-309", id="decimal too small for a double"),
     pytest.param(Decimal("1" * 5000), "1" * 5000, id="integer that Python does not convert"),
     pytest.param(Decimal("0." + "1" * 4301), "0." + "1" * 4301, id="fraction of 4,301 digits"),
+    pytest.param(Decimal("12." + "1" * 4299), "12." + "1" * 4299, id="4,301 digits in all"),
     pytest.param(Decimal("0E+4301"), "0E+4301", id="zero that would be written with many zeros"),
 ]
 
