@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 # Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
 
+# Each time that this many details have failed, the API may be down.
+MANY_FAILURES = 5
+
 Json = Any
 
 
@@ -106,13 +109,13 @@ class Run:
             if isinstance(answer, NotFoundError):
                 outcomes.not_found[ref] = str(answer)
             elif isinstance(answer, RequestError):
-                if outcomes.note_failure(ref, str(answer)):
+                outcomes.failed[ref] = str(answer)
+                if len(outcomes.failed) % MANY_FAILURES == 0:
                     with suppress(SystemExit):  # a signal; what is on its way may still arrive
                         self.context.api.page(1)  # ends the run if the list cannot be read either
             else:
                 yield ref, answer
                 self.state.note_detail(ref, answer)
-                outcomes.note_arrival()
                 counts.fetched += 1
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:
