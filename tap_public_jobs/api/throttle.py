@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots
 
@@ -23,6 +23,17 @@ FEW = 3
 
 # Responses that may be rejections count as faults if they are at most one in this many.
 FEW_IN = 16
+
+# The part of the shortest round trip by which a request goes out earlier.
+EARLY = 0.9
+
+
+class _Refusal(NamedTuple):
+    """A refused request: when it was sent, when refused, and what the server asked to wait."""
+
+    sent: float
+    at: float
+    retry_after: float | None
 
 
 @dataclass(eq=False)
@@ -38,17 +49,24 @@ class Throttle:
 
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
     measuring reject even that.
-    Two lessons are enough for all of them:
+    Two lessons are enough for all of them, or three on a network whose delays vary:
 
     1. After a rejection all requests pause, then go out evenly, `period / (limit - 1)` apart: a
        server that estimates its window from the one before allows one request less.
     2. If one is rejected again, for instance because the network let two requests catch up with
-       each other, all pause for a whole period and then go out one at a time, each that interval
-       after the response to the one before: they are then as far apart at the server.
+       each other, all pause for a whole period and then go out one at a time, so that they are
+       that interval apart at the server: each that long after the response to the one before,
+       less most of the shortest round trip.
+    3. After one more rejection, nothing is taken off.
 
     A response that may be a rejection or a fault teaches the same without a pause: the first one to
     send evenly; more than `FEW`, and more than one in `FEW_IN`, to send one at a time.
     Several in a row count as one, because a server that is down is no limit.
+
+    A refusal may be about the limit, the key or a single job.
+    Until the thread that received it knows, and calls `resume`, no other thread may send.
+    It sends one at a time, and waits an interval longer before each: in the end even a limit of a
+    third of the rate has room, whatever it has accepted before.
 
     All methods may be called from any thread.
 
@@ -61,7 +79,7 @@ class Throttle:
         wait: Called with the lock held and the seconds to wait, or None to wait until another
             request ends. It may return early. The default really waits, and releases the lock.
         requests: Requests sent.
-        rejections: How many of them were rejected.
+        rejections: How many of them were refused.
         reason: What it was closed with; None while it is open.
     """
 
@@ -85,6 +103,12 @@ class Throttle:
     _doubts: int = 0  # responses that may be rejections, one for each row of them
     _is_up: bool = True
     _last_lesson_at: float = -math.inf
+    _shortest: float = math.inf  # round trip
+    _alone_since: float = math.inf  # requests go one at a time
+    _is_early: bool = True
+    _refusals: dict[int, _Refusal] = field(default_factory=dict)  # by thread, in order
+    _refusals_in_a_row: int = 0
+    _in_doubt: int = 0  # responses to the first of these threads since it was refused
 
     def __post_init__(self, held: HeldSlots | None) -> None:
         """Hold the slots of the last run."""
@@ -97,7 +121,7 @@ class Throttle:
         """Wait until a request may be sent, and count it as sent.
 
         Returns:
-            The time of sending by the throttle's clock, to pass to `rejected`.
+            The time of sending by the throttle's clock, to pass to `answered` or `refused`.
 
         Raises:
             BaseException: What the throttle was closed with.
@@ -112,7 +136,7 @@ class Throttle:
 
         Returns:
             0.0 if the request may be sent, else the seconds after which to ask again; infinity if
-            that depends on a request in flight.
+            that depends on another request or thread.
 
         Raises:
             BaseException: What the throttle was closed with.
@@ -128,60 +152,99 @@ class Throttle:
                 self._not_before = now + self._interval
             return delay
 
-    def answered(self, *, is_doubtful: bool = False) -> tuple[float, float] | None:
+    def answered(self, sent: float, *, is_doubtful: bool = False) -> tuple[float, float] | None:
         """Free the slot of a request, one period from now.
 
         A request without a response ends here too: it may have reached the server all the same.
 
         Args:
+            sent: What `acquire` returned.
             is_doubtful: Whether the response may be a rejection.
 
         Returns:
-            As `rejected` does, with a pause of no seconds.
+            As `limited` does, with a pause of no seconds.
         """
         with self._changed:
-            now = self._end()
+            now = self._end(sent)
             if not is_doubtful:
                 self._answered += 1
+                self._refusals_in_a_row = 0
                 self._is_up = True
                 return None
             self._doubts += self._is_up
             self._is_up = False
             is_limit = self._doubts > max(FEW, self._answered / FEW_IN)
-            before, self._step = self._step, max(self._step, 1 + is_limit)
+            before = self._step
+            self._learn(1 + is_limit, sent)
             self._not_before = max(self._not_before, now + self._interval)
             return (0.0, self._interval) if self._step > before else None
 
-    def rejected(self, sent: float, retry_after: float | None = None) -> tuple[float, float] | None:
-        """Pause all requests because the server rejected this one for the rate limit.
+    def refused(self, sent: float, retry_after: float | None = None) -> None:
+        """Free the slot of a request as `answered` does, and let no other thread send.
 
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
+        """
+        with self._changed:
+            if not self._refusals:
+                self._in_doubt = 0
+            self._refusals[threading.get_ident()] = _Refusal(sent, self.clock(), retry_after)
+            self._end(sent)
+            self.rejections += 1
+            self._refusals_in_a_row += 1
+
+    def is_explained(self) -> bool:
+        """Wait until no request is in flight, and for the threads that were refused before.
+
+        Returns:
+            Whether the limit is why this thread was refused: one of the others has found it since
+            the refused request was sent, or a whole burst was refused.
+
+        Raises:
+            BaseException: What the throttle was closed with.
+        """
+        this = threading.get_ident()
+        with self._changed:
+            while self._may_send_alone != this or self._in_flight:
+                if self.reason:
+                    raise self.reason
+                (self.wait or self._changed.wait)(None)
+            is_burst = not self._lessons and self._refusals_in_a_row > FEW
+            return is_burst or self._refusals[this].sent <= self._last_lesson_at
+
+    def limited(self, *, pauses: bool = True) -> tuple[float, float] | None:
+        """Learn that this thread was last refused for the rate limit.
+
+        Args:
+            pauses: Whether all requests pause; not if the same request has been answered since.
 
         Returns:
             The seconds of the pause, and between two requests after it; None if that is no news.
         """
         with self._changed:
-            now = self._end()
-            self.rejections += 1
-            # One more rejection of the burst that taught the last lesson teaches nothing.
+            sent, at, retry_after = self._refusals[threading.get_ident()]
             is_lesson = sent > self._last_lesson_at
             if is_lesson:
                 self._lessons += 1
-                self._step = max(self._step, self._lessons)
-                self._last_lesson_at = now
+                self._learn(self._lessons, sent)
+                self._last_lesson_at = self.clock()
             pause = self.period if retry_after is None else retry_after
             if self._lessons > 1:  # what the server asked for was not enough
                 pause = max(pause, self.period)
-            pause = max(pause, self._interval)
-            is_much_longer = now + pause > self._not_before + self.period
-            self._not_before = max(self._not_before, now + pause)
+            pause = max(pause, self._interval) if pauses else 0.0
+            is_much_longer = at + pause > self._not_before + self.period
+            self._not_before = max(self._not_before, at + pause)
             return (pause, self._interval) if is_lesson or is_much_longer else None
 
-    def can_learn_from(self, sent: float) -> bool:
-        """Return whether a rejection of this request is a lesson, or of the burst of the last."""
-        return self._lessons < 2 or sent <= self._last_lesson_at  # noqa: PLR2004
+    def resume(self) -> None:
+        """Let other threads send again, if this one was refused."""
+        this = threading.get_ident()
+        with self._changed:
+            if self._may_send_alone == this:
+                self._in_doubt = 1
+            self._refusals.pop(this, None)
+            self._changed.notify_all()
 
     def held_slots(self) -> HeldSlots | None:
         """Return the slots that the next run must hold; None if no request was ever sent.
@@ -209,8 +272,10 @@ class Throttle:
 
     @property
     def _interval(self) -> float:
-        if not self._step:
-            return 0.0
+        return self._even_interval if self._step else 0.0
+
+    @property
+    def _even_interval(self) -> float:
         # Under a limit of 1 such a server needs an empty window between two requests.
         return self.period / max(self.limit - 1, 0.5)
 
@@ -218,12 +283,24 @@ class Throttle:
     def _most_in_flight(self) -> int:
         # A limit that allows no burst rejects the second request. Until that is known, it should
         # cost few rejections, not one for each worker.
-        if self._step > 1 or self._answered == 0:
+        if self._step > 1 or self._answered == 0 or self._refusals:
             return 1
         return FEW if self._answered <= FEW else self.limit
 
+    @property
+    def _may_send_alone(self) -> int | None:
+        return next(iter(self._refusals), None)
+
+    def _learn(self, step: int, sent: float) -> None:
+        if sent > self._alone_since:
+            self._is_early = False
+        if step > 1 >= self._step:
+            self._alone_since = self.clock()
+        self._step = max(self._step, min(step, 2))
+
     def _delay(self, now: float) -> float:
-        if self._in_flight >= self._most_in_flight:
+        is_held = self._may_send_alone not in {None, threading.get_ident()}
+        if is_held or self._in_flight >= self._most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now
@@ -237,11 +314,16 @@ class Throttle:
         free_at = self._received[0] + self.period
         return free_at - now + math.ulp(free_at)
 
-    def _end(self) -> float:
+    def _end(self, sent: float) -> float:
         now = self.clock()
         self._in_flight -= 1
         self._received.append(now)
-        if self._step > 1:
-            self._not_before = max(self._not_before, now + self._interval)
+        self._shortest = min(self._shortest, now - sent)
+        if self._may_send_alone == threading.get_ident():
+            self._in_doubt += 1
+            self._not_before = max(self._not_before, now + self._in_doubt * self._even_interval)
+        elif self._step > 1:
+            early = EARLY * self._shortest * self._is_early
+            self._not_before = max(self._not_before, now + self._interval - early)
         self._changed.notify_all()
         return now

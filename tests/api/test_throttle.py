@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from public_jobs_sandbox.limits import Limiter
 
 
+def rejected(throttle: Throttle, sent: float, retry_after: float | None = None) -> Any:
+    """End a request as one that is known to be rejected."""
+    throttle.refused(sent, retry_after)
+    pacing = throttle.limited()
+    throttle.resume()
+    return pacing
+
+
 @dataclass
 class Network:
     """Workers that send requests through a throttle, over a network with delays.
@@ -95,16 +103,16 @@ class Network:
                     heapq.heappush(events, (back, "returns", request, tries, sent, hint))
                 elif kind == "returns" and hint is not None and self.is_bare_503:
                     assert tries < MAX_TRIES - 1
-                    self.throttle.answered(is_doubtful=True)
+                    self.throttle.answered(sent, is_doubtful=True)
                     again = self.now + 2**tries / 2
                     heapq.heappush(events, (again, "tries again", request, tries + 1, sent, hint))
                 else:
                     idle += 1
                     waiting += [tries] * (hint is not None)
                     if hint is None:
-                        self.throttle.answered()
+                        self.throttle.answered(sent)
                     elif kind == "returns":
-                        self.throttle.rejected(sent, self.hint(hint))
+                        rejected(self.throttle, sent, self.hint(hint))
             else:
                 assert wake < math.inf, "the throttle waits for a request that is not in flight"
                 assert wake > self.now, "the throttle asks to be asked again at once"
