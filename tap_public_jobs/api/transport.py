@@ -138,12 +138,15 @@ class Session(requests.Session):
                 break
             response.close()
             refused_with = response.status_code
-            is_known = number == 1 and refused_with in self._limit_statuses
-            if self._throttle.is_explained() or is_known:
+            is_limit = self._throttle.is_explained()
+            is_limit |= number == 1 and refused_with in self._limit_statuses
+            if self._key_refusal is not None:  # an error response is false
+                return self._key_refusal
+            if is_limit and refused_with != HTTPStatus.UNAUTHORIZED:
                 self._learn(refused_with)
                 self._throttle.resume()
             else:
-                page = self._key_refusal or self._send_page(self._page_1(), **kwargs)
+                page = self._send_page(self._page_1(), **kwargs)
                 page.close()
                 if is_refusal(page):
                     self._key_refusal = page

@@ -21,7 +21,7 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
-from tap_public_jobs.errors import PublicJobsError, RequestError
+from tap_public_jobs.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,11 +112,15 @@ class Api:
 
     Attributes:
         limiter: Counts the requests.
-        reject_with: Status of a rejection, and headers.
-        bad: What the API answers for these jobs.
+        reject_with: Status of a rejection, and headers, in which `{}` becomes the whole seconds
+            until a retry can succeed.
+        bad: The status of each job that is always refused, by name.
         delays: Seconds to the server and back, in turn.
+        limit: Requests per period that the run expects.
+        period: Seconds.
         seen: Target and status of each request, in the order of arrival.
-        refused: Jobs that the client says are refused.
+        fetched: Jobs whose detail arrived.
+        refused: Jobs whose detail is refused, as the client says.
     """
 
     limiter: Limiter
@@ -127,54 +131,48 @@ class Api:
     period: float = 60.0
     clock: Clock = field(default_factory=Clock)
     seen: list[tuple[str, int]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    throttle: Throttle = field(init=False)
 
     def __post_init__(self) -> None:
         self._delay = itertools.cycle(self.delays)
 
     def run(self, jobs: int, threads: int = 16) -> float:
-        """Read the list and the details; return how long that takes."""
-        clock = self.clock
-        throttle = Throttle(
+        """Read a page and the details; return how long that takes."""
+        started = self.clock.now
+        self.throttle = Throttle(
             self.limit,
             self.period,
-            clock=lambda: clock.now,
-            epoch=lambda: clock.now,
-            _changed=Changed(clock),
+            clock=lambda: self.clock.now,
+            epoch=lambda: self.clock.now,
+            _changed=Changed(self.clock),
         )
-        session = Session(
-            ThrottledAdapter(throttle, threads), KeyAuth("key", "x-api-key"), "", "http://api"
-        )
-        client = PublicJobsClient(session, "http://api", 100, 10)
+        adapter = ThrottledAdapter(self.throttle, threads)
+        session = Session(adapter, KeyAuth("a-key", "x-api-key"), "tests/1", "http://api")
+        client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
-        start = clock.now
 
         def fetch() -> None:
             for name in left:
                 try:
                     client.detail(JobRef(name, name))
                     self.fetched.append(name)
-                except RequestError:
+                except RequestError as error:
+                    assert str(error).endswith(", although the key reads the list")
                     self.refused.append(name)
 
-        with (
-            mock.patch.object(HTTPAdapter, "send", self._send),
-            mock.patch("time.sleep", clock.sleep),
-            session,
-        ):
-            clock.run(lambda: client.page(1), 1)
-            clock.run(fetch, threads)
-        self.throttle = throttle
-        return clock.now - start
+        with mock.patch.object(HTTPAdapter, "send", self._send), session:
+            self.clock.run(lambda: client.page(1), 1)
+            self.clock.run(fetch, threads)
+        return self.clock.now - started
 
     def _send(self, request: PreparedRequest, **_: Any) -> Response:
         there, back = next(self._delay)
         self.clock.sleep(there)
-        response = Response()
+        response, wait = Response(), self.limiter.hit(self.clock.now)
         response.url = str(request.url)
         name = response.url.rpartition("/")[2]
-        wait = self.limiter.hit(self.clock.now)
         status, headers = (self.bad.get(name, 200), {}) if wait is None else self.reject_with
         response.status_code = status
         response.headers.update({k: it.format(math.ceil(wait or 0)) for k, it in headers.items()})
