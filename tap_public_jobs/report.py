@@ -149,11 +149,11 @@ class Report:
 
 def in_words(seconds: float) -> str:
     """Put a duration into words, rounded up to minutes."""
-    import pendulum  # noqa: PLC0415  # a tenth of the start-up, and --discover has no durations
-
     minutes = math.ceil(seconds / 60)
     if minutes <= 1:
         return "less than a minute"
+    import pendulum  # noqa: PLC0415  # a tenth of the start-up, which short runs do without
+
     return f"about {pendulum.duration(minutes=minutes).in_words(locale='en')}"
 
 

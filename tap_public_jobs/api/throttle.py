@@ -14,18 +14,10 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.api.pace import FEW, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# Requests in flight after the first response, until this many more have come.
-FEW = 3
-
-# Responses that may be rejections count as faults if they are at most one in this many.
-FEW_IN = 16
-
-# The part of the shortest round trip by which a request goes out earlier.
-EARLY = 0.9
 
 
 class _Refusal(NamedTuple):
@@ -47,21 +39,7 @@ class Throttle:
     `limit` of them.
     A run that begins with the slots that the run before it held keeps this promise for both.
 
-    How the API measures its limit is not documented (API page, "Limits"), and some ways of
-    measuring reject even that.
-    Two lessons are enough for all of them, or three on a network whose delays vary:
-
-    1. After a rejection all requests pause, then go out evenly, `period / (limit - 1)` apart: a
-       server that estimates its window from the one before allows one request less.
-    2. If one is rejected again, for instance because the network let two requests catch up with
-       each other, all pause for a whole period and then go out one at a time, so that they are
-       that interval apart at the server: each that long after the response to the one before,
-       less most of the shortest round trip.
-    3. After one more rejection, nothing is taken off.
-
-    A response that may be a rejection or a fault teaches the same without a pause: the first one to
-    send evenly; more than `FEW`, and more than one in `FEW_IN`, to send one at a time.
-    Several in a row count as one, because a server that is down is no limit.
+    Rejections teach a slower `Pace`, after a pause.
 
     A refusal may be about the limit, the key or a single job.
     Until the thread that received it knows, and calls `resume`, no other thread may send.
@@ -95,23 +73,15 @@ class Throttle:
     reason: BaseException | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _in_flight: int = 0
-    _answered: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
     _not_before: float = -math.inf
-    _lessons: int = 0
-    _step: int = 0  # sends 1: evenly, 2: one at a time
-    _doubts: int = 0  # responses that may be rejections, one for each row of them
-    _is_up: bool = True
-    _last_lesson_at: float = -math.inf
-    _shortest: float = math.inf  # round trip
-    _alone_since: float = math.inf  # requests go one at a time
-    _is_early: bool = True
     _refusals: dict[int, _Refusal] = field(default_factory=dict)  # by thread, in order
     _refusals_in_a_row: int = 0
     _in_doubt: int = 0  # responses to the first of these threads since it was refused
 
     def __post_init__(self, held: HeldSlots | None) -> None:
         """Hold the slots of the last run."""
+        self._pace = Pace(self.limit, self.period)
         if held:
             # After a clock was set back, the last response seems to be yet to come.
             age = max(0.0, self.epoch() - held.last_response_at / 1000)
@@ -149,7 +119,7 @@ class Throttle:
             if delay == 0:
                 self.requests += 1
                 self._in_flight += 1
-                self._not_before = now + self._interval
+                self._not_before = now + self._pace.interval
             return delay
 
     def answered(self, sent: float, *, is_doubtful: bool = False) -> tuple[float, float] | None:
@@ -167,17 +137,12 @@ class Throttle:
         with self._changed:
             now = self._end(sent)
             if not is_doubtful:
-                self._answered += 1
+                self._pace.note_answer()
                 self._refusals_in_a_row = 0
-                self._is_up = True
                 return None
-            self._doubts += self._is_up
-            self._is_up = False
-            is_limit = self._doubts > max(FEW, self._answered / FEW_IN)
-            before = self._step
-            self._learn(1 + is_limit, sent)
-            self._not_before = max(self._not_before, now + self._interval)
-            return (0.0, self._interval) if self._step > before else None
+            is_news = self._pace.note_doubt(sent, now)
+            self._not_before = max(self._not_before, now + self._pace.interval)
+            return (0.0, self._pace.interval) if is_news else None
 
     def refused(self, sent: float, retry_after: float | None = None) -> None:
         """Free the slot of a request as `answered` does, and let no other thread send.
@@ -195,23 +160,23 @@ class Throttle:
             self._refusals_in_a_row += 1
 
     def is_explained(self) -> bool:
-        """Wait until no request is in flight, and for the threads that were refused before.
+        """Wait for the threads that were refused before this one, and for the rest of a burst.
 
         Returns:
-            Whether the limit is why this thread was refused: one of the others has found it since
-            the refused request was sent, or a whole burst was refused.
-
-        Raises:
-            BaseException: What the throttle was closed with.
+            Whether the limit is why: one of them has found it since this thread's request was sent,
+            or the whole burst was refused.
         """
-        this = threading.get_ident()
+        this, wait = threading.get_ident(), self.wait or self._changed.wait
         with self._changed:
-            while self._may_send_alone != this or self._in_flight:
+            while self._may_send_alone != this and not self.reason:
+                wait(None)
+            # The next request would wait as long, and what is in flight may never end.
+            while self._in_flight and (delay := self._not_before - self.clock()) > 0:
                 if self.reason:
-                    raise self.reason
-                (self.wait or self._changed.wait)(None)
-            is_burst = not self._lessons and self._refusals_in_a_row > FEW
-            return is_burst or self._refusals[this].sent <= self._last_lesson_at
+                    break
+                wait(delay)
+            is_burst = not self._pace.lessons and self._refusals_in_a_row > FEW
+            return is_burst or self._pace.has_learned_since(self._refusals[this].sent)
 
     def limited(self, *, pauses: bool = True) -> tuple[float, float] | None:
         """Learn that this thread was last refused for the rate limit.
@@ -224,18 +189,14 @@ class Throttle:
         """
         with self._changed:
             sent, at, retry_after = self._refusals[threading.get_ident()]
-            is_lesson = sent > self._last_lesson_at
-            if is_lesson:
-                self._lessons += 1
-                self._learn(self._lessons, sent)
-                self._last_lesson_at = self.clock()
+            is_lesson = self._pace.note_rejection(sent, self.clock())
             pause = self.period if retry_after is None else retry_after
-            if self._lessons > 1:  # what the server asked for was not enough
+            if self._pace.lessons > 1:  # what the server asked for was not enough
                 pause = max(pause, self.period)
-            pause = max(pause, self._interval) if pauses else 0.0
+            pause = max(pause, self._pace.interval) if pauses else 0.0
             is_much_longer = at + pause > self._not_before + self.period
             self._not_before = max(self._not_before, at + pause)
-            return (pause, self._interval) if is_lesson or is_much_longer else None
+            return (pause, self._pace.interval) if is_lesson or is_much_longer else None
 
     def resume(self) -> None:
         """Let other threads send again, if this one was refused."""
@@ -268,39 +229,15 @@ class Throttle:
     @property
     def seconds_each(self) -> float:
         """The seconds that each of many requests takes, by the limit and by what it has taught."""
-        return max(self.period / self.limit, self._interval)
-
-    @property
-    def _interval(self) -> float:
-        return self._even_interval if self._step else 0.0
-
-    @property
-    def _even_interval(self) -> float:
-        # Under a limit of 1 such a server needs an empty window between two requests.
-        return self.period / max(self.limit - 1, 0.5)
-
-    @property
-    def _most_in_flight(self) -> int:
-        # A limit that allows no burst rejects the second request. Until that is known, it should
-        # cost few rejections, not one for each worker.
-        if self._step > 1 or self._answered == 0 or self._refusals:
-            return 1
-        return FEW if self._answered <= FEW else self.limit
+        return max(self.period / self.limit, self._pace.interval)
 
     @property
     def _may_send_alone(self) -> int | None:
         return next(iter(self._refusals), None)
 
-    def _learn(self, step: int, sent: float) -> None:
-        if sent > self._alone_since:
-            self._is_early = False
-        if step > 1 >= self._step:
-            self._alone_since = self.clock()
-        self._step = max(self._step, min(step, 2))
-
     def _delay(self, now: float) -> float:
         is_held = self._may_send_alone not in {None, threading.get_ident()}
-        if is_held or self._in_flight >= self._most_in_flight:
+        if is_held or self._in_flight >= self._pace.most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now
@@ -318,12 +255,11 @@ class Throttle:
         now = self.clock()
         self._in_flight -= 1
         self._received.append(now)
-        self._shortest = min(self._shortest, now - sent)
+        self._pace.note_round_trip(now - sent)
+        gap = self._pace.after_response
         if self._may_send_alone == threading.get_ident():
             self._in_doubt += 1
-            self._not_before = max(self._not_before, now + self._in_doubt * self._even_interval)
-        elif self._step > 1:
-            early = EARLY * self._shortest * self._is_early
-            self._not_before = max(self._not_before, now + self._interval - early)
+            gap = self._in_doubt * self._pace.even_interval
+        self._not_before = max(self._not_before, now + gap)
         self._changed.notify_all()
         return now

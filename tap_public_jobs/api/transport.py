@@ -115,7 +115,9 @@ class Session(requests.Session):
                 self._key_works = True
                 self._limit_statuses.update(statuses)
             is_limit_of_403 = self._key_works and number < MAX_REFUSALS
-            may_pass = is_rejection(response) or (status == HTTPStatus.FORBIDDEN and is_limit_of_403)
+            may_pass = is_rejection(response) or (
+                status == HTTPStatus.FORBIDDEN and is_limit_of_403
+            )
             if not may_pass or number == MAX_REJECTIONS:
                 break
             statuses.append(status)

@@ -16,6 +16,8 @@ from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import AccessError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from api.conftest import Connect
     from public_jobs_sandbox.limits import Limiter
 
@@ -48,7 +50,7 @@ tenths = st.integers(0, 20).map(lambda it: it / 10)
 )
 @settings(max_examples=100, deadline=None)
 def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fail(
-    make_limiter: type[Limiter],
+    make_limiter: Callable[[int, float], Limiter],
     limit: int,
     divisor: int,
     reject_with: tuple[int, dict[str, str]],
@@ -82,7 +84,7 @@ def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: i
     first = api.seen.index((name, status))
     assert api.seen[first:].count((name, status)) == 3
     assert [it for it, _ in api.seen if it in {name, page}] == [page, *[name, page] * 2, name]
-    assert (api.throttle.rejections, api.throttle._lessons) == (3, 0)
+    assert (api.throttle.rejections, api.throttle._pace.lessons) == (3, 0)
 
     alone = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": status})
     assert alone.run(1) < healthy.run(1) + 15

@@ -19,7 +19,8 @@ from public_jobs_sandbox.limits import ALGORITHMS
 
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import HeldSlots
-from tap_public_jobs.api.throttle import FEW, Throttle
+from tap_public_jobs.api.pace import FEW
+from tap_public_jobs.api.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -222,7 +223,7 @@ def test_any_limit_on_any_network_is_learnt_in_two_lessons_or_three(network: Net
     network.run(4 * network.limit)
 
     assert len(network.counted) == 4 * network.limit
-    lessons = network.throttle._lessons  # a longer pause is reported too, and is none
+    lessons = network.throttle._pace.lessons  # a longer pause is reported too, and is none
     assert lessons <= (2 if len({*network.delays}) == 1 else 3)
     assert len(network.rejected) <= network.workers * min(lessons, 2) + lessons // 3
     assert network.is_within_limit

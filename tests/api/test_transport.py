@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,10 @@ from api.raw_server import PAGE, answering, raw_server, response
 from requests import Response
 
 from tap_public_jobs.api import transport
-from tap_public_jobs.api.models import HeldSlots, JobRef
+from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection, log_pacing, retry_after
-from tap_public_jobs.errors import AccessError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PublicJobsError
 
 if TYPE_CHECKING:
     import ssl
