@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,13 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from requests import PreparedRequest, Response
 
     from tap_public_jobs.api.throttle import Throttle
+
+    SendOnce = Callable[[PreparedRequest], Response]
 
 logger = logging.getLogger(__name__)
 
@@ -98,18 +101,19 @@ class Session(requests.Session):
         Returns:
             The last response; if page 1 of the list is not answered either, the response to that.
         """
+        send_once = partial(super().send, **kwargs)
         try:
             if is_list(request.url):
-                return self._send_page(request, **kwargs)
-            return self._send_detail(request, **kwargs)
+                return self._send_page(request, send_once)
+            return self._send_detail(request, send_once)
         finally:
             self._throttle.resume()
 
-    def _send_page(self, request: PreparedRequest, **kwargs: Any) -> Response:
+    def _send_page(self, request: PreparedRequest, send_once: SendOnce) -> Response:
         """Send a request for a page, which is refused for the limit or the key."""
         statuses: list[int] = []  # of refusals that may be the limit's
         for number in range(1, MAX_REJECTIONS + 1):
-            response = super().send(request, **kwargs)
+            response = send_once(request)
             status = response.status_code
             if status == HTTPStatus.OK:
                 self._key_works = True
@@ -125,14 +129,14 @@ class Session(requests.Session):
             self._learn(status)
         return response
 
-    def _send_detail(self, request: PreparedRequest, **kwargs: Any) -> Response:
+    def _send_detail(self, request: PreparedRequest, send_once: SendOnce) -> Response:
         """Send a request for a detail, which may be refused for its job alone, too.
 
         Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
         before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
         detail is answered at last, it was the limit; else it is this job.
         """
-        response = super().send(request, **kwargs)
+        response = send_once(request)
         refused_with, doubts = 0, 0
         for number in range(1, MAX_REJECTIONS):
             most_doubts = MAX_REFUSALS - 1 - (response.status_code in self._job_statuses)
@@ -148,7 +152,8 @@ class Session(requests.Session):
                 self._learn(refused_with)
                 self._throttle.resume()
             else:
-                page = self._send_page(self._page_1(), **kwargs)
+                page_1 = self.prepare_request(requests.Request("GET", self.page_1))
+                page = self._send_page(page_1, send_once)
                 page.close()
                 if is_refusal(page):
                     self._key_refusal = page
@@ -157,16 +162,13 @@ class Session(requests.Session):
                     msg = f"page 1 of the list is not answered either ({page.status_code})"
                     raise requests.HTTPError(msg)
                 doubts += not self._throttle.is_explained()
-            response = super().send(request, **kwargs)
+            response = send_once(request)
         if is_refusal(response):
             self._job_statuses.add(response.status_code)
         elif doubts and refused_with != HTTPStatus.UNAUTHORIZED:
             self._limit_statuses.add(refused_with)
             self._learn(refused_with, pauses=False)
         return response
-
-    def _page_1(self) -> PreparedRequest:
-        return self.prepare_request(requests.Request("GET", self.page_1))
 
     def _learn(self, status: int, *, pauses: bool = True) -> None:
         log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))

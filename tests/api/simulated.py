@@ -158,8 +158,7 @@ class Api:
                 try:
                     client.detail(JobRef(name, name))
                     self.fetched.append(name)
-                except RequestError as error:
-                    assert str(error).endswith(", although the key reads the list")
+                except RequestError:
                     self.refused.append(name)
 
         with mock.patch.object(HTTPAdapter, "send", self._send), session:

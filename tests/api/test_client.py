@@ -197,9 +197,9 @@ def test_a_first_page_that_is_neither_whole_nor_a_redirect_may_pass(
     connect: Connect, status: str
 ) -> None:
     said = rf"^Page 1 of the list .*: the response is {status}, after 8 tries"
-    with raw_server(answering(response(b"{}", status))) as server:
-        with pytest.raises(PageError, match=said):
-            connect(server.url).page(1)
+    answer = answering(response(b"{}", status))
+    with raw_server(answer) as server, pytest.raises(PageError, match=said):
+        connect(server.url).page(1)
 
     assert len(server.heads) == MAX_TRIES
 
