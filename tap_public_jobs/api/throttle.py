@@ -202,10 +202,10 @@ class Throttle:
         """Let other threads send again, if this one was refused."""
         this = threading.get_ident()
         with self._changed:
-            if self._may_send_alone == this:
-                self._in_doubt = 1
-            self._refusals.pop(this, None)
-            self._changed.notify_all()
+            was_first = self._may_send_alone == this
+            if self._refusals.pop(this, None):
+                self._in_doubt = 1 if was_first else self._in_doubt
+                self._changed.notify_all()
 
     def held_slots(self) -> HeldSlots | None:
         """Return the slots that the next run must hold; None if no request was ever sent.

@@ -118,11 +118,8 @@ class Session(requests.Session):
             if status == HTTPStatus.OK:
                 self._key_works = True
                 self._limit_statuses.update(statuses)
-            is_limit_of_403 = self._key_works and number < MAX_REFUSALS
-            may_pass = is_rejection(response) or (
-                status == HTTPStatus.FORBIDDEN and is_limit_of_403
-            )
-            if not may_pass or number == MAX_REJECTIONS:
+            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
+            if not (is_403 or is_rejection(response)) or number == MAX_REJECTIONS:
                 break
             statuses.append(status)
             response.close()
