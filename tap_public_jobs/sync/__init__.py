@@ -1,1 +1,1 @@
-"""Decisions: what is known from earlier runs, and what this run has to fetch. Does no I/O."""
+"""One run: what the list shows, which details to fetch, and what the next run has to know."""
