@@ -74,15 +74,23 @@ class Bench:
         clients: This project's tap first, then its peers; all of them installed.
         folder: An empty one, for all that is written.
         full: Whether there is time for real limits and large numbers.
+        seed: Of what is random.
         report: Called with a line about each run.
     """
 
     def __init__(
-        self, clients: list[Client], folder: Path, *, full: bool, report: Callable[[str], object]
+        self,
+        clients: list[Client],
+        folder: Path,
+        *,
+        full: bool,
+        seed: int,
+        report: Callable[[str], object],
     ) -> None:
         self.clients = clients
         self.ours, *self.peers = clients
         self.full = full
+        self.seed = seed
         self.report = report
         self.trials_of_ours: list[Trial] = []
         self._folder = folder

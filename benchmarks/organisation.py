@@ -1,0 +1,362 @@
+"""A year of an organisation, and the API that shows it, in memory and in simulated time.
+
+What was published at any moment follows from the seed alone, so a cache or a replica can show an
+earlier moment. All times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tap_public_jobs.api.models import Page
+from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tap_public_jobs.api.models import JobRef
+
+Json = Any
+Kind = Literal["opened", "edited", "closed", "saved"]
+
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+BEGIN = 1_799_971_200.0  # midnight, UTC
+
+# Published at once; and how long a job stays, and how long it stays unchanged.
+JOBS, LIFE, UNCHANGED = 150, 60 * DAY, 19 * DAY
+# The shares of edits that only the detail shows, and that change the publicId; and of closed jobs
+# that are opened again.
+HIDDEN, RENAMED, REOPENED = 0.4, 0.02, 0.05
+# The shares of notifications that are lost, late, and repeated; and those of drafts, a year.
+LOST, LATE, REPEATED, DRAFTS = 0.02, 0.05, 0.03, 500
+
+PAGE_SIZE = 100
+# A total is counted anew this often, and a replica lags by up to so much.
+COUNTED_EVERY, MOST_LAG = 5 * MINUTE, 30.0
+FAULTS = 0.001
+
+
+class Version(NamedTuple):
+    """A posting from a moment on; the list shows `title`, and only the detail `overview`."""
+
+    since: float
+    public_id: str
+    title: int
+    overview: int
+
+
+@dataclass
+class Posting:
+    """A job, with the periods in which it is published and its versions."""
+
+    id: str
+    periods: list[tuple[float, float]]
+    versions: list[Version]
+
+    def is_published(self, at: float) -> bool:
+        """Return whether it is published at this moment."""
+        return any(opened <= at < closed for opened, closed in self.periods)
+
+    def is_ever_published(self, begin: float, end: float) -> bool:
+        """Return whether it is published at any moment between two."""
+        return any(opened <= end and begin < closed for opened, closed in self.periods)
+
+    def is_always_published(self, begin: float, end: float) -> bool:
+        """Return whether it is published at each moment between two."""
+        return any(opened <= begin and end < closed for opened, closed in self.periods)
+
+    def seconds_published(self, begin: float, end: float) -> float:
+        """Return for how long it is published between two moments."""
+        return sum(
+            max(0.0, min(closed, end) - max(opened, begin)) for opened, closed in self.periods
+        )
+
+    def at(self, moment: float) -> Version:
+        """Return its version at this moment."""
+        return self.versions[max(0, bisect_right(self.versions, moment, key=lambda it: it[0]) - 1)]
+
+
+class Event(NamedTuple):
+    """What happens to a posting; `told_at` is when its webhook arrives, if it does."""
+
+    at: float
+    kind: Kind
+    posting: Posting
+    public_ids: tuple[str, ...]
+    told_at: tuple[float, ...]
+
+
+class Incident(NamedTuple):
+    """Something that goes wrong from one moment until another."""
+
+    kind: str
+    begin: float
+    end: float
+
+
+class Organisation:
+    """The postings of a year and what happens to them, from a seed."""
+
+    def __init__(self, seed: int, days: int) -> None:
+        self._random = Random(seed)  # noqa: S311  # a simulation
+        self.end = BEGIN + days * DAY
+        self.postings: list[Posting] = []
+        self.events: list[Event] = []
+        self._titles: dict[tuple[str, int, bool], Json] = {}
+        for _ in range(JOBS):
+            self._open(BEGIN - DAY)
+        at = BEGIN
+        while (at := at + self._random.expovariate(JOBS / LIFE)) < self.end:
+            self._open(self._working_time(at))
+        bulk = BEGIN + days // 2 * DAY + 10 * HOUR
+        for posting in [it for it in self.postings if it.is_published(bulk)][::3]:
+            self._edit(posting, bulk + self._random.uniform(0, 20 * MINUTE))
+        for number in range(DRAFTS * days // 365):
+            at = self._working_time(self._random.uniform(BEGIN, self.end))
+            public_id = f"draft-{number}"
+            draft = Posting(public_id, [], [Version(at, public_id, 0, 0)])
+            self._tell(at, "saved", draft, public_id)
+        self.events.sort(key=lambda it: it.at)
+
+    def day(self, part: float) -> float:
+        """Return the midnight before this part of the year has passed."""
+        return BEGIN + int(part * (self.end - BEGIN) / DAY) * DAY
+
+    def published(self, at: float) -> list[Posting]:
+        """Return what is published, the newest first."""
+        return [it for it in reversed(self.postings) if it.is_published(at)]
+
+    def always_published(self, begin: float, end: float) -> Posting:
+        """Return the first posting that is published all that time."""
+        return next(it for it in self.postings if it.is_always_published(begin, end))
+
+    def _working_time(self, at: float) -> float:
+        """Move most moments to a working day between 8 and 18."""
+        if self._random.random() < 0.1:  # noqa: PLR2004
+            return at
+        day = int((at - BEGIN) // DAY)
+        day -= max(0, day % 7 - 4)
+        return BEGIN + day * DAY + self._random.uniform(8, 18) * HOUR
+
+    def _open(self, at: float) -> None:
+        number = len(self.postings)
+        closed = self._working_time(at + 2 * DAY + self._random.expovariate(1 / LIFE))
+        posting = Posting(f"{number}", [(at, closed)], [Version(at, f"role-{number}", 0, 0)])
+        self.postings.append(posting)
+        self._tell(at, "opened", posting, f"role-{number}")
+        edited = at
+        while (edited := edited + self._random.expovariate(1 / UNCHANGED)) < closed:
+            self._edit(posting, min(self._working_time(edited), closed - MINUTE))
+        self._tell(closed, "closed", posting, posting.at(closed).public_id)
+        if self._random.random() < REOPENED:
+            again = self._working_time(closed + DAY + self._random.expovariate(1 / (5 * DAY)))
+            posting.periods.append((again, again + LIFE / 4))
+            self._tell(again, "opened", posting, posting.at(again).public_id)
+            self._tell(again + LIFE / 4, "closed", posting, posting.at(again).public_id)
+
+    def _edit(self, posting: Posting, at: float) -> None:
+        opened = posting.periods[0][0]
+        at = max(at, opened + MINUTE)
+        _, public_id, title, overview = before = posting.at(at)
+        if self._random.random() < HIDDEN:
+            overview += 1
+        else:
+            title += 1
+            if self._random.random() < RENAMED:
+                public_id = f"role-{posting.id}-{title}"
+        later = [it._replace(public_id=public_id) for it in posting.versions if it.since > at]
+        later = [
+            it._replace(
+                title=it.title + title - before.title,
+                overview=it.overview + overview - before.overview,
+            )
+            for it in later
+        ]
+        earlier = [it for it in posting.versions if it.since <= at]
+        posting.versions = [*earlier, Version(at, public_id, title, overview), *later]
+        self._tell(at, "edited", posting, before.public_id, public_id)
+
+    def _tell(self, at: float, kind: Kind, posting: Posting, *public_ids: str) -> None:
+        """Note an event within the year, and when it is notified."""
+        if not BEGIN < at < self.end:
+            return
+        told = at + self._random.uniform(1, 20)
+        if self._random.random() < LATE:
+            told += self._random.uniform(0, 2 * HOUR)
+        again = [told + self._random.uniform(0, DAY)] * (self._random.random() < REPEATED)
+        is_lost = self._random.random() < LOST
+        self.events.append(Event(at, kind, posting, public_ids, () if is_lost else (told, *again)))
+
+
+@dataclass
+class Gateway:
+    """What `PublicJobsClient` offers, through a cache, two replicas and all that goes wrong.
+
+    Attributes:
+        organisation: Whose jobs it shows.
+        incidents: What goes wrong, and when.
+        broken: The posting of the incidents about one detail.
+        now: The time; requests and waits move it on.
+        requests: Each request since the run began, every try counted.
+        retries: How many of them were further tries.
+    """
+
+    organisation: Organisation
+    incidents: list[Incident]
+    broken: Posting
+    random: Random
+    now: float = BEGIN
+    requests: list[str] = field(default_factory=list)
+    retries: int = 0
+    _cache: dict[str, tuple[float, Json]] = field(default_factory=dict)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        self.now += seconds
+
+    def is_on(self, *kinds: str) -> bool:
+        """Return whether one of these incidents goes on."""
+        return any(it.kind in kinds and it.begin <= self.now < it.end for it in self.incidents)
+
+    @property
+    def lifetime(self) -> float:
+        """How long an answer is cached."""
+        return 10 * MINUTE if self.is_on("slow cache") else MINUTE
+
+    def page(self, number: int) -> Page:
+        """Return one page of the list.
+
+        Raises:
+            PageError: It cannot be read.
+            AccessError: The key is refused.
+        """
+        try:
+            items, total = self._get(f"page {number}", 8)
+        except RequestError as error:
+            msg = f"Page {number} of the list of jobs cannot be read: {error}."
+            raise PageError(msg) from error
+        return Page(items, PAGE_SIZE, total)
+
+    def detail(self, job: JobRef, tries: int | None = None) -> Json:
+        """Return one job.
+
+        Raises:
+            NotFoundError: It is not published.
+            RequestError: The request failed.
+        """
+        document = self._get(f"detail {job.public_id}", tries or 8)
+        if document is None or (job.id and document["id"] != job.id):
+            msg = f"/jobs/{job.public_id}: the response is 404 Not Found"
+            raise NotFoundError(msg, 404)
+        return document
+
+    def _get(self, request: str, tries: int) -> Json:
+        status = 0
+        for number in range(tries):
+            self.now += 1.0  # sixty in a minute
+            self.requests.append(request)
+            self.retries += number > 0
+            status = self._fault(request)
+            if not status:
+                return self._answer(request)
+            if status == 403:  # noqa: PLR2004
+                self.requests += ["page 1", request, "page 1", request]
+                break
+            self.now += min(2.0**number, MINUTE) / 2
+        msg = f"{request}: the response is {status}"
+        raise RequestError(msg, status)
+
+    def _fault(self, request: str) -> int:
+        """Return the status of a failure, or 0."""
+        if self.is_on("revoked key"):
+            msg = "The API refuses the key (401)."
+            raise AccessError(msg, 401)
+        is_broken = request == f"detail {self.broken.at(self.now).public_id}"
+        if is_broken and self.is_on("refused detail"):
+            return 403
+        if self.is_on("outage") or self.random.random() < FAULTS:
+            return 503
+        if request.startswith("detail") and self.is_on("no details"):
+            return 500
+        return 500 if is_broken and self.is_on("failing detail") else 0
+
+    def _answer(self, request: str) -> Json:
+        born, answer = self._cache.get(request, (0.0, None))
+        if not born <= self.now < born + self.lifetime:
+            lag = self.random.choice((0.0, self.random.uniform(0, MOST_LAG)))
+            answer = self._origin(request, self.now - lag)
+            if answer is not None:  # a 404 is not cached
+                self._cache[request] = self.now, answer
+        return answer
+
+    def _origin(self, request: str, at: float) -> Json:
+        kind, _, name = request.partition(" ")
+        if kind == "detail":
+            if self.is_on("details not found", "other organisation"):
+                return None
+            found = (it for it in self.organisation.published(at) if it.at(at).public_id == name)
+            return next((self._document(it, at, is_whole=True) for it in found), None)
+        total = len(self.organisation.published(at - at % COUNTED_EVERY))
+        jobs = [self._document(it, at) for it in self.organisation.published(at)]
+        if self.is_on("other organisation"):
+            jobs = [job | {"id": f"x{job['id']}", "publicId": f"x{job['id']}"} for job in jobs]
+        if self.is_on("empty list"):
+            jobs, total = [], 0
+        if self.is_on("halved list"):
+            jobs = jobs[: len(jobs) // 2]
+            total = len(jobs)
+        if self.is_on("high total"):
+            total += 3
+        number = int(name)
+        items = jobs[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+        if number > 1 and self.is_on("lost page"):
+            items = []
+        return items, total
+
+    def _document(self, posting: Posting, at: float, *, is_whole: bool = False) -> Json:
+        _, public_id, title, overview = posting.at(at)
+        document = {"id": posting.id, "publicId": public_id, "jobTitle": f"Role {title}"}
+        document |= {"remote": "yes"} if self.is_on("new field") else {}
+        return document | {"roleOverview": f"{title} {overview}"} if is_whole else document
+
+
+def usual_incidents(organisation: Organisation) -> Iterator[Incident]:
+    """Yield what goes wrong in any year: a cache, deployments, outages, two broken details."""
+    end = organisation.end
+    yield Incident("slow cache", (BEGIN + end) / 2, end)
+    week = BEGIN + DAY + 10 * HOUR
+    while week < end:
+        yield Incident("outage", week, week + 2 * MINUTE)
+        week += 7 * DAY
+    for kind, part, hour, hours in (
+        ("outage", 0.22, 13, 3),
+        ("outage", 0.6, 1.6, 1.2),
+        ("failing detail", 0.3, 9, 72),
+        ("refused detail", 0.5, 9, 720),
+        ("new field", 0.7, 11, 10_000),
+    ):
+        begin = organisation.day(part) + hour * HOUR
+        yield Incident(kind, begin, begin + hours * HOUR)
+
+
+def worse_incidents(organisation: Organisation) -> Iterator[Incident]:
+    """Yield those of a year in which more goes wrong; some of each kind meet the nightly run."""
+    yield from usual_incidents(organisation)
+    for kind, parts, hour, hours in (
+        ("empty list", (0.03, 0.64), 1.8, 0.7),
+        ("empty list", (0.05, 0.26, 0.68, 0.83), 11.9, 0.7),
+        ("halved list", (0.09, 0.8), 1.5, 2),
+        ("halved list", (0.13, 0.57, 0.9), 14.5, 2),
+        ("lost page", (0.15, 0.72), 1.9, 0.5),
+        ("other organisation", (0.28,), 1.5, 1),
+        ("other organisation", (0.78,), 12.5, 1),
+        ("high total", (0.4,), 9, 720),
+        ("no details", (0.74,), 9, 72),
+        ("details not found", (0.86,), 1.5, 2),
+        ("revoked key", (0.94,), 12.5, 1),
+    ):
+        for begin in (organisation.day(part) + hour * HOUR for part in parts):
+            yield Incident(kind, begin, begin + hours * HOUR)
