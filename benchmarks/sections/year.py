@@ -36,7 +36,7 @@ from benchmarks.report import Claim, Section, table
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import WholeMessageWriter
-from tap_public_jobs.tap import ORDER, TapPublicJobs
+from tap_public_jobs.tap import TapPublicJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,10 +98,10 @@ SCHEDULES = (
 # Causes of a failed run, by what its error says; the first that fits.
 CAUSES = {
     "API": "cannot be read|refuses the key",
-    "key": "api_key has changed",
-    "loss": "known jobs at once",
+    "key": "api_key is another one",
+    "loss": "from the list at once",
     "total": r"list shows [\d,]+ of|does not say how many",
-    "missing": "does not show the job",
+    "missing": "not in the list",
     "detail": "the detail of",
     "other": "",
 }
@@ -250,7 +250,7 @@ class Year:
 
             @override
             def discover_streams(self) -> Sequence[Stream]:
-                streams = [stream(self) for stream in ORDER]
+                streams = [*super().discover_streams()]
                 for stream in streams:
                     # Final in the SDK.
                     stream.sync = partial(warehouse.load, self, stream)  # type: ignore[misc, method-assign]
