@@ -33,7 +33,7 @@ LINK = re.compile(r"(\]\(|src=\")(?!\w+:|#)([^)\"#]+)")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages: of the README what comes before "Documentation", and each query with its SQL."""
+    """Add the pages: the README up to "Documentation", and each query with its SQL."""
     for source, page in OUTSIDE.items():
         text = (REPOSITORY / source).read_text(encoding="utf-8")
         if source == "README.md":
