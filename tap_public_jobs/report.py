@@ -9,14 +9,13 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from tap_public_jobs.api.throttle import Throttle
-    from tap_public_jobs.sync.outcomes import Outcomes
-    from tap_public_jobs.sync.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +24,27 @@ PROGRESS_INTERVAL = 30.0
 
 # Seconds.
 ONE_MINUTE = 60.0
+
+
+@dataclass
+class DetailCounts:
+    """How many details a run needs, and what became of them.
+
+    Attributes:
+        planned: To be fetched.
+        unchanged: Not to be fetched.
+        answered: Have an answer, of whatever kind.
+        fetched: Were written.
+        failed: Failed for good.
+        unpublished: Of jobs that were unpublished during the run.
+    """
+
+    planned: int = 0
+    unchanged: int = 0
+    answered: int = 0
+    fetched: int = 0
+    failed: int = 0
+    unpublished: int = 0
 
 
 @dataclass
@@ -38,6 +58,7 @@ class Report:
         new_fields: Undeclared fields that no earlier run saw, by stream.
         opened: Jobs that are listed for the first time, or again.
         closed: Jobs that are no longer published.
+        details: Of the run, once it has planned them.
     """
 
     throttle: Throttle
@@ -46,40 +67,49 @@ class Report:
     new_fields: dict[str, list[str]] = field(default_factory=dict)
     opened: int = 0
     closed: int = 0
-    _details: tuple[Plan, Outcomes] | None = None
+    details: DetailCounts = field(default_factory=DetailCounts)
 
     def __post_init__(self) -> None:
         """Begin to count the time."""
         self._started_at = self.clock()
 
     @contextmanager
-    def fetching(self, plan: Plan, outcomes: Outcomes) -> Iterator[None]:
+    def fetching(
+        self, reasons: Mapping[str, int], unchanged: int, published: int
+    ) -> Iterator[None]:
         """Log what the run fetches, and while it fetches, its progress.
 
         Args:
-            plan: The details to fetch.
-            outcomes: Their outcomes so far.
+            reasons: How many details are to be fetched for each reason.
+            unchanged: How many need not be fetched.
+            published: How many jobs are published.
         """
-        self._details = plan, outcomes
-        if not plan.reasons:
-            logger.info("Fetching %s: nothing is new, changed or too old.", plan)
+        self.details = DetailCounts(sum(reasons.values()), unchanged)
+        if not reasons:
+            logger.info("Details: all %s are up to date.", f"{published:,}")
             yield
             return
-        time_left = in_words(len(plan.reasons) * self.throttle.seconds_each)
-        rate = f"{self.throttle.limit:,} requests per {self.throttle.period:g} s"
-        logger.info("Fetching %s at up to %s: %s.", plan, rate, time_left)
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+        logger.info(
+            "Fetching %s of %s details (%s) at up to %s requests per %g s: %s.",
+            *(f"{number:,}" for number in (self.details.planned, published)),
+            counts,
+            f"{self.throttle.limit:,}",
+            self.throttle.period,
+            in_words(self.details.planned * self.throttle.seconds_each),
+        )
         ended = threading.Event()
-        arguments = len(plan.reasons), outcomes, ended
-        threading.Thread(target=self._log_progress, args=arguments, daemon=True).start()
+        threading.Thread(target=self._log_progress, args=(ended,), daemon=True).start()
         try:
             yield
         finally:
             ended.set()
 
-    def _log_progress(self, total: int, outcomes: Outcomes, ended: threading.Event) -> None:
+    def _log_progress(self, ended: threading.Event) -> None:
         since = self.clock()
         while not ended.wait(PROGRESS_INTERVAL):
-            logger.info("Details: %s", self.progress(outcomes.done, total, since))
+            details = self.details
+            logger.info("Details: %s", self.progress(details.answered, details.planned, since))
 
     def confirming(self, total: int) -> None:
         """Log that the run asks for jobs that are not listed, if that takes more than a minute.
@@ -118,12 +148,11 @@ class Report:
             f"Synced {records or 'no records'}",
             f"{_count(requests, 'request')} ({rejections}, {tries})",
         ]
-        if self._details:
-            plan, outcomes = self._details
+        details = self.details
+        if details != DetailCounts():
             parts.append(
-                f"details: {outcomes.written:,} fetched, {plan.unchanged:,} unchanged, "
-                f"{len(outcomes.failed):,} failed, "
-                f"{len(outcomes.unpublished):,} unpublished during the run"
+                f"details: {details.fetched:,} fetched, {details.unchanged:,} unchanged, "
+                f"{details.failed:,} failed, {details.unpublished:,} unpublished during the run"
             )
         if self.opened or self.closed:
             opened, closed = _count(self.opened, "job"), _count(self.closed, "job")
@@ -133,6 +162,30 @@ class Report:
                 parts.append(f"new fields in {stream}: {', '.join(names)}")
         parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
+
+    def still_missing(self, gaps: Collection[tuple[int, str]]) -> None:
+        """Log what has been missing for an hour or longer.
+
+        Args:
+            gaps: For how many seconds, and what.
+        """
+        if gaps:
+            lines = [f"{why} (for {_in_words(hours=age // 3600)})" for age, why in gaps]
+            logger.warning("Still missing: %s. Everything else was synced.", _in_short(lines, 10))
+
+    def incomplete(self, gaps: Collection[str], until: int) -> str:
+        """Say that the run is incomplete, because something has been missing for a short time.
+
+        Args:
+            gaps: What.
+            until: When it will have been missing for an hour, in seconds since the epoch.
+        """
+        end = datetime.fromtimestamp(until, UTC)
+        return (
+            "The sync is incomplete. Everything else was loaded, and no row was removed from a "
+            f"table that may lack a job. Reason: {_in_short(gaps, 50)}. No action is needed: each "
+            f"run tries again, exits with 1 until {end:%H:%M} UTC, and then only warns."
+        )
 
     def key_works(self, published: int, page_size: int) -> str:
         """Describe the result of a test of the connection.
@@ -149,12 +202,20 @@ class Report:
 
 def in_words(seconds: float) -> str:
     """Put a duration into words, rounded up to minutes."""
+    minutes = math.ceil(seconds / 60)
+    return "less than a minute" if minutes <= 1 else f"about {_in_words(minutes=minutes)}"
+
+
+def _in_words(**duration: int) -> str:
     import pendulum  # noqa: PLC0415  # a tenth of the start-up, and --discover has no durations
 
-    minutes = math.ceil(seconds / 60)
-    if minutes <= 1:
-        return "less than a minute"
-    return f"about {pendulum.duration(minutes=minutes).in_words(locale='en')}"
+    return pendulum.duration(**duration).in_words(locale="en")
+
+
+def _in_short(sentences: Collection[str], most: int) -> str:
+    """Join sentences, with the number of those beyond the first ones."""
+    more = f"; and {len(sentences) - most:,} more" if len(sentences) > most else ""
+    return "; ".join([*sentences][:most]) + more
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

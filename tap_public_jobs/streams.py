@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from singer_sdk import SchemaDirectory, Stream, StreamSchema
 from singer_sdk.exceptions import MappingError
@@ -19,17 +19,16 @@ from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
-from tap_public_jobs.sync.state import Form, Shows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
+    from singer_sdk import Tap
     from singer_sdk.helpers.types import Context
     from singer_sdk.singerlib import Catalog
     from singer_sdk.singerlib.messages import RecordMessage
 
     from tap_public_jobs.sync.run import Run
-    from tap_public_jobs.tap import TapPublicJobs
 
 Row = dict[str, Any]
 
@@ -51,13 +50,12 @@ class PublicJobsStream(Stream):
     Here it follows the last record: the SDK resumes `get_records` only after it has written the
     record.
 
-    Attributes:
-        shows: What the records are about, which decides when the stream may be activated.
+    Args:
+        tap: The tap.
+        start_run: Returns the run that all streams share, which starts when the first one asks for
+            it; None if there is no work.
     """
 
-    shows: ClassVar[Shows]
-
-    _tap: TapPublicJobs
     schema = _NamedSchema(SchemaDirectory(schemas))
     primary_keys = ("id",)
 
@@ -67,13 +65,17 @@ class PublicJobsStream(Stream):
 
     emit_activate_version_messages = False
 
+    def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
+        super().__init__(tap)
+        self._start_run = start_run
+
     @abstractmethod
     def rows(self, run: Run) -> Iterator[Row]:
         """Yield the records of a run; resumed after each one is written."""
 
     @override
     def get_records(self, context: Context | None) -> Iterator[Row]:
-        run = self._tap.run if self.writes_records else None
+        run = self._start_run() if self.writes_records else None
         if run is None:
             return
         activates = self.config["emit_activate_version_messages"]
@@ -81,8 +83,8 @@ class PublicJobsStream(Stream):
         for row in self.rows(run):
             run.checkpoint()  # `rows` has noted the record before this one as written
             yield row
-            self._tap.report.records[self.name] += 1
-        if version and run.has_everything(self.shows):
+            run.note_record(self.name)
+        if version and run.has_everything(self.name):
             self._activate(version)
         run.end_stream(self.name, self.columns.undeclared)
 
@@ -120,8 +122,8 @@ class PublicJobsStream(Stream):
         self.forced_replication_method = None
 
     @property
-    def form(self) -> Form:
-        """What records are made of: columns, selection, and what the SDK maps.
+    def form(self) -> str:
+        """A hash of what records are made of: columns, selection, and what the SDK maps.
 
         Raises:
             PublicJobsError: The catalog does not fit this stream.
@@ -138,7 +140,7 @@ class PublicJobsStream(Stream):
             for name in names
             if self.mask.get(("properties", name), True)
         }
-        return Form(hash_of([columns, mapping]), self.shows)
+        return hash_of([columns, mapping])
 
     @override
     def generate_child_contexts(self, record: Row, context: Context | None) -> Iterator[Any]:
@@ -167,7 +169,6 @@ class Jobs(PublicJobsStream):
     """The summaries of all published jobs (API page, "List published jobs")."""
 
     name = "jobs"
-    shows = "summaries"
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
@@ -178,7 +179,6 @@ class JobPublications(PublicJobsStream):
     """When each job was published. It is history, and so never activated."""
 
     name = "job_publications"
-    shows = "publications"
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
@@ -193,7 +193,6 @@ class JobDetails(PublicJobsStream):
     """
 
     name = "job_details"
-    shows = "details"
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:

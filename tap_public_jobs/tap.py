@@ -22,15 +22,14 @@ from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobs
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
+from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.plan import DAY, continues
-from tap_public_jobs.sync.run import in_short
-from tap_public_jobs.sync.services import Services
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from singer_sdk import Stream
@@ -91,7 +90,7 @@ class TapPublicJobs(Tap):
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
-        return [stream(self) for stream in ORDER]
+        return [stream(self, lambda: self.run) for stream in ORDER]
 
     @property
     @override
@@ -102,19 +101,19 @@ class TapPublicJobs(Tap):
         return {it.name: streams[it.name] for it in ORDER if it.name in catalog}
 
     @cached_property
-    def _services(self) -> Services:
-        return Services(
-            self.config["detail_refresh"],
-            self.config["detail_max_age_days"] * DAY,
-            hash_key(self.config["api_key"]),
-            self.client,
-            self.report,
-            self.config["max_concurrent_requests"],
-            self.clock,
-            self.sleep,
-            self.throttle.held_slots,
-            self.state,
-            lambda: self.state_writer.write_state(self.state),
+    def _context(self) -> RunContext:
+        return RunContext(
+            refresh=self.config["detail_refresh"],
+            max_age=self.config["detail_max_age_days"] * DAY,
+            workers=self.config["max_concurrent_requests"],
+            key_hash=hash_key(self.config["api_key"]),
+            api=self.client,
+            report=self.report,
+            clock=self.clock,
+            sleep=self.sleep,
+            held_slots=self.throttle.held_slots,
+            singer_state=self.state,
+            write_state=lambda: self.state_writer.write_state(self.state),
         )
 
     @cached_property
@@ -130,8 +129,10 @@ class TapPublicJobs(Tap):
             return None
         if not self._sync_state.key_hash:
             hint = "pass its state, or list `state` under the plugin's `capabilities`"
-            logger.info("No earlier run is known: if there was one, %s in meltano.yml.", hint)
-        return start_run(self._services, self._sync_state, self._read_change_log(), forms)
+            logger.info(
+                "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
+            )
+        return start_run(self._context, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
@@ -139,14 +140,15 @@ class TapPublicJobs(Tap):
         """Sync the selected streams, sum up, and report what is missing.
 
         Raises:
-            PublicJobsError: A gap is new, or the run could not continue.
+            PublicJobsError: Something has been missing for less than an hour, or the run could not
+                continue.
         """
-        gaps: Collection[str] = ()
+        incomplete = ""
         try:
             # Before the first SCHEMA message: some targets empty a table there.
             if self.run:
                 super().sync_all()
-                gaps = self.run.finish()
+                incomplete = self.run.finish()
             if self.throttle.reason:  # a signal came after the last request
                 raise self.throttle.reason
         except SystemExit:
@@ -157,14 +159,9 @@ class TapPublicJobs(Tap):
             self.throttle.close(SystemExit())
             logger.info("%s", self.report.summary(self.client.retries))
             # However the run ended: what it has paid for need not be fetched again.
-            self._services.checkpoint(self._sync_state)
-        if gaps:
-            msg = (
-                f"The sync is incomplete: {in_short(gaps, 50)}. Everything else was synced, and no "
-                "row was removed from tables that may lack a job. Run again: the next run tries "
-                "only these; what stays missing for an hour becomes a warning."
-            )
-            raise PublicJobsError(msg)
+            self._context.checkpoint(self._sync_state)
+        if incomplete:
+            raise PublicJobsError(incomplete)
 
     def _read_change_log(self) -> Changes | None:
         """Read what was notified since the last run; None if there is no log to read."""
@@ -188,12 +185,20 @@ class TapPublicJobs(Tap):
     @override
     def load_state(self, state: dict[str, Any]) -> None:
         if state and "bookmarks" not in state:
-            msg = "This is not a state: give --state only the `value` of a STATE message."
+            msg = (
+                '--state has no "bookmarks": pass the object in the `value` of the last STATE '
+                "message, and not the whole message."
+            )
             raise PublicJobsError(msg)
         try:
             self._sync_state = load(state)
         except DamagedStateError as error:
-            logger.warning("Ignoring the state, which cannot be read (%s); starting over.", error)
+            logger.warning(
+                "The saved state is damaged, or of another version of the tap (%s). All details "
+                "are fetched again, and job_publications begins a new history. To keep the old "
+                "one, stop this run and restore the state.",
+                error,
+            )
             self._sync_state = SyncState()
         if self._sync_state.key_hash:
             dump(self._sync_state, self.state)  # the SDK may write it before the run does
@@ -237,7 +242,7 @@ class TapPublicJobs(Tap):
         signal.signal(signum, signal.SIG_IGN)
         status = 128 + signum
         exit_soon(status)
-        if "_services" not in vars(self):  # no run has started
+        if "_context" not in vars(self):  # no run has started
             self.message_writer.stop(status)
         # What has been sent may still be answered.
         self.throttle.close(SystemExit(status))

@@ -212,7 +212,7 @@ def catalog(column: dict[str, Any]) -> str:
 
 NO_FILE = "No such file or directory"
 NO_OBJECT = "not a JSON object in UTF-8"
-NO_STATE = "| This is not a state: give --state only the `value` of a STATE message."
+NO_STATE = '| --state has no "bookmarks": pass the object in the `value` of the last STATE message'
 
 
 @pytest.mark.parametrize(

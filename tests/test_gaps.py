@@ -13,10 +13,10 @@ from fake_tap import LIST, Pipeline, first_run
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
-from tap_public_jobs.sync.gaps import HOUR
+from tap_public_jobs.sync.state import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 DAY = 24 * HOUR
@@ -33,6 +33,12 @@ def organisation(jobs: int) -> tuple[FakeApi, Pipeline]:
     return api, pipeline
 
 
+def state_of(pipeline: Pipeline) -> dict[str, Any]:
+    """What the tap keeps in Singer state."""
+    state: dict[str, Any] = pipeline.state["bookmarks"]["jobs"]["sync"]
+    return state
+
+
 # How each kind of gap begins, and what is said of it.
 GAPS: dict[str, tuple[Callable[[FakeApi], object], str]] = {
     "detail": (
@@ -45,7 +51,7 @@ GAPS: dict[str, tuple[Callable[[FakeApi], object], str]] = {
     ),
     "missing": (
         lambda api: api.hidden.add("3"),
-        "the list does not show the job 'pub-3': its detail exists",
+        "'pub-3' is not in the list, but its detail still loads",
     ),
     # The first page says 30, and the others less: the largest number counts.
     "total": (
@@ -88,30 +94,25 @@ def test_a_gap_fails_each_run_for_an_hour_and_is_a_warning_after_that(
 
 
 @pytest.mark.parametrize("kind", GAPS)
-def test_a_gap_that_heals_and_returns(api: FakeApi, pipeline: Pipeline, kind: str) -> None:
-    """A job's gap ends at once; totals come and go, so theirs ends after a week without it.
-
-    The second time, the clock is ahead for one run.
-    """
+def test_a_gap_that_heals_is_forgotten(api: FakeApi, pipeline: Pipeline, kind: str) -> None:
+    """When it returns, it is new. In between, the clock is ahead for one run."""
     begin, why = GAPS[kind]
-    begin(api)
-    pipeline.run()
-    ahead = 0
-    for pause, is_new in ((3 * DAY, "total" not in kind), (7 * DAY + HOUR, True)):
+    for ahead in (0, 5 * DAY):
+        begin(api)
+        pipeline.run()
+        assert why in pipeline.error
         pipeline.run(later=2 * HOUR + ahead)
         assert pipeline.error == ""
         api.answers, api.total, api.hidden = {}, "exact", set()
         pipeline.run(later=DAY - ahead)
         assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
-        begin(api)
-        pipeline.run(later=pause)
-        assert (why in pipeline.error) is is_new
-        ahead = 5 * DAY
+        assert not state_of(pipeline)["shortSince"]
+        assert not any(missing or failing for *_, missing, failing in state_of(pipeline)["jobs"])
 
 
 @pytest.mark.parametrize("published", [1, 5, 20, 21, 60])
 def test_of_a_hundred_gone_jobs_those_that_are_published_stay(published: int) -> None:
-    """The list and its total lack them all. After an hour the list is believed."""
+    """The list and its total lack them all. For an hour, the run asks for none of them."""
     api, pipeline = organisation(130)
     hidden = {str(number) for number in range(published)}
     for number in range(published, 100):
@@ -120,18 +121,16 @@ def test_of_a_hundred_gone_jobs_those_that_are_published_stay(published: int) ->
 
     for later in (60, HOUR / 2):
         pipeline.run(later=later)
-        assert "the list lacks 100 of 130 known jobs at once" in pipeline.error
-        # If few answer, the list may have drifted: it is read once more.
-        assert api.pages.count(1) == (2 if later == 60 and published <= 20 else 1)
+        assert "100 of 130 published jobs disappeared from the list at once" in pipeline.error
+        assert api.pages.count(1) == 1
+        assert not {f"pub-{number}" for number in range(100)}.intersection(api.details)
         assert pipeline.activated == []
         assert pipeline.closed == set()
-    still_asked = 0
-    for day in range(6):
+    for day in range(30):  # each run asks for others of them
         pipeline.run(later=HOUR if day == 0 else DAY)
         assert (pipeline.error, pipeline.activated) == ("", [])
         assert pipeline.targets["upsert"].published() == {*api.published} - hidden
-        still_asked = len({*api.details} & {f"pub-{key}" for key in hidden})
-        assert still_asked <= 20
+        assert len({*api.details} & {f"pub-{key}" for key in hidden}) <= 20
     assert pipeline.closed == {str(number) for number in range(published, 100)}
     assert pipeline.hard.rows["jobs"].keys() >= hidden
 
@@ -160,14 +159,14 @@ def test_an_empty_list_is_believed_after_an_hour_if_details_agree(
 
     for later in (60, HOUR / 2):
         pipeline.run(later=later)
-        assert "the list lacks 150 of 150 known jobs at once" in pipeline.error
-        assert pipeline.activated == []
-        # A retry asks for none: the list is not believed, whatever they answer.
-        assert len(api.details) == (0 if later != 60 else 150 if is_believed else 21)
+        assert "150 of 150 published jobs disappeared from the list at once" in pipeline.error
+        assert (pipeline.activated, api.details) == ([], [])
     pipeline.run(later=2 * HOUR)
 
     assert pipeline.error == ""
-    assert "the list lacks 150 of 150 known jobs at once (for 2 hours)" in caplog.text
+    assert len(api.details) == (150 if is_believed else 20)
+    assert ("'pub-0' is not in the list" in caplog.text) is False
+    assert ("Still missing" in caplog.text) is not is_believed
     assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
     assert pipeline.closed == (everything if is_believed else set())
     assert pipeline.hard.rows["jobs"].keys() == (set() if is_believed else everything)
@@ -176,10 +175,10 @@ def test_an_empty_list_is_believed_after_an_hour_if_details_agree(
     pipeline.run(later=DAY)
     assert pipeline.targets["upsert"].published() == everything
     assert (pipeline.periods()["0"][1] == first_seen) is not is_believed
-    # What was believed has ended: another empty list is another gap.
+    # Another empty list is another loss.
     api.hidden, api.answers = everything, {f"pub-{key}": answer for key in everything}
     pipeline.run(later=DAY)
-    assert bool(pipeline.error) is is_believed
+    assert "150 of 150 published jobs disappeared" in pipeline.error
 
 
 @pytest.mark.parametrize(("gone", "new"), [(5, 1), (10, 10), (21, 2), (60, 20), (150, 150)])
@@ -194,7 +193,7 @@ def test_jobs_that_replace_many_do_not_make_their_closing_credible(gone: int, ne
 
     for later in (60, 60, HOUR / 2):
         pipeline.run(later=later)
-        assert f"the list lacks {gone} of" in pipeline.error
+        assert f"{gone} of {known} published jobs disappeared" in pipeline.error
         assert (pipeline.closed, pipeline.activated) == (set(), [])
         assert len(pipeline.hard.rows["jobs"]) == known + new
     pipeline.run(later=HOUR)
@@ -217,53 +216,29 @@ def test_a_job_is_closed_by_an_answer_of_the_run_that_closes_it(listed: int) -> 
     assert pipeline.error == ""
 
 
-def test_a_list_that_was_right_in_between_is_doubted_again_for_an_hour() -> None:
-    """It is known, so nobody is alarmed again; and it is not believed at first sight."""
-    api, pipeline = organisation(30)
-
-    def empty_list() -> None:
-        api.hidden = {*api.published}
-        api.answers = {f"pub-{key}": GONE for key in api.published}
-
-    empty_list()
+def test_a_further_missing_job_is_new_beside_a_known_one(api: FakeApi, pipeline: Pipeline) -> None:
+    """Each job carries its own evidence."""
+    api.hidden = {"3"}
     pipeline.run()
-    assert pipeline.error
-    api.hidden, api.answers = set(), {}
-    pipeline.run()
-    assert pipeline.error == ""
-    empty_list()
+    api.hidden = {"3", "4"}
 
-    for later, is_believed in ((3 * DAY, False), (HOUR / 2, False), (HOUR / 2, True)):
-        pipeline.run(later=later)
-        assert pipeline.error == ""
-        assert pipeline.closed == ({*map(str, range(30))} if is_believed else set())
-        assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
+    pipeline.run(later=DAY)
+
+    assert "'pub-4' is not in the list" in pipeline.error
+    assert "'pub-3'" not in pipeline.error
 
 
-def test_a_list_that_lacks_more_than_twice_as_much_is_another_gap() -> None:
-    """A known one is believed, but not whatever else it loses later."""
-    api, pipeline = organisation(150)
-
-    for lacks, later, is_new in ((30, 60, True), (60, HOUR, False), (61, 60, True)):
-        api.hidden = {str(number) for number in range(lacks)}
-        pipeline.run(later=later)
-        assert bool(pipeline.error) is is_new
-
-
-def test_a_gone_job_costs_no_detail_twice(api: FakeApi, pipeline: Pipeline) -> None:
-    """The detail that shows that details arrive is one that the run needs, or else the oldest."""
+def test_a_closing_costs_its_own_detail_and_one_that_shows_that_details_work(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    """None, if the detail of another unlisted job loads."""
     api.unpublish("3")
-    pipeline.run()
-    assert sorted(api.details) == [f"pub-{number}" for number in range(10)]
-    assert pipeline.closed == {"3"}
+    assert pipeline.run(detail_refresh="changed") == [*LIST, "detail pub-3", "detail pub-0"]
     api.unpublish("4")
-    api.edit("9", jobTitle="Edited")
+    api.hidden = {"5"}
     pipeline.run(detail_refresh="changed")
-    assert sorted(api.details) == ["pub-4", "pub-9"]
-    api.unpublish("5")
-    pipeline.run(detail_refresh="changed")
-    assert sorted(api.details) == ["pub-0", "pub-5"]
-    assert [it["publicId"] for it in pipeline.output.records("job_details")] == ["pub-0"]
+    assert sorted(api.details) == ["pub-4", "pub-5"]
+    assert pipeline.closed == {"3", "4"}
 
 
 def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:
@@ -278,33 +253,23 @@ def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:
     assert len(pipeline.hard.rows["jobs"]) == len(pipeline.hard.rows["job_details"]) == 30
 
 
-def test_a_total_that_is_cached_for_long_counts_jobs_that_are_confirmed_gone(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    api.total = 10
+def test_a_cached_total_may_count_what_was_closed_within_the_hour() -> None:
+    """It costs no second reading, and no alert until it has been wrong for an hour."""
+    api, pipeline = organisation(150)
+    api.total = 150
     api.unpublish("3")
+    pages = ["page 1", "page 2", "page 3"]
 
-    pipeline.run()
-
+    requests = pipeline.run(detail_refresh="changed")
+    assert requests == [*pages, "detail pub-3", "detail pub-0"]
     assert (pipeline.error, pipeline.closed) == ("", {"3"})
-    assert pipeline.activated == ["jobs", "job_details"]
-
-
-@pytest.mark.parametrize(
-    ("beyond", "later", "alerts"),
-    [([0, 2, 0, 2, 0, 2], HOUR, [1]), (range(17), DAY, [1, 3, 7, 15])],
-    ids=["it alternates between replicas", "it grows by one a day"],
-)
-def test_a_total_alerts_once_and_again_when_it_has_more_than_doubled(
-    api: FakeApi, pipeline: Pipeline, beyond: Sequence[int], later: float, alerts: list[int]
-) -> None:
-    errors = []
-    for run, number in enumerate(beyond):
-        api.total = 10 + number
-        pipeline.run(later=later)
-        errors += [run] if pipeline.error else []
-
-    assert errors == alerts
+    for later, is_short in ((60, False), (HOUR - 61, False), (1, True)):
+        requests = pipeline.run(detail_refresh="changed", later=later)
+        assert ("the list shows 149 of 150 jobs" in pipeline.error) is is_short
+        assert requests == pages * (8 if is_short else 1)
+        assert pipeline.output.rows("job_publications").keys() == api.published.keys() - (
+            {*api.published} if is_short else set()
+        )
 
 
 @pytest.mark.parametrize("kind", ["closed jobs too", "always the same"])
@@ -360,7 +325,8 @@ def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
         api.published.pop(gone, None)
         del api.answers[f"pub-{gone}"]
     pipeline.run()
-    assert pipeline.state["bookmarks"]["jobs"]["sync"]["gaps"] == []
+    assert pipeline.error == ""
+    assert not any(missing or failing for *_, missing, failing in state_of(pipeline)["jobs"])
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed"])
@@ -411,34 +377,63 @@ def test_each_new_gap_fails_the_run_beside_known_ones(
     assert "'pub-3'" in warning.message
 
 
-@pytest.mark.parametrize(("kept", "repeated"), [(-1, 0), (1, 20)], ids=["stopped", "killed"])
-def test_a_long_confirmation_says_so_and_goes_on_where_it_ended(
-    caplog: pytest.LogCaptureFixture, kept: int, repeated: int
+def test_many_failing_details_are_one_cause(
+    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that is killed repeats what followed its last checkpoint, of which each covers fifty."""
-    api, pipeline = organisation(400)
-    for number in range(100, 250):
-        api.unpublish(str(number))
+    """A further one is as old as the oldest of five. What is known to fail is tried three times."""
+    keys = [str(number) for number in range(5)]
+    for fails, later, is_new in ((4, 60, True), (5, 2 * HOUR, True), (6, HOUR, False)):
+        caplog.clear()
+        api.answers = {f"pub-{number}": BROKEN for number in range(fails)}
+        pipeline.run(later=later)
+        assert bool(pipeline.error) is is_new
+    assert "the detail of 'pub-5' is missing" in caplog.text
+    assert caplog.text.count("(for 3 hours)") == 5  # with 'pub-5'; 'pub-4' is younger
 
-    def stop(request: str) -> None:
-        if request == "detail pub-220":
+    pipeline.run(detail_refresh="changed")
+
+    assert {api.tries[f"pub-{key}"] for key in [*keys, "5"]} == {3}
+    assert {*api.details} == {f"pub-{key}" for key in [*keys, "5"]}
+    assert pipeline.error == ""
+
+
+def test_a_long_confirmation_says_how_long_it_takes_and_begins_again_if_it_is_stopped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api, pipeline = organisation(400)
+    gone = {str(number) for number in range(100, 250)}
+    for key in gone:
+        api.unpublish(key)
+
+    def stop(_: str) -> None:
+        if len(api.details) > 50:
             raise SystemExit
 
     api.on_request = stop
-
     with caplog.at_level("INFO"), pytest.raises(SystemExit):
         pipeline.run(max_concurrent_requests=1, rate_limit_requests=120)
-    assert [message["type"] for message in pipeline.output.messages] == ["STATE"] * 3
-    pipeline.state = pipeline.output.messages[kept]["value"]
-    confirmed = {*api.details} - {"pub-0", "pub-220"}
-    api.on_request = lambda _: None
-    pipeline.run()
-
     assert "150 known jobs. Asking whether they are unpublished: about 2 minutes." in caplog.text
-    assert "100 of them are unpublished so far." in caplog.text
-    assert len(confirmed & {*api.details}) == repeated
-    assert pipeline.error == ""
-    assert pipeline.closed == {str(number) for number in range(100, 250)}
+    assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
+    api.on_request = lambda _: None
+
+    pipeline.run(detail_refresh="changed")
+
+    assert sorted(api.details) == sorted([*(f"pub-{key}" for key in gone), "pub-0"])
+    assert (pipeline.error, pipeline.closed) == ("", gone)
+
+
+def test_what_a_404_means_is_known_before_many_are_asked_for() -> None:
+    """All details answer 404. Of 150 unlisted jobs, the run asks for twenty."""
+    api, pipeline = organisation(400)
+    for number in range(150):
+        api.hidden.add(str(number))
+    api.answers = {f"pub-{key}": GONE for key in api.published}
+
+    pipeline.run(detail_refresh="changed")
+
+    assert len(api.details) == 23
+    assert "no detail of a listed job loads either" in pipeline.error
+    assert pipeline.closed == set()
 
 
 @pytest.mark.parametrize("page", [1, 3])
@@ -510,7 +505,7 @@ def test_only_all_activates_details(
 
     notified.run(detail_refresh=refresh, **config)
 
-    assert len(api.details) in {2, 10}
+    assert len(api.details) in {2, 11}
     assert notified.activated == ["jobs"]
     assert notified.hard.rows["job_details"].keys() == {*map(str, range(10))}
 
@@ -546,8 +541,11 @@ def test_a_job_that_is_not_gone_is_asked_for_once(api: FakeApi, pipeline: Pipeli
     api.hidden = {"3"}
     api.on_page = lambda _: api.hidden.difference_update(it[-1] for it in api.details)
 
-    assert pipeline.run().count("detail pub-3") == 1
-    assert pipeline.output.rows("job_details").keys() == api.published.keys()
+    requests = pipeline.run(detail_refresh="changed")
+
+    assert requests == [*LIST, "detail pub-3", *LIST]
+    assert pipeline.output.rows("jobs").keys() == api.published.keys()
+    assert pipeline.error == ""
 
 
 def test_a_first_run_awaits_what_the_log_named_first(api: FakeApi, changes_url: str) -> None:

@@ -146,6 +146,8 @@ def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_agai
     first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
     period = (second, third, third, None) if again else (None, first, first, second)
     assert pipeline.periods()["0"] == period
+    pipeline.run(later=3_600)
+    assert pipeline.output.rows("job_publications").keys() == api.published.keys()
     assert pipeline.state["bookmarks"]["jobs"]["sync"]["closed"] == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from support.histories import Histories
 
-from tap_public_jobs.sync import plan
+from tap_public_jobs.sync import run
 
 
 class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
@@ -15,4 +15,4 @@ class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """State after every second record."""
-        monkeypatch.setattr(plan, "FEWEST_BETWEEN_CHECKPOINTS", 2)
+        monkeypatch.setattr(run, "FEWEST_BETWEEN_CHECKPOINTS", 2)

@@ -53,7 +53,8 @@ def test_news_costs_the_list_and_what_was_named_or_changed(
     requests = notified.run()
 
     assert sorted(requests) == sorted(
-        [*LIST, *(f"detail pub-{it}" for it in ("3", "4", "5", "new"))]
+        # That of 0 shows that the 404 of 5 means something.
+        [*LIST, *(f"detail pub-{it}" for it in ("0", "3", "4", "5", "new"))]
     )
     details = notified.output.rows("job_details")
     assert details.keys() == {"3", "4", "new"}
@@ -84,16 +85,37 @@ def test_a_lagging_detail_is_asked_twice(api: FakeApi, notified: Pipeline, log: 
 def test_a_flood_of_unknown_public_ids_costs_the_list_and_twenty_requests(
     notified: Pipeline, log: ChangeLog
 ) -> None:
-    """The last twenty are asked for; a 404 ends the wait. None is remembered."""
+    """The last twenty are asked for, until a replica can no longer lag. None is remembered."""
     size = len(json.dumps(notified.state))
     log.append({log.name: [f"unknown-{number}" for number in range(5_000)]})
 
     asked = [f"detail unknown-{number}" for number in range(4_980, 5_000)]
-    assert sorted(notified.run()) == sorted([*asked, *LIST])
-    assert notified.output.records("job_details") == []
+    for later in (60, 600, 1):
+        assert sorted(notified.run(later=later)) == sorted([*asked, *LIST])
+        assert notified.output.records("job_details") == []
     assert notified.run() == []
     assert position(notified) == 5_001
     assert len(json.dumps(notified.state)) < size + 100
+
+
+@pytest.mark.parametrize("lag", [300, 3_600], ids=["a replica lags", "and the list, for an hour"])
+def test_a_new_job_whose_detail_is_404_for_a_while_is_not_forgotten(
+    api: FakeApi, notified: Pipeline, log: ChangeLog, lag: int
+) -> None:
+    """Its webhook comes before any replica knows it. Nothing else repeats its news."""
+    api.publish("new")
+    api.hidden.add("new")
+    api.answers["pub-new"] = None
+    log.append({log.name: ["pub-new"]})
+    notified.run()
+    notified.run(later=300)
+    api.answers.clear()
+    notified.run(later=lag - 300)
+    api.hidden.clear()
+
+    notified.run()
+
+    assert notified.hard.rows["job_details"].keys() == api.published.keys()
 
 
 def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
@@ -140,7 +162,7 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     log.append({log.name: ["pub-4"]})
     if reason == "rows removed":
         monkeypatch.setattr(changelog, "KEPT", 1)
-        log.append({log.name: ["anything"]})
+        log.append({log.name: ["pub-5"]})
     else:
         last_read = notified.state["bookmarks"]["jobs"]["sync"]["log"]
         last_read[:] = ["another", 2] if reason == "another log" else [last_read[0], 100]
@@ -148,7 +170,7 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     with caplog.at_level("INFO"):
         assert {*notified.run()} >= {*LIST}
 
-    left = {"3"} if reason == "rows removed" else {"1", "3", "4"}  # 1: the first notification
+    left = {"3", "5"} if reason == "rows removed" else {"1", "3", "4"}  # 1: the first notification
     assert notified.output.rows("job_details").keys() == left
     assert notified.run() == []
     assert caplog.text.count("The change log does not cover everything since the last run") == 1
@@ -160,13 +182,13 @@ def test_other_modes_take_in_what_was_notified(
 ) -> None:
     """They find a change that shows in the detail alone, and a run of `notified` has no news."""
     api.edit("3", roleOverview="Everything.")
-    log.append({log.name: ["pub-3", "unknown"]})
+    log.append({log.name: ["pub-3", "pub-4"]})
 
     notified.run(detail_refresh=refresh)
 
     rows = notified.output.rows("job_details")
     assert rows["3"]["roleOverview"] == "Everything."
-    assert len(rows) == (1 if refresh == "changed" else 10)
+    assert rows.keys() == ({"3", "4"} if refresh == "changed" else api.published.keys())
     assert notified.run() == []
     assert position(notified) == 3
 

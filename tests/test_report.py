@@ -6,12 +6,9 @@ import threading
 
 import pytest
 from api.fake_time import FakeTime
-from sync.samples import job
 
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.report import PROGRESS_INTERVAL, Report
-from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.plan import Plan
+from tap_public_jobs.report import PROGRESS_INTERVAL, DetailCounts, Report
 
 
 @pytest.fixture
@@ -23,10 +20,6 @@ def time() -> FakeTime:
 def report(time: FakeTime) -> Report:
     """The report of a run that may make 60 requests per minute."""
     return Report(Throttle(60, 60), lambda: time.now)
-
-
-def plan_of(count: int) -> Plan:
-    return Plan({job(str(number)): "new" for number in range(count)}, published=3000)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +51,16 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
     report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     waits: list[float] = []
-    outcomes = Outcomes()
+    report.details = DetailCounts(planned=90)
 
     class Ended(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             waits.append(timeout or 0.0)
-            outcomes.written += 30
+            report.details.answered += 30
             return len(waits) == 3
 
     with caplog.at_level("INFO"):
-        report._log_progress(90, outcomes, Ended())
+        report._log_progress(Ended())
 
     assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
     assert caplog.messages == [
@@ -79,9 +72,9 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
 def test_progress_ends_with_the_work_and_does_not_begin_without_any(report: Report) -> None:
     before = set(threading.enumerate())  # threads of earlier tests may end at any time
 
-    with report.fetching(plan_of(0), Outcomes()):
+    with report.fetching({}, unchanged=3000, published=3000):
         assert set(threading.enumerate()) <= before
-    with report.fetching(plan_of(90), Outcomes()):
+    with report.fetching({"new": 90}, unchanged=0, published=90):
         (thread,) = set(threading.enumerate()) - before
     thread.join(10)
 
@@ -89,19 +82,29 @@ def test_progress_ends_with_the_work_and_does_not_begin_without_any(report: Repo
 
 
 @pytest.mark.parametrize(
-    ("count", "words"),
+    ("reasons", "published", "words"),
     [
-        (1200, " (1,200 new) at up to 60 requests per 60 s: about 20 minutes."),
-        (0, ": nothing is new, changed or too old."),
+        (
+            {"new": 1_000, "changed": 200},
+            3_000,
+            "(200 changed, 1,000 new) at up to 60 requests per 60 s: about 20 minutes.",
+        ),
+        ({}, 3_000, "all 3,000 are up to date."),
     ],
 )
 def test_the_plan_is_logged_with_the_time_it_takes(
-    report: Report, caplog: pytest.LogCaptureFixture, count: int, words: str
+    report: Report,
+    caplog: pytest.LogCaptureFixture,
+    reasons: dict[str, int],
+    published: int,
+    words: str,
 ) -> None:
-    with caplog.at_level("INFO"), report.fetching(plan_of(count), Outcomes()):
+    with caplog.at_level("INFO"), report.fetching(reasons, 0, published):
         pass
 
-    assert caplog.messages == [f"Fetching {count:,} of 3,000 details{words}"]
+    (line,) = caplog.messages
+    assert line.startswith("Fetching 1,200 of 3,000 details (" if reasons else "Details: all 3,000")
+    assert line.endswith(words)
 
 
 @pytest.mark.parametrize(
@@ -119,16 +122,9 @@ def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
 
 
 def test_the_summary_counts_everything(report: Report, time: FakeTime) -> None:
-    outcomes = Outcomes()
-    with report.fetching(plan_of(5), outcomes):
-        pass
-    for _ in range(2):
-        outcomes.note_written()
-    outcomes.note_failure(job("2"), "timeout")
-    for number in ("3", "4"):
-        outcomes.not_found[job(number)] = "it answered 404"
-    assert outcomes.done == 5
-    outcomes.settle({"3": job("3")})
+    report.details = DetailCounts(
+        planned=5, unchanged=2_995, answered=5, fetched=2, failed=2, unpublished=1
+    )
     report.records.update({"jobs": 3000, "job_publications": 3001, "job_details": 2})
     report.new_fields.update(
         {"jobs": [], "job_details": ["salaryPeriod", "remote"], "job_publications": []}
@@ -161,3 +157,23 @@ def test_the_summary_leaves_out_what_did_not_happen(report: Report) -> None:
     assert report.summary(0) == (
         "Synced no records; 0 requests (0 rejections, 0 retries); took less than a minute."
     )
+
+
+def test_what_is_missing_is_an_error_for_an_hour_and_a_warning_after_that(
+    report: Report, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error says what is loaded, that nobody must act, and until when it repeats."""
+    report.still_missing([])
+    assert caplog.messages == []
+    report.still_missing([(3_600 * 47, "x"), (3_600, "y"), *[(3_600, "z")] * 9])
+
+    assert report.incomplete(["x", "y"], until=1_800_000_000) == (
+        "The sync is incomplete. Everything else was loaded, and no row was removed from a table "
+        "that may lack a job. Reason: x; y. No action is needed: each run tries again, exits "
+        "with 1 until 08:00 UTC, and then only warns."
+    )
+    assert "; and 2 more. No action" in report.incomplete(["x"] * 52, until=0)
+    others = "z (for 1 hour); " * 7 + "z (for 1 hour)"
+    (line,) = caplog.messages
+    assert line.startswith(f"Still missing: x (for 1 day 23 hours); y (for 1 hour); {others}; and")
+    assert line.endswith("; and 1 more. Everything else was synced.")

@@ -50,7 +50,8 @@ def test_changed_fetches_new_and_changed_jobs_alone(
         requests = changed.run()
 
     details = [f"detail pub-{key}" for key in ("0", "1", "2", "5", "6", "new")]
-    assert sorted(requests) == sorted([*LIST[:3], *details])
+    # The detail of a job that did not change shows that those 404 mean something.
+    assert sorted(requests) == sorted([*LIST[:3], "detail pub-3", *details])
     assert changed.output.rows("job_details").keys() == {"5", "6", "new"}
     assert "Fetching 3 of 8 details (2 changed, 1 new)" in caplog.text
     assert "details: 3 fetched, 5 unchanged, 0 failed, 0 unpublished during" in caplog.text
@@ -143,7 +144,11 @@ def test_a_state_that_says_nothing_is_set_aside_and_a_damaged_one_with_a_warning
     assert changed.activated == ["jobs"]
     changed.run()
     assert changed.output.order[0] == "STATE"  # so that what the SDK writes loses nothing
-    warning = "Ignoring the state, which cannot be read ({}); starting over."
+    warning = (
+        "The saved state is damaged, or of another version of the tap ({}). All details are "
+        "fetched again, and job_publications begins a new history. To keep the old one, stop this "
+        "run and restore the state."
+    )
     warnings = [it.message for it in caplog.records if it.levelname == "WARNING"]
     assert warnings == [warning.format(it) for it in faults]
 
@@ -203,4 +208,7 @@ def test_a_run_without_state_says_how_it_is_passed(
         pipeline.run()
         pipeline.run()
 
-    assert caplog.text.count("No earlier run is known: if there was one, pass its state, or") == 1
+    assert (
+        caplog.text.count("First run (no state). If there was an earlier one, pass its state, or")
+        == 1
+    )

@@ -48,7 +48,7 @@ class HeldSlots(NamedTuple):
     """How much of the rate limit a run had used when its last response came.
 
     Attributes:
-        last_response_at: Milliseconds since the epoch.
+        last_response_at: Seconds since the epoch, rounded up.
         number: The requests that it had sent, and whose responses were not yet a period old.
     """
 

@@ -90,7 +90,7 @@ class Throttle:
         """Hold the slots of the last run."""
         if held:
             # After a clock was set back, the last response seems to be yet to come.
-            age = max(0.0, self.epoch() - held.last_response_at / 1000)
+            age = max(0.0, self.epoch() - held.last_response_at)
             self._received.extend([self.clock() - age] * min(held.number, self.limit))
 
     def acquire(self) -> float:
@@ -194,7 +194,7 @@ class Throttle:
             now = self.clock()
             last = now if self._in_flight else self._received[-1]
             number = self._in_flight + sum(it + self.period >= last for it in self._received)
-            return HeldSlots(math.floor((self.epoch() - (now - last)) * 1000) + 1, number)
+            return HeldSlots(math.floor(self.epoch() - (now - last)) + 1, number)
 
     def close(self, reason: BaseException) -> None:
         """Let no further request through: those that wait, or come later, raise the reason."""

@@ -6,23 +6,23 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tap_public_jobs.sync.state import Period
+    from tap_public_jobs.sync.state import Job
 
 
-def publication(job_id: str, period: Period) -> dict[str, Any]:
+def publication(job_id: str, job: Job) -> dict[str, Any]:
     """Return the fields of one record; times are UTC with milliseconds (RFC 3339)."""
     return {
         "id": job_id,
-        "publicId": period.public_id,
-        "openedAfter": _utc(period.opened_after),
-        "firstSeenAt": _utc(period.first_seen),
-        "lastSeenAt": _utc(period.last_seen),
-        "unpublishedAt": _utc(period.unpublished_at),
+        "publicId": job.public_id,
+        "openedAfter": _utc(job.opened_after),
+        "firstSeenAt": _utc(job.first_seen),
+        "lastSeenAt": _utc(job.last_seen),
+        "unpublishedAt": _utc(job.unpublished_at),
     }
 
 
-def _utc(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
+def _utc(seconds: int | None) -> str | None:
+    if seconds is None:
         return None
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)  # rounds to microseconds
+    moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

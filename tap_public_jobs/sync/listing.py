@@ -5,233 +5,178 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.sync.fanout import fan_out
-from tap_public_jobs.sync.gaps import MOST_ABSENT, is_mass
-from tap_public_jobs.sync.pages import Sweep, read_pages
+from tap_public_jobs.sync.pages import read_pages
+from tap_public_jobs.sync.state import Listing, is_new
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
-    from tap_public_jobs.sync.gaps import Gaps
-    from tap_public_jobs.sync.services import Services
+    from tap_public_jobs.sync.context import RunContext
     from tap_public_jobs.sync.state import SyncState
 
 logger = logging.getLogger(__name__)
 
 MAX_SWEEPS = 8
 
-# Tries of a request that only confirms something.
-TRIES_TO_CONFIRM = 3
+# Tries of a request that confirms something, or that is known to fail.
+FEW_TRIES = 3
 
-CONFIRMED_BETWEEN_CHECKPOINTS = 50
+# A run asks for no more unlisted jobs once so many of them still have a detail.
+MOST_STILL_THERE = 20
 
-# Listed jobs to ask for until the detail of one arrives.
+# Listed jobs to ask for until the detail of one loads.
 MOST_WITNESSES = 3
 
-EXISTS = "its detail exists"
+STILL_LOADS = "its detail still loads"
 
-Json = Any
-
-
-class Listing(NamedTuple):
-    """The published jobs, as far as the list shows them.
-
-    Attributes:
-        jobs: By id, in the order in which they were first seen.
-        gone: Ids of known jobs that are not published any more; none unless the list is complete.
-        missing: Ids of known jobs that are neither listed nor confirmed gone.
-        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published.
-    """
-
-    jobs: dict[str, JobRef]
-    gone: list[str]
-    missing: list[str]
-    is_complete: bool
+# As many known jobs or more do not all disappear at once.
+FEW_JOBS = 5
 
 
 @dataclass
 class ListReader:
-    """Asks the API for the list, and for the known jobs that it lacks.
+    """Reads the list, and asks for the known jobs that it lacks.
 
-    The list can change between two pages, and then a sweep misses jobs.
-    So sweeps are combined until they have seen at least as many jobs as the last one counts.
-    Even then a swap of two jobs can hide a third.
-    So a job counts as gone only if its own detail is gone too.
+    The list can change between two pages, and then it misses jobs.
+    So it is read until it shows its total, known jobs included, and a known job that it lacks
+    counts as gone only if its own detail is gone too.
 
     Attributes:
-        services: What the run works with.
-        state: What earlier runs know. What is confirmed is added to it as answers arrive, so that a
-            run that is stopped keeps it.
-        gaps: Of earlier runs.
+        context: What the run is given.
+        state: What earlier runs know; read only.
+        now: When the run began, by the clock.
         jobs: The listed jobs so far, by id.
-        details: The details that arrived, by id of the job.
+        shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
+        shows_total: Whether the list shows its whole total by itself.
     """
 
-    services: Services
+    context: RunContext
     state: SyncState
-    gaps: Gaps
+    now: int
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    details: dict[str, dict[str, Json]] = field(default_factory=dict)
+    shortfall: str = ""
+    shows_total: bool = False
 
-    def sweep(self, absent: Collection[str]) -> Sweep:
-        """Read the list until another sweep would show nothing new; return the last sweep.
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the list does not fall short, or has done so for an hour."""
+        since = self.state.short_since
+        return not self.shortfall or (since > 0 and not is_new(since, self.now))
 
-        Args:
-            absent: Ids of jobs that the total may count although the list does not show them.
+    def read(self, most_sweeps: int = MAX_SWEEPS) -> None:
+        """Read the list until another sweep would show nothing new.
 
         Raises:
             PublicJobsError: A page cannot be read.
         """
         for number in count(1):
-            sweep = self._sweep_once()
-            short = sweep.shortfall(len(self.jobs))
-            beyond = sweep.shortfall(len(self.jobs.keys() | self.state.jobs.keys()))
-            explained = max(len(sweep.unusable), len({*absent} - self.jobs.keys()))
-            if number == MAX_SWEEPS or short is None or short <= explained:
-                break
-            if self.gaps.is_known("total", size=beyond or 0):
-                break
-            logger.info("Reading the list again: %s.", sweep.problem(len(self.jobs)))
-            self.services.sleep(number)  # a cached total lags for some seconds
-        return sweep
+            sweep = read_pages(self.context.api)
+            self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
+            accounted = len(self.jobs.keys() | self.state.may_be_counted(self.now))
+            self.shortfall = sweep.shortfall(accounted, shown=len(self.jobs))
+            self.shows_total = not sweep.shortfall(len(self.jobs), shown=len(self.jobs))
+            if self.is_accepted or not sweep.lacks(accounted) or number == most_sweeps:
+                return
+            logger.info("Reading the list again: %s.", self.shortfall)
+            self.context.sleep(number)  # a cached total lags for some seconds
 
-    def _sweep_once(self) -> Sweep:
-        sweep = read_pages(self.services.api)
-        self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
-        return sweep
-
-    def find(self, sweep: Sweep) -> Listing:
-        """Ask for the known jobs that the list lacks, and decide what the list is good for.
+    def resolve_unlisted(self) -> Listing:
+        """Find out which of the known jobs that the list lacks are gone.
 
         If one of them still has a detail, the list may have drifted: it is read once more.
-
-        Args:
-            sweep: The last one.
 
         Raises:
             PublicJobsError: The run cannot continue.
         """
-        known, confirmed = self.state.jobs, self.state.confirmed
-        # A publicId that is listed for another job no longer belongs to this one.
-        taken = {job.public_id for job in self.jobs.values()}
-        doubtful = [
-            JobRef(key, entry.public_id)
-            for key, entry in known.items()
-            if not (key in self.jobs or key in confirmed or entry.public_id in taken)
-        ]
-        answers: dict[str, str] = {}
-        # Some lists are incomplete whatever they answer: the total counts more, or too many jobs
-        # have been absent for less than an hour.
-        beyond = sweep.shortfall(len(self.jobs.keys() | known.keys()))
-        is_explained = beyond == 0 or self.gaps.is_known("total", size=beyond or 0)
-        unlisted = known.keys() - self.jobs.keys()
-        is_mass_again = self.gaps.is_just_met("list") and is_mass(unlisted, self.state.listed_jobs)
-        if is_explained and not is_mass_again:
-            answers = self._confirm(doubtful)
-            is_news = not answers.keys() <= self.gaps.of_jobs("missing").keys()
-            if is_news and len(answers) <= MOST_ABSENT:
-                logger.info("Reading the list again: it lacks jobs that still have a detail.")
-                sweep = self._sweep_once()
-        absent = {
-            job.id: answers.get(job.id, "")
-            for job in doubtful
-            if not (job.id in confirmed or job.id in self.jobs)
+        known = self.state.jobs
+        missing = dict.fromkeys((job_id for job_id in known if job_id not in self.jobs), "")
+        loss = self._loss(missing)
+        if self.is_accepted and not loss:
+            missing = self._ask_for_unlisted(missing)
+            if any(why and not known[job_id].missing_since for job_id, why in missing.items()):
+                logger.info("Reading the list again: it lacks jobs whose details still load.")
+                self.read(most_sweeps=1)
+        is_complete = self.is_accepted and not loss
+        unlisted = [job_id for job_id in known if job_id not in self.jobs]
+        gone = [job_id for job_id in unlisted if is_complete and job_id not in missing]
+        missing = {job_id: missing.get(job_id, "") for job_id in unlisted if job_id not in gone}
+        return Listing(
+            self.jobs, gone, missing, self.shortfall, self.shows_total, loss, is_complete
+        )
+
+    def _loss(self, unlisted: Collection[str]) -> str:
+        """Say that so many jobs disappeared within an hour that the list may be wrong."""
+        known, listed_at = self.state.jobs, self.state.listed_at
+        listed = {job_id for job_id, job in known.items() if job.last_seen == listed_at}
+        lost = {
+            job_id
+            for job_id in listed.intersection(unlisted)
+            if not known[job_id].missing_since or is_new(known[job_id].missing_since, self.now)
         }
-        return self._judge(sweep, absent)
+        if not is_too_many(lost, listed):
+            return ""
+        return f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
 
-    def _judge(self, sweep: Sweep, absent: Mapping[str, str]) -> Listing:
-        """Note the gaps of the list, and decide whether it is complete.
-
-        Args:
-            sweep: The last one.
-            absent: Why, by id, a known job that is not listed is not confirmed gone; empty if this
-                run did not ask for it.
-        """
-        jobs, known, gaps = self.jobs, self.state.jobs, self.gaps
-        size = sweep.shortfall(len(jobs.keys() | known.keys()))
-        if size != 0:
-            gaps.meet(("total", ""), sweep.problem(len(jobs)), size or 0)
-        gone = [key for key in known if not (key in jobs or key in absent)]
-        perhaps_gone = {*gone, *(key for key, reason in absent.items() if not reason)}
-        is_doubtful = len(absent) > MOST_ABSENT or is_mass(perhaps_gone, self.state.listed_jobs)
-        if is_doubtful:
-            lacks = len(gone) + len(absent)
-            why = f"the list lacks {lacks:,} of {len(known):,} known jobs at once"
-            gaps.meet(("list", ""), why, lacks)
-        for key, reason in absent.items():
-            if reason:
-                why = f"the list does not show the job {known[key].public_id!r}: {reason}"
-                gaps.meet(("missing", key), why, within=("list", "") if is_doubtful else None)
-        is_complete = not (gaps.is_doubt("total") or gaps.is_doubt("list"))
-        gaps.end("missing", jobs)
-        if is_complete:
-            gaps.heal()
-            gaps.end("missing", gone)
-            gaps.end("detail", gone)
-            if is_doubtful and len(absent) <= MOST_ABSENT:
-                gaps.end("list")  # it was right
-        return Listing(jobs, gone if is_complete else [], [*absent], is_complete)
-
-    def _confirm(self, jobs: Collection[JobRef]) -> dict[str, str]:
-        """Ask whether jobs are gone, and end after those that make the list doubtful.
+    def _ask_for_unlisted(self, unlisted: Collection[str]) -> dict[str, str]:
+        """Ask for known jobs that the list lacks.
 
         Returns:
-            Why not, by id.
+            Why, by id, a job is not confirmed as unpublished; empty if the run did not ask.
         """
-        found: dict[str, str] = {}
-        # A list that is known to be doubtful is believed; a few of its jobs are asked for again.
-        most = MOST_ABSENT + (not self.gaps.is_known("list"))
-        # Those come first that were not asked for longest.
-        asked = {key: gap.last_met for key, gap in self.gaps.of_jobs("missing").items()}
-        rest = iter(sorted(jobs, key=lambda job: asked.get(job.id, 0)))
-        confirmed = self.state.confirmed
-        arrive: bool | None = None
-        self.services.report.confirming(len(jobs))
-        while some := [*islice(rest, most - len(found))]:
-            for job, why in self.ask(some):
-                if not why and arrive is None:
-                    arrive = EXISTS in found.values() or self._details_arrive()
-                if arrive and not why:
-                    confirmed[job.id] = int(self.services.clock())
-                    if len(confirmed) % CONFIRMED_BETWEEN_CHECKPOINTS == 0:
-                        self.services.checkpoint(self.state)
-                        logger.info("%d of them are unpublished so far.", len(confirmed))
-                else:
-                    found[job.id] = why or "no detail of a listed job arrives either"
-        return found
+        known, unconfirmed = self.state.jobs, dict.fromkeys(unlisted, "")
+        # First those that the last run listed; of the others, some in each run.
+        order = sorted(
+            unlisted,
+            key=lambda job_id: (known[job_id].missing_since > 0, hash_of([job_id, self.now])),
+        )
+        refs = (JobRef(job_id, known[job_id].public_id) for job_id in order)
+        self.context.report.confirming(len(order))
+        details_work, still_there = False, 0
+        while some := [*islice(refs, MOST_STILL_THERE - still_there)]:
+            reasons = {ref.id: why for ref, why in self.ask(some)}
+            unconfirmed |= reasons
+            still_there += sum(bool(why) for why in reasons.values())
+            details_work = details_work or STILL_LOADS in reasons.values()
+            if "" in reasons.values() and not (
+                details_work := details_work or self._details_work()
+            ):
+                return dict.fromkeys(unlisted, "no detail of a listed job loads either")
+            for job_id in [job_id for job_id, why in reasons.items() if not why]:
+                del unconfirmed[job_id]
+        return unconfirmed
 
-    def _details_arrive(self) -> bool:
-        """Whether a 404 means anything: the detail of a listed job arrives, if one is listed."""
-        broken = self.gaps.of_jobs("detail")
+    def _details_work(self) -> bool:
+        """Return whether a 404 means anything: the detail of a listed job loads, if one is listed.
 
-        def order(job: JobRef) -> tuple[bool, int]:
-            entry = self.state.jobs.get(job.id)
-            is_current = entry and entry.detail_hash == job.summary_hash
-            return job.id in broken, entry.fetched_at if entry and is_current else 0
+        Those come last whose details are known to fail.
+        """
+        known = self.state.jobs
+        witnesses = sorted(
+            self.jobs.values(), key=lambda ref: ref.id in known and known[ref.id].failing_since > 0
+        )[:MOST_WITNESSES]
+        return not witnesses or any(self._why_not_gone(ref)[1] == STILL_LOADS for ref in witnesses)
 
-        # The one whose detail is oldest: this run needs it anyway, if it needs any.
-        witnesses = sorted(self.jobs.values(), key=order)[:MOST_WITNESSES]
-        for job in witnesses:
-            try:
-                self.details[job.id] = self.services.api.detail(job, TRIES_TO_CONFIRM)
-            except RequestError:
-                continue
-            return True
-        return not witnesses
+    def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str]]:
+        """Request details; yield why a job may be published, or nothing if it is not."""
+        return fan_out(self._why_not_gone, refs, workers=self.context.workers)
 
-    def ask(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str]]:
-        """Request details; yield why a job is not gone, or nothing if it is."""
-        return fan_out(self._why_not_gone, jobs, workers=self.services.workers)
-
-    def _why_not_gone(self, job: JobRef) -> tuple[JobRef, str]:
+    def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str]:
         try:
-            self.details[job.id] = self.services.api.detail(job, TRIES_TO_CONFIRM)
+            self.context.api.detail(ref, FEW_TRIES)
         except NotFoundError:
-            return job, ""
+            return ref, ""
         except RequestError as error:
-            return job, str(error)
-        return job, EXISTS
+            return ref, str(error)
+        return ref, STILL_LOADS
+
+
+def is_too_many(lost: Collection[str], listed: Collection[str]) -> bool:
+    """Return whether so many of the listed jobs are lost at once that the list may be wrong."""
+    if len(lost) == len(listed):
+        return len(lost) >= FEW_JOBS
+    return len(lost) > max(MOST_STILL_THERE, len(listed) / 2)

@@ -47,24 +47,23 @@ class Sweep:
                 self.unusable.append(f"page {self.pages}, item {position}")
         return len(self.jobs) + len(self.unusable) > before
 
-    def shortfall(self, accounted: int) -> int | None:
-        """Return how many jobs the list lacks; None if it does not say how many there are.
+    def lacks(self, accounted: int) -> int:
+        """Return how many jobs the list counts beyond these, and beyond those without a key."""
+        return max(0, (self.total or 0) - accounted - len(self.unusable))
+
+    def shortfall(self, accounted: int, *, shown: int) -> str:
+        """Say why the list may lack jobs; empty if it does not.
 
         Args:
-            accounted: Jobs that the list shows, or that are known to be absent from it.
+            accounted: The jobs that explain its total.
+            shown: The jobs that it shows.
         """
-        if self.total is None:
-            return None
-        return max(self.total - accounted, len(self.unusable), 0)
-
-    def problem(self, shown: int) -> str:
-        """Describe a list that falls short, and of which this many jobs were seen."""
         if self.unusable:
             places = "; ".join(self.unusable[:10])
             return f"a job without a usable id or publicId was left out: {places} of the list"
         if self.total is None:
             return "the list does not say how many jobs there are"
-        return f"the list shows {shown:,} of {self.total:,} jobs"
+        return f"the list shows {shown:,} of {self.total:,} jobs" if self.lacks(accounted) else ""
 
     @property
     def is_at_total(self) -> bool:

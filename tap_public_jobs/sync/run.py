@@ -1,66 +1,70 @@
-"""One run: the only owner of the state, the plan, the gaps and the outcomes of a run."""
+"""One run: the only owner of its state, its plan and its outcomes."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.sync.fanout import fan_out
-from tap_public_jobs.sync.gaps import Gaps, is_mass
-from tap_public_jobs.sync.listing import ListReader
+from tap_public_jobs.sync.listing import FEW_TRIES, ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
+from tap_public_jobs.sync.state import HOUR, is_new
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.listing import Listing
+    from tap_public_jobs.sync.context import RunContext
     from tap_public_jobs.sync.plan import Plan
-    from tap_public_jobs.sync.services import Services
-    from tap_public_jobs.sync.state import Period, Shows, SyncState
+    from tap_public_jobs.sync.state import Job, Listing, SyncState
 
 logger = logging.getLogger(__name__)
+
+# Records.
+FEWEST_BETWEEN_CHECKPOINTS = 50
 
 Json = Any
 
 
 @dataclass
 class Run:
-    """One run, which the streams share; `running` makes it.
+    """One run, which the streams share; `start_run` makes it.
 
     Attributes:
-        services: What the run works with.
-        state: What is known of the jobs; this run adds to it.
-        gaps: What this run and earlier ones could not see or load.
+        context: What the run is given.
+        state: What is known of the jobs; the run adds to it.
+        now: When the run began, by the clock. Its own time is `state.at`.
         listing: The published jobs.
         plan: The details to fetch.
-        arrived: Details that have arrived already, by id of the job.
-        outcomes: Of the details so far.
+        outcomes: Of the details that did not arrive.
     """
 
-    services: Services
+    context: RunContext
     state: SyncState
-    gaps: Gaps
+    now: int
     listing: Listing
     plan: Plan
-    arrived: dict[str, dict[str, Json]]
     outcomes: Outcomes = field(default_factory=Outcomes)
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
         """The summaries of the published jobs, as the API sent them."""
-        return [job.summary for job in self.listing.jobs.values() if job.summary]
+        return [ref.summary for ref in self.listing.jobs.values() if ref.summary]
 
-    def publications(self) -> Iterator[tuple[str, Period]]:
+    def publications(self) -> Iterator[tuple[str, Job]]:
         """Yield when each job was published, by id; nothing if the list is not complete."""
         if not self.listing.is_complete:
-            logger.info("No records of job_publications: the list of jobs is not complete.")
+            logger.info("Not updating job_publications: the list of jobs is not complete.")
             return
-        yield from self.state.periods().items()
-        self.state.closed.clear()
+        closed = self.state.closed
+        yield from self.state.jobs.items()
+        yield from [(job_id, job) for job_id, job in closed.items() if not job.is_written]
+        for job_id, job in closed.items():
+            closed[job_id] = job._replace(is_written=True)
 
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
@@ -71,92 +75,125 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: A signal stopped the run.
         """
-        with self.services.report.fetching(self.plan, self.outcomes):
-            # First those that have arrived: a run that is killed has not paid for them in vain.
-            yield from self._fetch(
-                sorted(self.plan.reasons, key=lambda it: it.id not in self.arrived)
-            )
-            if self.outcomes.not_found:
-                listed = self._read_list_again()
-                yield from self._fetch(self.outcomes.settle(listed))
-                self.outcomes.settle(listed)
-        for job, reason in self.outcomes.failed.items():
-            why = f"the detail of {job.public_id!r} is missing: {reason}"
-            self.gaps.meet(("detail", job.id), why)
+        report, plan, outcomes = self.context.report, self.plan, self.outcomes
+        reasons = Counter[str](plan.reasons.values())
+        with report.fetching(reasons, plan.unchanged, plan.published):
+            try:
+                yield from self._fetch()
+                if outcomes.not_found:
+                    outcomes.classify(self._read_list_again())
+            finally:
+                report.details.failed = len(outcomes.failed)
+                report.details.unpublished = len(outcomes.unpublished)
+        failed = [ref.id for ref in outcomes.failed]
+        self.state.note_failures(failed, int(self.context.clock()))
         # The next run looks for unpublished jobs in the list.
-        again = (*self.outcomes.failed, *self.outcomes.unpublished)
-        self.state.mark_pending([job.id for job in again])
+        self.state.mark_pending(ref.id for ref in outcomes.unpublished)
+
+    def _fetch(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+        def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
+            since = self.state.jobs[ref.id].failing_since
+            tries = FEW_TRIES if since and not is_new(since, self.now) else None
+            try:
+                return ref, self.context.api.detail(ref, tries)
+            except RequestError as error:
+                return ref, error
+
+        counts, outcomes = self.context.report.details, self.outcomes
+        for ref, answer in fan_out(ask, self.plan.reasons, workers=self.context.workers):
+            counts.answered += 1
+            if isinstance(answer, NotFoundError):
+                outcomes.not_found[ref] = str(answer)
+            elif isinstance(answer, RequestError):
+                if outcomes.note_failure(ref, str(answer)):
+                    with suppress(SystemExit):  # a signal; what is on its way may still arrive
+                        self.context.api.page(1)  # ends the run if the list cannot be read either
+            else:
+                yield ref, answer
+                self.state.note_detail(ref, answer)
+                outcomes.note_arrival()
+                counts.fetched += 1
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:
         """Return the jobs that are listed now; None if the list is not complete."""
-        missing = {*self.listing.missing}
-        not_found = {job.id for job in self.outcomes.not_found}
-        reader = ListReader(self.services, self.state, self.gaps)
-        sweep = reader.sweep(missing | not_found)
-        unlisted = not_found - reader.jobs.keys()
-        lacks = sweep.shortfall(len(reader.jobs.keys() | missing | not_found))
-        is_complete = lacks == 0 or self.gaps.is_known("total", size=lacks or 0)
-        return reader.jobs if is_complete and not is_mass(unlisted, self.listing.jobs) else None
+        reader = ListReader(self.context, self.state, int(self.context.clock()))
+        reader.read()
+        unlisted = {ref.id for ref in self.outcomes.not_found} - reader.jobs.keys()
+        is_complete = reader.is_accepted and not is_too_many(unlisted, self.listing.jobs)
+        return reader.jobs if is_complete else None
 
-    def _fetch(self, jobs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        def ask(job: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
-            try:
-                return job, self.arrived.pop(job.id, None) or self.services.api.detail(job)
-            except RequestError as error:
-                return job, error
-
-        for job, answer in fan_out(ask, jobs, workers=self.services.workers):
-            if isinstance(answer, NotFoundError):
-                self.outcomes.not_found[job] = str(answer)
-            elif isinstance(answer, RequestError):
-                if self.outcomes.note_failure(job, str(answer)):
-                    with suppress(SystemExit):  # a signal; what is on its way may still arrive
-                        self.services.api.page(1)  # ends the run if the list cannot be read either
-            else:
-                yield job, answer
-                self.state.note_detail(job, answer, self.services.clock())
-                self.gaps.end("detail", [job.id])
-                self.outcomes.note_written()
+    def note_record(self, stream: str) -> None:
+        """Count a record that has been written."""
+        self.context.report.records[stream] += 1
 
     def checkpoint(self) -> None:
         """Write a STATE message if enough details were written since the last one."""
-        written = self.outcomes.written
-        if written > 0 and written % self.plan.checkpoint_every == 0:
-            self.services.checkpoint(self.state)
+        fetched = self.context.report.details.fetched
+        # So that the size of all states together is linear in the number of jobs.
+        every = max(FEWEST_BETWEEN_CHECKPOINTS, self.plan.published // 20)
+        if fetched > 0 and fetched % every == 0:
+            self.context.checkpoint(self.state)
 
     def version_of(self, stream: str) -> int | None:
-        """Return the version of a stream's records; None if they are never activated."""
-        return self.state.versions.get(stream)
+        """Return the version of a stream's records; None if they are never activated.
 
-    def has_everything(self, shows: Shows) -> bool:
-        """Whether every record was written, so that a target may remove all others."""
-        if shows == "publications" or not self.listing.is_complete or self.listing.missing:
+        A resumed run keeps the version of its details. Publications are history, without a version.
+        """
+        # Until a list has shown a job, perhaps after a lost state, an empty one empties no table.
+        if stream == "job_publications" or self.state.cycle is None:
+            return None
+        return self.state.cycle.started_at if stream == "job_details" else self.state.at
+
+    def has_everything(self, stream: str) -> bool:
+        """Return whether every record was written, so that a target may remove all others."""
+        if not self.listing.is_complete or self.listing.missing:
             return False
-        unpublished = {job.id for job in self.outcomes.unpublished}
-        return shows == "summaries" or self.state.has_all_details(without=unpublished)
+        if stream == "jobs":
+            return True
+        # The detail of a closed job cannot be fetched again, so only a pass over all removes rows.
+        fetches_all = self.state.cycle is not None and self.state.cycle.refresh == "all"
+        unpublished = {ref.id for ref in self.outcomes.unpublished}
+        return fetches_all and all(
+            job.detail_hash or job_id in unpublished for job_id, job in self.state.jobs.items()
+        )
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
-        """Note the undeclared fields of a stream, for the STATE message that follows it."""
-        new_fields = self.state.note_fields(stream, undeclared)
-        self.services.report.new_fields[stream] = new_fields
-        self.services.keep(self.state)
+        """Note the fields of a stream without a column, for the STATE message that follows it."""
+        seen = self.state.undeclared.setdefault(stream, [])
+        new_fields = sorted({*undeclared}.difference(seen))
+        seen += new_fields
+        self.context.report.new_fields[stream] = new_fields
+        self.context.keep(self.state)
 
-    def finish(self) -> list[str]:
-        """End the run: log the known gaps that it met.
+    def finish(self) -> str:
+        """End the run, and log what has been missing for an hour.
 
         Returns:
-            The new gaps that it met, one sentence each.
+            What is missing for less than that; empty if nothing is.
         """
-        new, known = self.gaps.sentences()
-        if known:
-            logger.warning("Still missing: %s. Everything else was synced.", in_short(known))
         if self.state.cycle and self.listing.is_complete:
-            open_until = self.gaps.open_until()
-            self.state.cycle = self.state.cycle._replace(open_until=open_until)
-        return new
+            self.state.cycle = self.state.cycle._replace(has_ended=True)
+        gaps = [*self._gaps()]
+        known = [(self.now - since, why) for since, why in gaps if not is_new(since, self.now)]
+        new = {why: since for since, why in gaps if is_new(since, self.now)}
+        self.context.report.still_missing(known)
+        return self.context.report.incomplete(new, max(new.values()) + HOUR) if new else ""
 
-
-def in_short(sentences: Collection[str], most: int = 10) -> str:
-    """Join sentences, with the number of those beyond the first ones."""
-    more = f"; and {len(sentences) - most:,} more" if len(sentences) > most else ""
-    return "; ".join([*sentences][:most]) + more
+    def _gaps(self) -> Iterator[tuple[int, str]]:
+        """Yield what the run could not see or load, and since when."""
+        state, listing = self.state, self.listing
+        if listing.shortfall:
+            yield state.short_since, listing.shortfall
+        not_asked = [state.jobs[job_id] for job_id, why in listing.missing.items() if not why]
+        if listing.loss:
+            yield max(job.missing_since for job in not_asked), listing.loss
+        elif not_asked and listing.is_complete:
+            why = f"{len(not_asked):,} more known jobs are not in the list"
+            yield max(job.missing_since for job in not_asked), why
+        for job_id, why in listing.missing.items():
+            if why:
+                job = state.jobs[job_id]
+                yield job.missing_since, f"{job.public_id!r} is not in the list, but {why}"
+        for ref, why in self.outcomes.failed.items():
+            since = state.jobs[ref.id].failing_since
+            yield since, f"the detail of {ref.public_id!r} is missing: {why}"

@@ -8,36 +8,38 @@ from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.sync.gaps import HOUR, Gaps
 from tap_public_jobs.sync.listing import ListReader
-from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, plan_details
+from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, is_open, plan_details
 from tap_public_jobs.sync.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.sync.listing import Listing
+    from tap_public_jobs.sync.context import RunContext
     from tap_public_jobs.sync.plan import Refresh
-    from tap_public_jobs.sync.services import Services
-    from tap_public_jobs.sync.state import Form, SyncState
+    from tap_public_jobs.sync.state import Listing, SyncState
 
 logger = logging.getLogger(__name__)
 
+# Seconds. A replica of the API may lag behind its webhooks by this much.
+REPLICA_LAG = 600
+
 OTHER_ORGANISATION = (
-    "api_key has changed, and the API lists none of the {:,} jobs that were synced before: the key "
-    "seems to belong to another organisation. Set api_key back, or give each organisation its own "
-    "state and schema; to replace the contents of the tables, run once with --full-refresh."
+    "Nothing was changed: api_key is another one than before, and the API lists none of the {:,} "
+    "jobs that were synced with it, so the key seems to belong to another organisation. Set "
+    "api_key back, or give each organisation its own state and schema. To replace the contents of "
+    "the tables, which begins their history anew, run once with meltano run --full-refresh."
 )
 
 
 def start_run(
-    services: Services, state: SyncState, changes: Changes | None, forms: Mapping[str, Form]
+    context: RunContext, state: SyncState, changes: Changes | None, forms: Mapping[str, str]
 ) -> Run | None:
     """Decide whether there is work, and if so, read the list.
 
     Args:
-        services: What the run works with.
+        context: What the run is given.
         state: What earlier runs know; this run adds to it.
         changes: What the change log says, read before the list, so that the list and the details
             show everything notified until then.
@@ -49,8 +51,9 @@ def start_run(
     Raises:
         PublicJobsError: The list cannot be read.
     """
-    now, max_age = services.clock(), services.max_age
-    if services.refresh == "notified":
+    now, max_age = int(context.clock()), context.max_age
+    state.update_evidence(now)
+    if context.refresh == "notified":
         if not has_work(state, changes, now, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
             return None
@@ -61,52 +64,61 @@ def start_run(
                 "The change log does not cover everything since the last run; running as "
                 "detail_refresh: changed."
             )
-    gaps = Gaps(state.gaps, services.clock)
-    state.keep_confirmed(now - HOUR, now)
-    reader = ListReader(services, state, gaps)
-    listing = _read_list(reader, state, changes, now)
-    if state.note_forms(forms):
+    # Before the list is read: what is found to be missing now does not open a cycle that ended.
+    last_cycle = state.cycle if is_open(state, now) else None
+    reader = ListReader(context, state, now)
+    listing = _read_list(reader, changes)
+    before = state.forms.get("job_details")
+    if before and forms.get("job_details", before) != before:
         logger.info("The selected columns changed; fetching all details again.")
-    writes_details = "details" in {form.shows for form in forms.values()}
-    kind: Refresh = "all" if services.refresh == "all" else "changed"
-    is_resumed = begin_cycle(state, kind if writes_details else "none", now)
-    if is_resumed:
+    state.note_forms(forms)
+    kind: Refresh = "all" if context.refresh == "all" else "changed"
+    cycle = begin_cycle(last_cycle, kind if "job_details" in forms else "none", state.at)
+    if state.jobs or state.cycle:
+        state.cycle = cycle
+    if cycle.started_at < state.at:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    _ask_for_awaited(reader, state, now)
-    # After a lost state nothing confirms an empty list: without a version it empties no table.
-    if listing.jobs or state.versions:
-        state.begin_versions(now, is_resumed=is_resumed)
-    plan = plan_details(state, listing.jobs.values(), now, max_age, reader.details)
-    return Run(services, state, gaps, listing, plan, reader.details)
+    _ask_for_awaited(reader)
+    plan = plan_details(state, listing.jobs.values(), cycle, state.at, max_age)
+    return Run(context, state, now, listing, plan)
 
 
-def _read_list(
-    reader: ListReader, state: SyncState, changes: Changes | None, now: float
-) -> Listing:
+def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
     """Read the list, and note what it shows, and what the change log names."""
-    services, began_at = reader.services, state.next_listing_time(now)
-    sweep = reader.sweep(reader.gaps.of_jobs("missing"))
-    is_new_key = state.key_hash not in {"", services.key_hash}
+    context, state, now = reader.context, reader.state, reader.now
+    at = max(now, state.at + 1)
+    if at > now + DAY:
+        logger.warning(
+            "The clock was %d days ahead in an earlier run. Until it gets there, runs are dated a "
+            "second apart, and details do not expire.",
+            (at - now) // DAY,
+        )
+    reader.read()
+    is_new_key = state.key_hash not in {"", context.key_hash}
     if is_new_key and state.jobs and state.jobs.keys().isdisjoint(reader.jobs):
         raise PublicJobsError(OTHER_ORGANISATION.format(len(state.jobs)))
-    listing = reader.find(sweep)
+    listing = reader.resolve_unlisted()
     if changes:
         state.note_changes(changes, now)
     if state.listed_at is not None:
-        services.report.opened = len(listing.jobs.keys() - state.jobs.keys())
-    services.report.closed = len(listing.gone)
-    state.key_hash = services.key_hash
-    state.note_listing(listing, began_at)
+        context.report.opened = len(listing.jobs.keys() - state.jobs.keys())
+    context.report.closed = len(listing.gone)
+    state.key_hash = context.key_hash
+    state.note_listing(listing, at, now)
     return listing
 
 
-def _ask_for_awaited(reader: ListReader, state: SyncState, now: float) -> None:
-    """Ask for the jobs that the log named, and no list has shown; a 404 ends the wait."""
-    for job, why in reader.ask([JobRef("", public_id) for public_id in [*state.awaited]]):
-        is_late = now - state.awaited[job.public_id] > DAY
+def _ask_for_awaited(reader: ListReader) -> None:
+    """Ask for the jobs that the change log named, and no list has shown.
+
+    A 404 ends the wait once no replica can lag any more; without one, it ends after a day.
+    """
+    awaited = reader.state.awaited
+    for ref, why in reader.ask([JobRef("", public_id) for public_id in [*awaited]]):
+        is_over = reader.now - awaited[ref.public_id] > (DAY if why else REPLICA_LAG)
         if why:
-            line = "The list does not show the job %r, which a webhook named (%s): %s."
-            then = "no longer waiting for it" if is_late else "the next run looks again"
-            logger.log(logging.WARNING if is_late else logging.INFO, line, job.public_id, why, then)
-        if is_late or not why:
-            del state.awaited[job.public_id]
+            line = "A webhook named the job %r, which the list does not show, but %s: %s."
+            then = "no longer waiting for it" if is_over else "the next run looks again"
+            logger.log(logging.WARNING if is_over else logging.INFO, line, ref.public_id, why, then)
+        if is_over:
+            del awaited[ref.public_id]

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.gaps import Gap
-from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, Period, SyncState
+from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Json = Any
 
-FORMAT = 4
+FORMAT = 5
 
-# Milliseconds since the epoch; later times have no date in Python.
-END_OF_TIME = 253_402_300_800_000
+# Seconds since the epoch; later times have no date in Python.
+END_OF_TIME = 253_402_300_800
+
+# The types of a row: the id, and then the fields of `Job`, which for a published one end earlier.
+PUBLISHED = (str, str, int | None, int, int, str, int, int, int)
+CLOSED = (*PUBLISHED, int | None, bool)
 
 
 def load(singer_state: Json) -> SyncState:
@@ -39,31 +42,27 @@ def load(singer_state: Json) -> SyncState:
 
 
 def _read(state: Json) -> SyncState:
-    if state["format"] == 3:  # noqa: PLR2004  # written until 0.1.0
-        state = _from_format_3(state)
-    elif state["format"] != FORMAT:
+    if state["format"] != FORMAT:
         msg = f"format {state['format']!r} is not known"
         raise ValueError(msg)
 
-    def rows(name: str, *kinds: Json) -> list[list[Json]]:
+    def rows(name: str, kinds: Json) -> list[list[Json]]:
         return [_checked(row, kinds) for row in state[name]]
 
-    jobs = rows("jobs", str, str, int, int | None, str, int, int)
-    closed = rows("closed", str, str, int | None, int, int, int | None)
+    times = [state[name] for name in ("at", "listedAt", "shortSince")]
+    at, listed_at, short_since = _checked(times, (int, int | None, int))
     cycle, last_read, held = state["cycle"], state["log"], state["heldSlots"]
     return SyncState(
-        jobs={key: Entry(*entry) for key, *entry in jobs},
-        gaps={(row[0], row[1]): Gap(*row) for row in rows("gaps", str, str, int, int, int, int)},
-        confirmed={key: int(at) for key, at in rows("confirmed", str, int)},
-        awaited={key: int(at) for key, at in rows("awaited", str, int)},
-        closed={key: Period(*period) for key, *period in closed},
-        listed_at=_checked([state["listedAt"]], [int | None])[0],
+        at=at,
+        listed_at=listed_at,
+        short_since=short_since,
+        jobs={job_id: Job(*job) for job_id, *job in rows("jobs", PUBLISHED)},
+        closed={job_id: Job(*job) for job_id, *job in rows("closed", CLOSED)},
+        awaited={public_id: int(at) for public_id, at in rows("awaited", (str, int))},
         key_hash=str(state["key"]),
-        forms={name: Form(*form) for name, *form in rows("forms", str, str, str)},
-        details_form=str(state["detailsForm"]),
-        fields={name: [*map(str, names)] for name, names in state["fields"].items()},
-        versions={name: _checked([it], [int])[0] for name, it in state["versions"].items()},
-        cycle=Cycle(*_checked(cycle, (int, str, int | None))) if cycle else None,
+        forms=dict(rows("forms", (str, str))),
+        undeclared={name: [*map(str, names)] for name, *names in state["undeclared"]},
+        cycle=Cycle(*_checked(cycle, (int, str, bool))) if cycle else None,
         last_read=LastRead(str(last_read[0]), int(last_read[1])) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
     )
@@ -72,39 +71,25 @@ def _read(state: Json) -> SyncState:
 def dump(state: SyncState, singer_state: Json) -> None:
     """Put a state into Singer state: about 60 characters per job besides its identifiers.
 
-    Jobs are lists, and absent values are null, because Meltano may merge this with an earlier
-    state: it would keep the keys of jobs that are no longer published.
+    Maps are lists of rows, and absent values are null, because Meltano may merge this with an
+    earlier state: it would keep the keys of jobs that are no longer published.
     """
     value = {
         "format": FORMAT,
-        "jobs": [[key, *entry] for key, entry in state.jobs.items()],
-        "gaps": [[*gap] for gap in state.gaps.values()],
-        "confirmed": [[key, at] for key, at in state.confirmed.items()],
-        "awaited": [[key, at] for key, at in state.awaited.items()],
-        "closed": [[key, *period] for key, period in state.closed.items()],
+        "at": state.at,
         "listedAt": state.listed_at,
+        "shortSince": state.short_since,
+        "jobs": [[job_id, *job[: len(PUBLISHED) - 1]] for job_id, job in state.jobs.items()],
+        "closed": [[job_id, *job] for job_id, job in state.closed.items()],
+        "awaited": [[public_id, at] for public_id, at in state.awaited.items()],
         "key": state.key_hash,
-        "forms": [[name, *form] for name, form in state.forms.items()],
-        "detailsForm": state.details_form,
-        "fields": state.fields,
-        "versions": state.versions,
+        "forms": [[name, form] for name, form in state.forms.items()],
+        "undeclared": [[name, *names] for name, names in state.undeclared.items()],
         "cycle": list(state.cycle) if state.cycle else None,
         "log": list(state.last_read) if state.last_read else None,
         "heldSlots": list(state.held_slots) if state.held_slots else None,
     }
     singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
-
-
-def _from_format_3(state: Json) -> Json:
-    """Add what is new since; what the runs before could not see or load counts as new."""
-    last_seen = dict(state["missing"])
-    return {
-        **state,
-        **dict.fromkeys(("gaps", "confirmed", "awaited", "forms"), ()),
-        "jobs": [[*job, last_seen.get(job[0], 0)] for job in state["jobs"]],
-        "cycle": [*state["unfinished"], None] if state["unfinished"] else None,
-        "heldSlots": None,
-    }
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:

@@ -151,7 +151,7 @@ def news(states: tuple[str, ...], changes_url: str) -> None:
             msg = f"Error: There is no change log with the name {name}: give the receiver its token"
             click.echo(msg, err=True)
             status = status and FAILED
-        elif has_work(read_state(path), positions[name], time.time()):
+        elif has_work(read_state(path), positions[name], int(time.time())):
             status = 0
             if given:
                 click.echo(name)

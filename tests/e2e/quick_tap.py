@@ -6,7 +6,7 @@ import os
 
 from tap_public_jobs import __main__ as command
 from tap_public_jobs.api import client
-from tap_public_jobs.sync import plan
+from tap_public_jobs.sync import run
 from tap_public_jobs.tap import TapPublicJobs
 
 # Variable: what the clock says.
@@ -18,5 +18,5 @@ if __name__ == "__main__":
     TapPublicJobs.clock = staticmethod(lambda: now)
     TapPublicJobs.sleep = staticmethod(lambda _: None)
     client.FIRST_WAIT = 0.005
-    plan.FEWEST_BETWEEN_CHECKPOINTS = 2
+    run.FEWEST_BETWEEN_CHECKPOINTS = 2
     command.main()

@@ -17,7 +17,7 @@ from queries.warehouse import FIELDS
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import RequestError
-from tap_public_jobs.sync.gaps import HOUR
+from tap_public_jobs.sync.state import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from e2e.truth import FIELDS, published
 from public_jobs_sandbox.server import serving
 from queries.warehouse import TABLES
 
-from tap_public_jobs.sync.gaps import HOUR
+from tap_public_jobs.sync.state import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

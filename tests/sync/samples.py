@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tap_public_jobs.api.models import JobRef, hash_of
-from tap_public_jobs.sync.state import Entry, SyncState
+from tap_public_jobs.sync.state import Job, SyncState
 
 # Seconds since the epoch.
 NOW = 1_800_000_000
@@ -16,16 +16,17 @@ def job(name: str, content: str = "a") -> JobRef:
     return JobRef(name, f"public-{name}", hash_of(content))
 
 
-def fetched(name: str, content: str = "a", age: int = 3600) -> Entry:
+def fetched(name: str, content: str = "a", age: int = 3600) -> Job:
     """What is known of a job whose detail was fetched some seconds ago."""
-    return Entry(f"public-{name}", 1000, None, hash_of(content), NOW - age)
+    row_hash = SyncState().row_hash(job(name, content))
+    return Job(f"public-{name}", None, 1000, 2000, row_hash, NOW - age)
 
 
-def listed(name: str) -> Entry:
+def listed(name: str) -> Job:
     """What is known of a job whose detail was never fetched."""
-    return Entry(f"public-{name}", 1000, None)
+    return Job(f"public-{name}", None, 1000, 2000)
 
 
-def state_with(**jobs: Entry) -> SyncState:
+def state_with(**jobs: Job) -> SyncState:
     """What is known after a complete listing of these jobs."""
-    return SyncState(jobs=dict(jobs), listed_at=2000)
+    return SyncState(at=2000, listed_at=2000, jobs=dict(jobs))

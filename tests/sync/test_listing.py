@@ -13,10 +13,9 @@ from tap_public_jobs.api.models import Page
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.report import Report
-from tap_public_jobs.sync.gaps import HOUR, Gap, Gaps
-from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
-from tap_public_jobs.sync.services import Services
-from tap_public_jobs.sync.state import Entry, SyncState
+from tap_public_jobs.sync.context import RunContext
+from tap_public_jobs.sync.listing import MAX_SWEEPS, STILL_LOADS, ListReader
+from tap_public_jobs.sync.state import HOUR, Job, SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,14 +32,8 @@ def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
 NOW = 1_800_000_000
 
 
-def known_total(size: int) -> Gap:
-    """A total that fell short an hour ago."""
-    return Gap("total", "", NOW - HOUR, NOW - HOUR, size, NOW - HOUR)
-
-
-def known_missing(*numbers: int) -> list[Gap]:
-    """Jobs that were missing an hour ago."""
-    return [Gap("missing", str(number), NOW - HOUR, NOW - HOUR) for number in numbers]
+# An hour ago: what has been wrong since then is known.
+KNOWN = NOW - HOUR
 
 
 class Reading:
@@ -49,37 +42,54 @@ class Reading:
     Args:
         api: Answers.
         before: The jobs that earlier runs saw.
-        gaps: Of earlier runs.
+        missing: Those of them that the list has lacked for an hour.
+        short_since: When the list first fell short.
 
     Attributes:
         waits: Seconds between two sweeps.
         listing: The published jobs.
-        gaps: What is said of the gaps that the list has.
     """
 
-    def __init__(self, api: Any, before: Iterable[int] = (), *gaps: Gap) -> None:
+    def __init__(
+        self,
+        api: Any,
+        before: Iterable[int] = (),
+        missing: Iterable[int] = (),
+        short_since: int = 0,
+    ) -> None:
         self.waits: list[float] = []
-        known = {str(number): Entry(f"pub-{number}", 1000, None) for number in before}
-        all_gaps = Gaps({(gap.kind, gap.job_id): gap for gap in gaps}, lambda: NOW)
-        others: Any = (lambda: None, {}, lambda: None)
-        report, wait = Report(Throttle(60, 60)), self.waits.append
-        services = Services("all", 0, "", api, report, 1, lambda: NOW, wait, *others)
-        self.state = SyncState(jobs=known, listed_at=1000)
-        reader = ListReader(services, self.state, all_gaps)
-        self.listing = reader.find(reader.sweep(all_gaps.of_jobs("missing")))
-        self.gaps = [why for _, why in all_gaps.met.values()]
+        known = {str(number): Job(f"pub-{number}", None, 1000, 1000) for number in before}
+        for number in missing:
+            known[str(number)] = known[str(number)]._replace(last_seen=900, missing_since=KNOWN)
+        context = RunContext(
+            refresh="all",
+            max_age=0,
+            workers=1,
+            key_hash="",
+            api=api,
+            report=Report(Throttle(60, 60)),
+            clock=lambda: NOW,
+            sleep=self.waits.append,
+            held_slots=lambda: None,
+            singer_state={},
+            write_state=lambda: None,
+        )
+        state = SyncState(jobs=known, listed_at=1000, short_since=short_since)
+        reader = ListReader(context, state, NOW)
+        reader.read()
+        self.listing = reader.resolve_unlisted()
 
     def assert_complete(
         self, jobs: Iterable[str], gone: Iterable[str] = (), missing: Iterable[str] = ()
     ) -> None:
         listing = self.listing
         assert list(listing.jobs) == [*jobs]
-        assert (listing.gone, listing.missing) == ([*gone], [*missing])
+        assert (listing.gone, [*listing.missing]) == ([*gone], [*missing])
         assert listing.is_complete
         assert [it.summary and it.summary["id"] for it in listing.jobs.values()] == [*jobs]
 
-    def assert_incomplete(self, *gaps: str) -> None:
-        assert self.gaps == list(gaps)
+    def assert_incomplete(self, shortfall: str = "", loss: str = "") -> None:
+        assert (self.listing.shortfall, self.listing.loss) == (shortfall, loss)
         assert (self.listing.gone, self.listing.is_complete) == ([], False)
 
 
@@ -112,13 +122,13 @@ def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
     reading = Reading(api, numbers)
 
     reading.assert_complete(ids(*numbers))
-    assert reading.gaps == []
+    assert reading.listing.shortfall == ""
     assert api.pages == [*range(1, pages + 1)]
     assert api.details == []
 
 
 @pytest.mark.parametrize("shown_size", [2, 100])
-def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
+def test_a_total_that_is_too_large_is_taken_seriously_and_the_list_is_read_eight_times(
     shown_size: int,
 ) -> None:
     """With pauses in between; a cached total lags for seconds. Nothing is closed, or asked for."""
@@ -128,7 +138,7 @@ def test_a_total_that_is_too_large_is_believed_and_the_list_is_read_eight_times(
     reading = Reading(api, [1, 6])
 
     assert list(reading.listing.jobs) == ids(1, 2, 3, 4, 5)
-    assert reading.listing.missing == ["6"]
+    assert reading.listing.missing == {"6": ""}
     reading.assert_incomplete("the list shows 5 of 1,000 jobs")
     assert api.pages == [1, 2, 3, 4] * MAX_SWEEPS
     assert api.details == []
@@ -151,13 +161,13 @@ def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object
     api = api_with(1, 2, 3, 4)
     api.answers[2] = lambda page: page._replace(items=[item, *page.items[1:]])
 
-    first, second = Reading(api), Reading(api, [1, 2, 4], known_total(1))
+    first, second = Reading(api), Reading(api, [1, 2, 4], short_since=KNOWN)
 
     assert [*first.listing.jobs] == ids(1, 2, 4)
     place = "a job without a usable id or publicId was left out: page 2, item 1 of the list"
     first.assert_incomplete(place)
     second.assert_complete(ids(1, 2, 4))
-    assert second.gaps == [place]
+    assert second.listing.shortfall == place
     assert api.pages == [1, 2, 3] * 2
 
 
@@ -174,18 +184,30 @@ def test_a_server_that_ignores_the_page_number_makes_the_list_short(total: int, 
     assert api.pages == [*range(1, pages + 1)] * MAX_SWEEPS
 
 
-@pytest.mark.parametrize(("total", "asked"), [(5, ["pub-3", "pub-1"]), (6, [])])
-def test_a_job_is_asked_for_unless_the_total_falls_short_as_never_before(
-    total: int, asked: list[str]
+@pytest.mark.parametrize(("short_since", "is_accepted"), [(KNOWN, True), (KNOWN + 1, False)])
+def test_a_list_that_has_been_short_for_an_hour_is_accepted_and_read_once(
+    short_since: int, *, is_accepted: bool
 ) -> None:
-    """Which is by more than twice as much as is known; the list is then incomplete anyway."""
+    api = api_with(1, 2)
+    api.total = 6
+
+    reading = Reading(api, [1, 2, 3], short_since=short_since)
+
+    assert reading.listing.is_complete is is_accepted
+    assert api.details == ["pub-3", "pub-1"] * is_accepted
+    assert api.pages == [1, 2] * (1 if is_accepted else MAX_SWEEPS)
+
+
+@pytest.mark.parametrize(("total", "is_whole"), [(2, True), (3, False), (4, False)])
+def test_a_list_shows_its_total_by_itself_or_with_the_help_of_known_jobs_or_not(
+    total: int, *, is_whole: bool
+) -> None:
     api = api_with(1, 2)
     api.total = total
 
-    reading = Reading(api, [1, 2, 3], known_total(1))
+    listing = Reading(api, [1, 2, 3]).listing
 
-    assert api.details == asked
-    assert reading.listing.is_complete == bool(asked)
+    assert (listing.shows_total, not listing.shortfall) == (is_whole, total <= 3)
 
 
 # Lists that drift while they are read.
@@ -223,7 +245,6 @@ def test_a_swap_of_two_jobs_between_two_pages_closes_no_third() -> None:
     reading = Reading(api, [1, 2, 3, 4, 5, 6])
 
     reading.assert_complete(ids(1, 2, 4, 5, 6, 7, 3))
-    assert reading.gaps == []
     assert api.requests[4:] == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
 
 
@@ -237,11 +258,23 @@ def test_a_job_that_was_missing_before_is_asked_for_once_and_last(pages: list[st
     api.total = len(pages)
     api.answers["pub-2"] = RequestError("the response is 403", 403)
 
-    reading = Reading(api, [1, 2, 3], *known_missing(2))
+    reading = Reading(api, [1, 2, 3], missing=[2])
 
     reading.assert_complete(["1"], gone=["3"], missing=["2"])
-    # The detail of the one that is listed shows that details arrive.
-    assert api.requests == [*pages, "detail pub-3", "detail pub-1", "detail pub-2"]
+    # The detail of the one that is listed shows that details work.
+    assert api.requests == [*pages, "detail pub-3", "detail pub-2", "detail pub-1"]
+    assert reading.listing.missing == {"2": "the response is 403"}
+
+
+def test_no_witness_is_needed_if_the_detail_of_an_unlisted_job_loads() -> None:
+    api = api_with(1, 2, 3, page_size=5)
+    api.hidden = {"2"}
+
+    reading = Reading(api, [1, 2, 3, 4])
+
+    reading.assert_complete(["1", "3"], gone=["4"], missing=["2"])
+    assert sorted(api.details) == ["pub-2", "pub-4"]
+    assert reading.listing.missing == {"2": STILL_LOADS}
 
 
 @pytest.mark.parametrize(
@@ -256,10 +289,21 @@ def test_too_many_jobs_that_are_gone_at_once_make_the_list_doubtful(
 
     reading = Reading(api, range(known))
 
-    why = f"the list lacks {gone} of {known} known jobs at once"
-    assert reading.gaps == [why] * is_doubtful
+    why = f"{gone} of {known} published jobs disappeared from the list at once"
+    assert reading.listing.loss == why * is_doubtful
     assert reading.listing.gone == ([] if is_doubtful else ids(*range(gone)))
-    assert {*reading.state.confirmed} == {*ids(*range(gone))}
+    witness = [f"pub-{gone}"] * (gone < known)
+    asked = [*(f"pub-{number}" for number in range(gone)), *witness]
+    assert sorted(api.details) == sorted([] if is_doubtful else asked)
+
+
+def test_jobs_that_were_missing_for_an_hour_are_no_loss() -> None:
+    """Of the 30 that the last complete list showed, 10 disappeared."""
+    api = api_with(*range(20), page_size=100)
+
+    reading = Reading(api, range(60), missing=range(30, 60))
+
+    reading.assert_complete(ids(*range(20)), gone=ids(*range(20, 60)))
 
 
 @pytest.mark.parametrize("broken", [1, 2, 3])
@@ -271,15 +315,17 @@ def test_a_404_means_nothing_until_the_detail_of_a_listed_job_arrives(broken: in
 
     listing = Reading(api, [1, 2, 3, 4, 5]).listing
 
-    assert (listing.gone, listing.missing) == (([], ["5"]) if broken == 3 else (["5"], []))
+    why = {"5": "no detail of a listed job loads either"}
+    assert (listing.gone, listing.missing) == (([], why) if broken == 3 else (["5"], {}))
 
 
-def test_a_job_whose_public_id_is_listed_for_another_is_gone_and_not_asked_for() -> None:
+def test_a_job_whose_public_id_is_listed_for_another_is_gone() -> None:
+    """Its publicId answers with the other one."""
     api = api_with(1)
     api.publish("9", "pub-2")
 
     Reading(api, [1, 2]).assert_complete(ids(1, 9), gone=["2"])
-    assert api.details == []
+    assert api.details == ["pub-2", "pub-1"]
 
 
 # Any change between any two requests.
@@ -321,9 +367,8 @@ def test_no_published_job_is_closed_whatever_changes_between_two_requests(
     except PublicJobsError:
         return
 
-    taken = {job.public_id for job in listing.jobs.values()}
     for job_id in listing.gone:
-        assert f"pub-{job_id}" in {*api.details} | taken
+        assert f"pub-{job_id}" in api.details
         assert job_id in ever_unpublished
     assert {*listing.jobs} <= ever_published
     if listing.is_complete:

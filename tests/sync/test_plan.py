@@ -10,23 +10,29 @@ import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
 from tap_public_jobs.changelog import KEPT, Changes
-from tap_public_jobs.sync.gaps import HOUR, Gap
-from tap_public_jobs.sync.plan import RESUME_WITHIN, begin_cycle, has_work, is_covered, plan_details
-from tap_public_jobs.sync.state import Cycle, Form, LastRead
+from tap_public_jobs.sync.plan import (
+    RESUME_WITHIN,
+    begin_cycle,
+    has_work,
+    is_covered,
+    is_open,
+    plan_details,
+)
+from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, LastRead
 
 if TYPE_CHECKING:
     from tap_public_jobs.sync.plan import Refresh
-    from tap_public_jobs.sync.state import Entry, SyncState
+    from tap_public_jobs.sync.state import Job, SyncState
 
 WEEK = 7 * DAY
 
 
 def planned(
-    state: SyncState, refresh: Refresh = "all", now: float = NOW, age: float = WEEK
+    state: SyncState, refresh: Refresh = "all", at: int = NOW, age: float = WEEK
 ) -> dict[str, str]:
     """Why which details are fetched, by id, of a listing that shows all known jobs."""
-    begin_cycle(state, refresh, now)
-    plan = plan_details(state, [job(name) for name in state.jobs], now, age)
+    cycle = begin_cycle(state.cycle, refresh, at)
+    plan = plan_details(state, [job(name) for name in state.jobs], cycle, at, age)
     return {it.id: reason for it, reason in plan.reasons.items()}
 
 
@@ -43,11 +49,12 @@ def planned(
         pytest.param("changed", fetched("x"), None, id="changed: unchanged"),
         pytest.param("changed", fetched("x", age=3 * DAY), None, id="changed: below half the age"),
         pytest.param("changed", fetched("x", age=WEEK), "refreshed", id="changed: too old"),
-        pytest.param("changed", fetched("x", age=-3600), None, id="changed: clock put back"),
-        pytest.param("changed", fetched("x", age=-2 * DAY), "refreshed", id="changed: future"),
+        pytest.param(
+            "changed", fetched("x")._replace(detail_hash=LAGGING), "changed", id="changed: lagging"
+        ),
     ],
 )
-def test_what_is_fetched_and_why(refresh: Refresh, known: Entry, reason: str | None) -> None:
+def test_what_is_fetched_and_why(refresh: Refresh, known: Job, reason: str | None) -> None:
     assert planned(state_with(x=known), refresh) == ({"x": reason} if reason else {})
 
 
@@ -75,33 +82,45 @@ def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
         pytest.param(Cycle(NOW - 100, "all"), True, id="interrupted just now"),
         pytest.param(Cycle(NOW - RESUME_WITHIN + 1, "all"), True, id="within 20 hours"),
         pytest.param(Cycle(NOW - DAY + 1, "all"), False, id="a night ago, and a second early"),
-        pytest.param(Cycle(NOW + 100, "all"), True, id="the clock was put back"),
-        pytest.param(Cycle(NOW + DAY, "all"), False, id="in the future"),
         pytest.param(Cycle(NOW - 100, "changed"), False, id="of another kind"),
-        pytest.param(Cycle(NOW - 100, "all", 0), False, id="at its end, without a new gap"),
-        pytest.param(Cycle(NOW - 100, "all", NOW + 1), True, id="with a new gap"),
-        pytest.param(Cycle(NOW - 100, "all", NOW), False, id="with one that is known by now"),
-        pytest.param(Cycle(NOW - 100, "all", NOW + HOUR + 1), False, id="with one of the future"),
         pytest.param(None, False, id="none"),
     ],
 )
-def test_a_run_resumes_the_one_before_until_it_has_come_to_its_end(
-    cycle: Cycle | None, *, is_resumed: bool
-) -> None:
+def test_a_run_resumes_an_open_cycle_of_its_kind(cycle: Cycle | None, *, is_resumed: bool) -> None:
     started_at = cycle.started_at if cycle and is_resumed else NOW
     state = state_with(done=fetched("done", age=NOW - started_at or 50), new=listed("new"))
     state.cycle = cycle
 
-    assert begin_cycle(state, "all", NOW) is is_resumed
-
-    assert state.cycle == Cycle(started_at, "all")
+    assert begin_cycle(cycle, "all", NOW) == Cycle(started_at, "all")
     assert planned(state) == {"new": "new"} | ({} if is_resumed else {"done": "refreshed"})
 
 
+@pytest.mark.parametrize(
+    ("has_ended", "evidence", "has_left"),
+    [
+        pytest.param(False, {}, True, id="interrupted"),
+        pytest.param(True, {}, False, id="at its end"),
+        pytest.param(True, {"failing_since": NOW - HOUR + 1}, True, id="a detail fails"),
+        pytest.param(True, {"missing_since": NOW - HOUR + 1}, True, id="a job is missing"),
+        pytest.param(True, {"missing_since": NOW - HOUR}, False, id="it is known by now"),
+        pytest.param(True, {"short_since": NOW - 1}, True, id="the list fell short"),
+    ],
+)
+def test_a_cycle_is_open_until_its_end_and_while_something_is_newly_wrong(
+    evidence: dict[str, Any], *, has_ended: bool, has_left: bool
+) -> None:
+    state = quiet()
+    state.cycle = Cycle(NOW - 100, "changed", has_ended)
+    state.short_since = evidence.pop("short_since", 0)
+    state.jobs["x"] = state.jobs["x"]._replace(**evidence)
+
+    assert is_open(state, NOW) is has_left
+    assert has_work(state, end_at(), NOW, BEFORE) is has_left
+
+
 # What the records of the last run were made of.
-BEFORE = {"jobs": Form("1", "summaries"), "job_details": Form("1", "details")}
-MORE = Form("2", "summaries")
-DETAIL = {("detail", "x"): Gap("detail", "x", NOW, NOW)}
+BEFORE = {"jobs": "1", "job_details": "1"}
+FAILING = {"x": listed("x")._replace(failing_since=NOW - HOUR)}
 
 
 def end_at(log: str = "a-log", position: int = 7) -> Changes:
@@ -136,31 +155,27 @@ def test_a_log_may_not_cover_what_happened(end: Changes | None, *, covered: bool
     [
         pytest.param({"listed_at": None}, True, id="no complete list yet"),
         pytest.param({"last_read": None}, True, id="no log read yet"),
-        pytest.param({"cycle": None}, True, id="other columns in between"),
-        pytest.param({"cycle": Cycle(NOW, "changed")}, True, id="an interrupted run"),
-        pytest.param({"cycle": Cycle(NOW, "all", NOW + 60)}, True, id="a new gap"),
-        pytest.param({"cycle": Cycle(NOW, "all", NOW)}, False, id="it is known by now"),
+        pytest.param({"cycle": None, "jobs": {}}, False, id="no job was ever listed"),
+        pytest.param({"cycle": Cycle(NOW, "none", has_ended=True)}, True, id="details again"),
         pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
-        pytest.param({"jobs": {"x": listed("x")}, "gaps": DETAIL}, False, id="a known gap"),
+        pytest.param({"jobs": FAILING}, False, id="one that is known to fail"),
+        pytest.param(
+            {"jobs": {"x": fetched("x")._replace(detail_hash=LAGGING)}}, True, id="it lags"
+        ),
         pytest.param({"awaited": {"y": NOW - 60}}, True, id="a job that is awaited"),
-        pytest.param({"forms": {"jobs": BEFORE["jobs"]}}, True, id="a stream more is selected"),
-        pytest.param({"forms": BEFORE | {"other": MORE}}, False, id="a stream less"),
-        pytest.param({"forms": BEFORE | {"jobs": MORE}}, True, id="other columns"),
+        pytest.param({"forms": {"job_details": "1"}}, True, id="a stream more is selected"),
+        pytest.param({"forms": BEFORE | {"other": "1"}}, False, id="a stream less"),
+        pytest.param({"forms": BEFORE | {"jobs": "2"}}, True, id="other columns"),
     ],
 )
 def test_work_may_be_left_from_before(change: dict[str, Any], *, work: bool) -> None:
     assert has_work(replace(quiet(), **change), end_at(), NOW, BEFORE) is work
 
 
-def test_a_state_that_knows_no_streams_has_work() -> None:
-    """As the command `news` reads it after an update of the tap."""
-    assert has_work(replace(quiet(), forms={}), end_at(), NOW)
-
-
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
     state.forms = BEFORE
-    state.cycle = Cycle(NOW - 100, "changed", 0)
+    state.cycle = Cycle(NOW - 100, "changed", has_ended=True)
     state.last_read = LastRead("a-log", 7)
     return state

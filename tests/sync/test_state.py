@@ -1,4 +1,4 @@
-"""What one run remembers for the next: periods of publication, details, gaps, forms, versions."""
+"""What one run remembers for the next: jobs, evidence, forms, and the last pass over details."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from sync.samples import NOW, fetched, listed
 
 from tap_public_jobs.api.models import HeldSlots, hash_key
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.gaps import Gap
-from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, Period, SyncState
+from tap_public_jobs.sync.state import HOUR, Cycle, Job, LastRead, SyncState
 from tap_public_jobs.sync.stored import FORMAT, dump, load
 
 FULL = SyncState(
-    jobs={"x": fetched("x"), "ä/ \u2028😀": listed("odd")},
-    gaps={
-        ("detail", "x"): Gap("detail", "x", NOW - 100, NOW),
-        ("total", ""): Gap("total", "", NOW, NOW, 7),
-    },
-    confirmed={"x": NOW},
-    awaited={"public-w": NOW},
-    closed={"y": Period("public-y", None, 1, 2, 3), "z": Period("public-z", 0, 1, 2, None)},
+    at=NOW,
     listed_at=2000,
+    short_since=NOW,
+    jobs={
+        "x": fetched("x"),
+        "ä/ \u2028😀": listed("odd")._replace(missing_since=NOW, failing_since=NOW - 1),
+    },
+    closed={
+        "y": Job("public-y", None, 1, 2, missing_since=NOW, unpublished_at=3, is_written=True),
+        "z": Job("public-z", 0, 1, 2, unpublished_at=3),
+    },
+    awaited={"public-w": NOW},
     key_hash=hash_key("secret"),
-    forms={"jobs": Form("form", "summaries")},
-    details_form="form",
-    fields={"job_details": ["salaryPeriod", "ä\0"]},
-    versions={"jobs": NOW},
-    cycle=Cycle(NOW, "changed", NOW + 60),
+    forms={"jobs": "form"},
+    undeclared={"job_details": ["salaryPeriod", "ä\0"]},
+    cycle=Cycle(NOW, "changed", has_ended=True),
     last_read=LastRead("a-log", (1 << 63) - 1),
     held_slots=HeldSlots(2000, 60),
 )
@@ -51,7 +51,7 @@ def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
 def test_a_state_is_read_as_it_was_written(state: SyncState) -> None:
     """The number of the format changes with the format, or states are lost."""
     assert load(written(state)) == state
-    assert value_of(written(state))["format"] == 4
+    assert value_of(written(state))["format"] == 5
 
 
 def test_without_a_state_nothing_is_known() -> None:
@@ -60,15 +60,14 @@ def test_without_a_state_nothing_is_known() -> None:
 
 def test_a_merge_with_an_earlier_state_brings_nothing_back() -> None:
     """Meltano merges the objects of states, and replaces all other values."""
-    form = Form("1", "details")
-    later = SyncState(jobs={"x": listed("x")}, forms={"job_details": form})
+    later = SyncState(jobs={"x": listed("x")}, forms={"job_details": "1"})
 
     merged = load(merge(written(later), written(FULL)))
 
     assert merged.jobs == {"x": listed("x")}
-    assert (merged.closed, merged.gaps, merged.confirmed, merged.awaited) == ({},) * 4
+    assert (merged.closed, merged.awaited, merged.undeclared) == ({},) * 3
     assert (merged.cycle, merged.last_read) == (None, None)
-    assert merged.forms == {"job_details": form}
+    assert merged.forms == {"job_details": "1"}
 
 
 def test_a_state_recognises_the_key_and_does_not_reveal_it() -> None:
@@ -79,25 +78,27 @@ def test_a_state_recognises_the_key_and_does_not_reveal_it() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2},
+        {"format": FORMAT - 1},
         {"format": FORMAT + 1},
-        {"jobs": {"x": ["p", 1, None, "h", 1, 0]}},
-        {"jobs": [["x", "p", 1, None, "h", 1]]},
-        {"jobs": [["x", None, 1, None, "h", 1, 0]]},
-        {"gaps": [["detail", "x", "now", 1, 0, 0]]},
-        {"jobs": [[None, "p", 1, None, "h", 1, 0]]},
-        {"jobs": [["x", "p", 10**15, None, "h", 1, 0]]},
+        {"jobs": {"x": ["p", None, 1, 1, "h", 1, 0, 0]}},
+        {"jobs": [["x", "p", None, 1, 1, "h", 1, 0]]},
+        {"jobs": [["x", None, None, 1, 1, "h", 1, 0, 0]]},
+        {"jobs": [[None, "p", None, 1, 1, "h", 1, 0, 0]]},
+        {"jobs": [["x", "p", None, 10**12, 1, "h", 1, 0, 0]]},
+        {"jobs": [["x", "p", None, 1, 1, "h", 1, "now", 0]]},
+        {"jobs": 7},
+        {"at": -1},
         {"listedAt": 10**20},
-        {"gaps": 7},
-        {"confirmed": [["x", "now"]]},
-        {"awaited": [["x"]]},
-        {"forms": [["jobs", "form"]]},
-        {"closed": [["x", "p", None, 1, 2, "now"]]},
         {"listedAt": "now"},
-        {"fields": {"jobs": 7}},
-        {"fields": [7]},
-        {"versions": {"jobs": 10**30}},
-        {"cycle": ["now", "all", None]},
+        {"shortSince": None},
+        {"awaited": [["x"]]},
+        {"awaited": [["x", "now"]]},
+        {"forms": [["jobs", 7]]},
+        {"closed": [["x", "p", None, 1, 2, "", 0, 0, 0, "now", False]]},
+        {"closed": [["x", "p", None, 1, 2, "", 0, 0, 0, 3]]},
+        {"undeclared": [7]},
+        {"cycle": ["now", "all", False]},
+        {"cycle": [NOW, "all", None]},
         {"log": ["a-log"]},
         {"heldSlots": [2000, None]},
     ],
@@ -120,31 +121,19 @@ def test_a_state_with_a_part_missing_is_refused(name: str) -> None:
         load(state)
 
 
-def test_a_state_of_format_3_is_read_without_its_gaps_which_had_no_age() -> None:
-    """No detail is fetched again, and no date is lost."""
-    old = {
-        "format": 3,
-        "jobs": [["x", "p", 1, None, "h", NOW], ["y", "q", 1, None, "", 0]],
-        "missing": [["x", 1500]],
-        "failed": ["y"],
-        "shortfall": None,
-        "closed": [],
-        "listedAt": NOW * 1000 + 5,
-        "key": "k",
-        "forms": [["jobs", "form"]],
-        "detailsForm": "form",
-        "fields": {},
-        "versions": {"jobs": NOW},
-        "unfinished": [NOW, "all"],
-        "log": ["a-log", 3],
-    }
+def test_evidence_of_a_clock_that_was_ahead_is_corrected() -> None:
+    """And a closing is forgotten an hour after it, once it is written."""
+    state = load(written(FULL))
+    state.closed["z"] = state.closed["z"]._replace(missing_since=NOW)
 
-    state = load({"bookmarks": {"jobs": {"sync": old}}})
+    state.update_evidence(NOW - 60)
 
-    assert state.jobs == {"x": Entry("p", 1, None, "h", NOW, 1500), "y": Entry("q", 1, None)}
-    assert state.cycle == Cycle(NOW, "all")
-    assert (state.details_form, state.versions) == ("form", {"jobs": NOW})
-    assert (state.last_read, state.gaps) == (LastRead("a-log", 3), {})
+    odd, y = state.jobs["ä/ \u2028😀"], state.closed["y"]
+    assert (odd.missing_since, odd.failing_since) == (NOW - 60, NOW - 60)
+    assert (state.short_since, state.awaited) == (NOW - 60, {"public-w": NOW - 60})
+    assert (y.missing_since, state.jobs["x"]) == (NOW - 60, FULL.jobs["x"])
+    state.update_evidence(NOW - 60 + HOUR)
+    assert state.closed.keys() == {"z"}
 
 
 def merge(source: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:

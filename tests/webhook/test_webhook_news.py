@@ -11,15 +11,16 @@ import pytest
 from webhook.command import COMMAND, ended, run
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.sync.state import Cycle, Entry, Form, LastRead, SyncState
+from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
 from tap_public_jobs.sync.stored import dump
 from tap_public_jobs.webhook.cli import read_state
 
 STATE = SyncState(
-    jobs={"1": Entry("a", 1, None, "h1", 2)},
-    listed_at=1_700_000_000_000,
-    forms={"job_details": Form("f", "details")},
-    cycle=Cycle(1_700_000_000, "changed", 0),
+    at=1_700_000_000,
+    listed_at=1_700_000_000,
+    jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
+    forms={"job_details": "f"},
+    cycle=Cycle(1_700_000_000, "changed", has_ended=True),
     last_read=LastRead("log", 5),
 )
 

@@ -1,8 +1,9 @@
-"""What a run works with: the API, the clock, the report, and where its state is kept."""
+"""What a run is given: its settings, the API, the clock, the report, and a place for its state."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump
@@ -17,16 +18,17 @@ if TYPE_CHECKING:
 Json = Any
 
 
-class Services(NamedTuple):
-    """What a run works with.
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """What a run is given.
 
     Attributes:
         refresh: Which details to fetch again: the setting `detail_refresh`.
         max_age: Seconds; the setting `detail_max_age_days`.
+        workers: Requests at once.
         key_hash: Hash of the API key.
         api: Answers requests.
         report: Counts and logs what happens.
-        workers: Requests at once.
         clock: Returns seconds since the epoch.
         sleep: Waits for a number of seconds.
         held_slots: Returns what the run has used of the rate limit.
@@ -36,10 +38,10 @@ class Services(NamedTuple):
 
     refresh: str
     max_age: float
+    workers: int
     key_hash: str
     api: PublicJobsClient
     report: Report
-    workers: int
     clock: Callable[[], float]
     sleep: Callable[[float], object]
     held_slots: Callable[[], HeldSlots | None]
