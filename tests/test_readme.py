@@ -102,7 +102,7 @@ def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(record) == [name for name in real if name in record]
 
 
-@pytest.mark.parametrize("page", ["errors", "warnings"])
+@pytest.mark.parametrize("page", ["errors", "setup-errors", "warnings"])
 def test_every_message_that_has_a_heading_is_one_that_a_test_provokes(page: str) -> None:
     tests = "\n".join(path.read_text("utf-8") for path in REPOSITORY.glob("tests/**/*.py"))
     quoted = re.findall(r"^### `(.*)`$", PAGES[page], re.MULTILINE)
