@@ -146,7 +146,7 @@ def test_the_database_has_the_descriptions_as_comments(finished: Finished, table
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_of_the_readme_answers(finished: Finished, number: int) -> None:
+def test_a_question_of_the_page_has_an_answer(finished: Finished, number: int) -> None:
     assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
 
 
