@@ -166,8 +166,7 @@ def _described(table: str, columns: Sequence[str]) -> list[str]:
     lines = []
     for name in columns:
         _, sub = columns_of(table)[name]
-        # Without the section of the API page. Numbers are doubles here, and so not exact.
-        words = re.sub(r' \("[^"]+"\)|, exact', "", sub["description"])
+        words = sub["description"].replace(", exact", "")  # numbers are doubles here
         lines += [
             f"      - name: {name}",
             f"        data_type: {'double precision' if _group(name, sub) == 'number' else 'text'}",
@@ -228,10 +227,8 @@ def raw_columns() -> str:
     for table in RAW_TABLES:
         for column, (field, sub) in columns_of(table).items():
             tables.setdefault(column, []).append(table)
-            # Without the section of the API page. The longest description is that of the detail.
-            meaning = re.sub(r' \("[^"]+"\)', "", sub["description"])
-            if column not in rows or table == "job_details":
-                rows[column] = field, TYPES.get(_kind(sub), _kind(sub)), meaning
+            if column not in rows or table == "job_details":  # has the longest description
+                rows[column] = field, TYPES.get(_kind(sub), _kind(sub)), sub["description"]
     lines = ["| column | field | type | tables | meaning |", f"|{' --- |' * 5}"]
     for column, (field, kind, meaning) in rows.items():
         found = tables[column]
