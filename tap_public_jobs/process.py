@@ -19,6 +19,7 @@ from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError, RequestError
+from tap_public_jobs.lines import OneLineRecord
 
 if TYPE_CHECKING:
     from singer_sdk.singerlib.encoding.simple import Message
@@ -81,6 +82,7 @@ def exit_soon(status: int) -> None:
 
 def run(command: click.Command) -> None:
     """Run the tap's command; an error that a user can fix is one line and exit status 1."""
+    logging.setLogRecordFactory(OneLineRecord)
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     for handler in logging.getLogger().handlers:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tap_public_jobs.lines import shortened
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
@@ -159,7 +161,7 @@ class Report:
             parts.append(f"{opened} opened and {closed} closed since the last complete listing")
         for stream, names in self.new_fields.items():
             if names:
-                parts.append(f"new fields in {stream}: {', '.join(names)}")
+                parts.append(f"new fields in {stream}: {', '.join(map(shortened, names))}")
         parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
 

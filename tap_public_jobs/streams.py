@@ -16,6 +16,7 @@ from typing_extensions import override
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.lines import quoted, shortened
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
@@ -154,7 +155,8 @@ class PublicJobsStream(Stream):
         except (ArithmeticError, LookupError, MappingError, TypeError, ValueError) as error:
             msg = (
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
-                f"{record.get('id')!r}: {type(error).__name__}: {error}. Correct the expression."
+                f"{quoted(record.get('id'))}: {type(error).__name__}: "
+                f"{shortened(str(error), 200)}. Correct the expression."
             )
             raise PublicJobsError(msg) from error
 

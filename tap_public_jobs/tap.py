@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NEWS_LOST = (
+    "The change log was full and dropped %d notifications that no run has read. This run finds "
+    "new, closed and renamed jobs in the list; a change that only a detail shows is found within "
+    "detail_max_age_days. Run the tap more often."
+)
+
 # The order in which streams are synced: the fast ones come before the long fan-out.
 ORDER = (Jobs, JobPublications, JobDetails)
 
@@ -175,6 +181,8 @@ class TapPublicJobs(Tap):
             # Positions mean nothing in another log, or in an earlier copy of this one.
             if last_read and not continues(changes, last_read):
                 changes = log.read()
+            elif last_read and (lost := changes.forgotten - last_read.position) > 0:
+                logger.warning(NEWS_LOST, lost)
         except ChangeLogError as error:
             if self.config["detail_refresh"] == "notified":
                 raise

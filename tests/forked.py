@@ -1,6 +1,7 @@
 """Runs of Python programs that need not import anything: one process has done so, and forks.
 
 A run is a process of its own, with its own arguments, variables, pipes, signals and end.
+Tests that start the tap or a target this way take less than half as long as with new processes.
 A program may belong to another Python than the tests, so this file imports nothing of theirs.
 """
 

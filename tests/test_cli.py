@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,6 +124,24 @@ def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Con
     assert len(parse(done.stdout).rows("job_details")) == 25
     assert done.stderr.count('"metric":"record_count"') == 3
     assert len(done.stderr.splitlines()) < 25  # none per request
+
+
+def test_no_name_from_the_api_forges_a_line(
+    forked: Program, sandbox: Sandbox, config: Config
+) -> None:
+    """Neither a field's nor a job's, in warnings, the summary and the last error."""
+    forged = "\r\n2026-11-23 04:00:00,000 | CRITICAL | tap | \x1b[2J\u202eAll rows are lost. "
+    first, second = (it.job["publicId"] for it in sandbox.organisation.published()[:2])
+    sandbox.edit(first, **{f"{forged}1": 1, f"{forged}{'2' * 500}": "\0"})
+    sandbox.edit(second, publicId=forged, jobTitle=["\0"])
+    done = run(forked, "--config=ENV", config=config)
+
+    lines = done.stderr.removesuffix("\n").split("\n")
+    assert [it for it in lines if not re.match(r"[\d-]+ [\d:,]+ \| [A-Z]+ ", it)] == []
+    assert [it for it in lines if not it.isprintable()] == []
+    assert max(map(len, lines)) < 1000
+    (error,) = complaints(done.stderr)
+    assert f"the detail of {forged!r} is missing" in error
 
 
 def test_the_connection_test_makes_two_requests_and_logs_one_line(

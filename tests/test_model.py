@@ -1,6 +1,11 @@
-"""Random histories of an organisation and its syncs, in memory."""
+"""Random histories of an organisation and its syncs, in memory.
+
+`HISTORIES=300 uv run pytest -n 0 tests/test_model.py --hypothesis-seed=17` plays many.
+"""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from hypothesis import settings
@@ -10,7 +15,9 @@ from tap_public_jobs.sync import run
 
 
 class TestHistories(Histories.TestCase):  # type: ignore[misc, valid-type]
-    settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+    settings = settings(
+        max_examples=int(os.environ.get("HISTORIES", "20")), stateful_step_count=15, deadline=None
+    )
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,6 +174,9 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     assert notified.output.rows("job_details").keys() == left
     assert notified.run() == []
     assert caplog.text.count("The change log does not cover everything since the last run") == 1
+    warnings = [it.getMessage() for it in caplog.records if it.levelname == "WARNING"]
+    lost = "The change log was full and dropped 1 notifications"
+    assert [it[: len(lost)] for it in warnings] == [lost] * (reason == "rows removed")
 
 
 @pytest.mark.parametrize("refresh", ["changed", "all"])

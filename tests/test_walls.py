@@ -77,7 +77,7 @@ def test_the_receiver_is_apart() -> None:
     receiver = {name} | whole.find_descendants(name)
     known = {f"{TAP}.{part}" for part in parts(imports("webhook"))} & whole.find_children(TAP)
 
-    assert known == {f"{TAP}.{part}" for part in ("changelog", "errors", "sync")}
+    assert known == {f"{TAP}.{part}" for part in ("changelog", "errors", "lines", "sync")}
     for module in receiver:
         assert whole.find_modules_that_directly_import(module) <= receiver
 

@@ -27,6 +27,7 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     RequestError,
 )
+from tap_public_jobs.lines import quoted, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -142,7 +143,7 @@ class PublicJobsClient:
             raise RequestError(msg, error.status) from error
         job_id = document.get("id")
         if job.id and isinstance(job_id, str) and job_id != job.id:
-            msg = f"the publicId {job.public_id!r} now belongs to another job"
+            msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
             raise NotFoundError(msg)
         return document
 
@@ -266,7 +267,7 @@ def _path_segment(public_id: str) -> str:
 
 def _place(url: str) -> str:
     """Return the host, the path and the query."""
-    return url.partition("://")[2]
+    return shortened(url.partition("://")[2], 300)
 
 
 def _is_detail(document: dict[str, Json], job: JobRef) -> bool:

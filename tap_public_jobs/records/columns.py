@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
+from tap_public_jobs.lines import quoted
 from tap_public_jobs.records.naming import Naming, column_of, field_of
 from tap_public_jobs.records.storable import json_text, storable
 
@@ -29,6 +30,10 @@ QUESTIONS = "knockoutQuestions"
 
 # Never nested: JSON text would be the key of no job.
 KEYS = ("id", "publicId")
+
+# Of an integer in a double, which a column of type number is in most warehouses. Apache Arrow,
+# which writes Parquet, refuses a larger one.
+LARGEST_EXACT = 2**53
 
 _PARSE: dict[str, Callable[[str], object]] = {
     "date-time": datetime.fromisoformat,
@@ -130,14 +135,18 @@ class Columns:
             field = storable(name)
             if field != name or clean[field] != original:
                 self._warn(
-                    field, document, "holds a value that no warehouse can store and is replaced"
+                    field,
+                    document,
+                    "holds a value that some warehouses cannot store and is replaced",
                 )
         return clean
 
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
             self._warned.add(field)
-            self._on_warning(f"{field!r} of the job {document.get('publicId')!r} {what}.")
+            self._on_warning(
+                f"{quoted(field)} of the job {quoted(document.get('publicId'))} {what}."
+            )
 
 
 @cache  # many columns have the same schema
@@ -145,11 +154,14 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
     """Return a test of values against a JSON schema, which must be a valid one."""
     schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
+    is_double = validator.is_valid(0.5) and not validator.is_valid("")
 
     def fits(value: Json) -> bool:
+        if is_double and isinstance(value, int) and abs(value) > LARGEST_EXACT:
+            return False
         try:
             return bool(validator.is_valid(value))
-        except (ArithmeticError, TypeError):  # multipleOf, of a decimal
+        except TypeError:  # multipleOf, of a decimal
             return False
 
     return fits

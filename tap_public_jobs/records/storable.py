@@ -1,4 +1,4 @@
-"""Makes values storable: one that a warehouse cannot store would stop every later run too."""
+"""Makes values storable in every warehouse: one that is not would stop every later run too."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ REPLACEMENT = "\ufffd"
 # Of a number; Python, in which most targets are written, refuses to read a longer one.
 MOST_DIGITS = 4300
 
-# Of a number in scientific notation; a column of type double holds no larger one.
-LARGEST_EXPONENT = 308
+# A column of integers has 64 bits, and some targets refuse a larger number in any column.
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+
+# A column of type double holds no number that is closer to zero.
+LEAST_EXPONENT = -308
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -27,7 +30,7 @@ def storable(value: Json) -> Json:
 
     PostgreSQL refuses NUL, and every UTF-8 encoder refuses half a surrogate pair: they become
     U+FFFD, in keys too.
-    Numbers that no column can hold become text.
+    Numbers that some column cannot hold, such as those beyond 64 bits, become text.
 
     Args:
         value: A JSON value, nested no more deeply than a response is read.
@@ -52,7 +55,7 @@ def json_text(value: Json) -> str:
 
 
 def _is_number_for_columns(number: Decimal) -> bool:
-    if abs(number.adjusted()) > LARGEST_EXPONENT and number:
+    if not SMALLEST <= number <= LARGEST or (number and number.adjusted() < LEAST_EXPONENT):
         return False
     _, digits, exponent = number.as_tuple()
     return len(digits) <= MOST_DIGITS and abs(int(exponent)) <= MOST_DIGITS

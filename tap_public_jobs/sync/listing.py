@@ -34,8 +34,8 @@ MOST_WITNESSES = 3
 
 STILL_LOADS = "its detail still loads"
 
-# As many known jobs or more do not all disappear at once.
-FEW_JOBS = 5
+# With this many published jobs or more, it is doubtful that all of them are gone at once.
+DOUBTFUL_IF_ALL = 5
 
 
 @dataclass
@@ -52,7 +52,7 @@ class ListReader:
         now: When the run began, by the clock.
         jobs: The listed jobs so far, by id.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
-        shows_total: Whether the list shows its whole total by itself.
+        short_since: When the list first fell short; 0 once it shows its whole total.
     """
 
     context: RunContext
@@ -60,13 +60,16 @@ class ListReader:
     now: int
     jobs: dict[str, JobRef] = field(default_factory=dict)
     shortfall: str = ""
-    shows_total: bool = False
+    short_since: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with what earlier runs know."""
+        self.short_since = self.state.short_since
 
     @property
     def is_accepted(self) -> bool:
         """Whether the list does not fall short, or has done so for an hour."""
-        since = self.state.short_since
-        return not self.shortfall or (since > 0 and not is_new(since, self.now))
+        return not (self.shortfall and is_new(self.short_since, self.now))
 
     def read(self, most_sweeps: int = MAX_SWEEPS) -> None:
         """Read the list until another sweep would show nothing new.
@@ -79,7 +82,10 @@ class ListReader:
             self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
             accounted = len(self.jobs.keys() | self.state.may_be_counted(self.now))
             self.shortfall = sweep.shortfall(accounted, shown=len(self.jobs))
-            self.shows_total = not sweep.shortfall(len(self.jobs), shown=len(self.jobs))
+            if self.shortfall:
+                self.short_since = self.short_since or self.now
+            elif not sweep.shortfall(len(self.jobs), shown=len(self.jobs)):
+                self.short_since = 0  # the list shows its total without the help of known jobs
             if self.is_accepted or not sweep.lacks(accounted) or number == most_sweeps:
                 return
             logger.info("Reading the list again: %s.", self.shortfall)
@@ -94,7 +100,7 @@ class ListReader:
             PublicJobsError: The run cannot continue.
         """
         known = self.state.jobs
-        missing = dict.fromkeys((job_id for job_id in known if job_id not in self.jobs), "")
+        missing = {job_id: "" for job_id in known if job_id not in self.jobs}
         loss = self._loss(missing)
         if self.is_accepted and not loss:
             missing = self._ask_for_unlisted(missing)
@@ -102,22 +108,21 @@ class ListReader:
                 logger.info("Reading the list again: it lacks jobs whose details still load.")
                 self.read(most_sweeps=1)
         is_complete = self.is_accepted and not loss
-        unlisted = [job_id for job_id in known if job_id not in self.jobs]
-        gone = [job_id for job_id in unlisted if is_complete and job_id not in missing]
-        missing = {job_id: missing.get(job_id, "") for job_id in unlisted if job_id not in gone}
+        unlisted = {job_id: missing.get(job_id) for job_id in known if job_id not in self.jobs}
+        gone = [job_id for job_id, why in unlisted.items() if is_complete and why is None]
+        still_missing = {job_id: why or "" for job_id, why in unlisted.items()}
+        for job_id in gone:
+            del still_missing[job_id]
         return Listing(
-            self.jobs, gone, missing, self.shortfall, self.shows_total, loss, is_complete
+            self.jobs, gone, still_missing, self.shortfall, self.short_since, loss, is_complete
         )
 
     def _loss(self, unlisted: Collection[str]) -> str:
         """Say that so many jobs disappeared within an hour that the list may be wrong."""
         known, listed_at = self.state.jobs, self.state.listed_at
-        listed = {job_id for job_id, job in known.items() if job.last_seen == listed_at}
-        lost = {
-            job_id
-            for job_id in listed.intersection(unlisted)
-            if not known[job_id].missing_since or is_new(known[job_id].missing_since, self.now)
-        }
+        listed = [job_id for job_id, job in known.items() if job.last_seen == listed_at]
+        since = {job_id: known[job_id].missing_since for job_id in listed if job_id in unlisted}
+        lost = [job_id for job_id, at in since.items() if at == 0 or is_new(at, self.now)]
         if not is_too_many(lost, listed):
             return ""
         return f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
@@ -139,14 +144,13 @@ class ListReader:
         details_work, still_there = False, 0
         while some := [*islice(refs, MOST_STILL_THERE - still_there)]:
             reasons = {ref.id: why for ref, why in self.ask(some)}
-            unconfirmed |= reasons
-            still_there += sum(bool(why) for why in reasons.values())
+            gone = [job_id for job_id, why in reasons.items() if not why]
             details_work = details_work or STILL_LOADS in reasons.values()
-            if "" in reasons.values() and not (
-                details_work := details_work or self._details_work()
-            ):
+            if gone and not details_work and not (details_work := self._details_work()):
                 return dict.fromkeys(unlisted, "no detail of a listed job loads either")
-            for job_id in [job_id for job_id, why in reasons.items() if not why]:
+            still_there += len(reasons) - len(gone)
+            unconfirmed |= reasons
+            for job_id in gone:
                 del unconfirmed[job_id]
         return unconfirmed
 
@@ -178,5 +182,5 @@ class ListReader:
 def is_too_many(lost: Collection[str], listed: Collection[str]) -> bool:
     """Return whether so many of the listed jobs are lost at once that the list may be wrong."""
     if len(lost) == len(listed):
-        return len(lost) >= FEW_JOBS
+        return len(lost) >= DOUBTFUL_IF_ALL
     return len(lost) > max(MOST_STILL_THERE, len(listed) / 2)

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 
     from tap_public_jobs.api.models import JobRef
 
-# Failures in a row after which the API may be down.
-MANY_FAILURES = 5
-
 
 @dataclass
 class Outcomes:
@@ -27,17 +24,6 @@ class Outcomes:
     not_found: dict[JobRef, str] = field(default_factory=dict)
     unpublished: list[JobRef] = field(default_factory=list)
     failed: dict[JobRef, str] = field(default_factory=dict)
-    _failures_in_a_row: int = 0
-
-    def note_arrival(self) -> None:
-        """Note that a detail arrived, so that the API is not down."""
-        self._failures_in_a_row = 0
-
-    def note_failure(self, ref: JobRef, reason: str) -> bool:
-        """Note that a detail failed; return whether the API may be down."""
-        self.failed[ref] = reason
-        self._failures_in_a_row += 1
-        return self._failures_in_a_row % MANY_FAILURES == 0
 
     def classify(self, listed: Mapping[str, JobRef] | None) -> None:
         """Decide which of the details that were not found are of unpublished jobs.

@@ -59,16 +59,16 @@ def has_work(
     """
     if end is None or state.last_read is None or not is_covered(state, end):
         return True
+    forms = forms or {}
     fetched_details = state.cycle is None or state.cycle.refresh != "none"
-    writes_details = "job_details" in forms if forms else fetched_details
     return (
         end.position > state.last_read.position
         or bool(state.awaited)
         or state.has_new_gap(now)
         or (state.cycle is not None and not state.cycle.has_ended)
-        or any(state.forms.get(stream) != form for stream, form in (forms or {}).items())
-        or (writes_details and not fetched_details)
-        or (writes_details and any(map(_is_owed, state.jobs.values())))
+        or any(state.forms.get(stream) != form for stream, form in forms.items())
+        or ("job_details" in forms and not fetched_details)
+        or (fetched_details and any(map(_is_owed, state.jobs.values())))
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.errors import NotFoundError, RequestError
+from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import FEW_TRIES, ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
@@ -26,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 # Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
+
+# Each time that this many details have failed, the API may be down.
+MANY_FAILURES = 5
 
 Json = Any
 
@@ -105,13 +109,13 @@ class Run:
             if isinstance(answer, NotFoundError):
                 outcomes.not_found[ref] = str(answer)
             elif isinstance(answer, RequestError):
-                if outcomes.note_failure(ref, str(answer)):
+                outcomes.failed[ref] = str(answer)
+                if len(outcomes.failed) % MANY_FAILURES == 0:
                     with suppress(SystemExit):  # a signal; what is on its way may still arrive
                         self.context.api.page(1)  # ends the run if the list cannot be read either
             else:
                 yield ref, answer
                 self.state.note_detail(ref, answer)
-                outcomes.note_arrival()
                 counts.fetched += 1
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:
@@ -193,7 +197,7 @@ class Run:
         for job_id, why in listing.missing.items():
             if why:
                 job = state.jobs[job_id]
-                yield job.missing_since, f"{job.public_id!r} is not in the list, but {why}"
+                yield job.missing_since, f"{quoted(job.public_id)} is not in the list, but {why}"
         for ref, why in self.outcomes.failed.items():
             since = state.jobs[ref.id].failing_since
-            yield since, f"the detail of {ref.public_id!r} is missing: {why}"
+            yield since, f"the detail of {quoted(ref.public_id)} is missing: {why}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, is_open, plan_details
 from tap_public_jobs.sync.run import Run
@@ -117,8 +118,10 @@ def _ask_for_awaited(reader: ListReader) -> None:
     for ref, why in reader.ask([JobRef("", public_id) for public_id in [*awaited]]):
         is_over = reader.now - awaited[ref.public_id] > (DAY if why else REPLICA_LAG)
         if why:
-            line = "A webhook named the job %r, which the list does not show, but %s: %s."
+            line = "A webhook named the job %s, which the list does not show, but %s: %s."
             then = "no longer waiting for it" if is_over else "the next run looks again"
-            logger.log(logging.WARNING if is_over else logging.INFO, line, ref.public_id, why, then)
+            logger.log(
+                logging.WARNING if is_over else logging.INFO, line, quoted(ref.public_id), why, then
+            )
         if is_over:
             del awaited[ref.public_id]

@@ -99,8 +99,7 @@ class Listing(NamedTuple):
         missing: Why, by id, a known job that is not listed is not confirmed as unpublished; empty
             if the run did not ask for it.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
-        shows_total: Whether the list shows as many jobs as its `total`, without the help of jobs
-            that are only known.
+        short_since: When the list first fell short; 0 once it shows its whole total.
         loss: Why the list is in doubt about known jobs; empty if it is not.
         is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published.
     """
@@ -109,7 +108,7 @@ class Listing(NamedTuple):
     gone: list[str]
     missing: dict[str, str]
     shortfall: str
-    shows_total: bool
+    short_since: int
     loss: str
     is_complete: bool
 
@@ -212,10 +211,7 @@ class SyncState:
                 missing_since=0,
             )
             self.closed.pop(job_id, None)  # published again, in the same row
-        if listing.shortfall:
-            self.short_since = self.short_since or now
-        elif listing.shows_total:
-            self.short_since = 0
+        self.short_since = listing.short_since
         if listing.is_complete:
             self.listed_at = at
         self.at = at
@@ -253,10 +249,10 @@ class SyncState:
         """
         failing = [job.failing_since for job in self.jobs.values() if job.failing_since]
         since = min(failing) if len(failing) >= MANY_FAILING else now
-        self.mark_pending(job_ids)
         for job_id in job_ids:
             job = self.jobs[job_id]
-            self.jobs[job_id] = job._replace(failing_since=job.failing_since or since)
+            failing_since = job.failing_since or since
+            self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.

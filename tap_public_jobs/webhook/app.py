@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -14,13 +13,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tap_public_jobs.changelog import PATIENCE, ChangeLog
-from tap_public_jobs.errors import ChangeLogError
 from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
+from tap_public_jobs.webhook.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from tap_public_jobs.changelog import ChangeLog
     from tap_public_jobs.webhook.senders import Signatures
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ BODY_PATIENCE = 10
 # Parameters that a sender wants back, to see that the receiver is the one that was meant.
 CHALLENGES = ("challenge", "hub.challenge", "validationToken")
 
-TOO_LATE = "The change log did not respond in time: make sure that its database is up."
+UNWRITTEN = "The change log cannot be written"
 
 
 def make_app(
@@ -42,39 +41,22 @@ def make_app(
 ) -> Starlette:
     """Serve `/hooks`, `/hooks/{token}` and `/health`.
 
-    A request without a valid token is answered before its body is read.
-
     Args:
         log: Where changes are noted.
         tokens: What senders have to know, and the name of the log that each opens.
         signatures: How they sign, if they do.
         token_header: Where the token is if it is not in the path.
     """
-    # With one thread, a write that waits too long for its turn is cancelled before it starts.
-    writer = ThreadPoolExecutor(max_workers=1)
-    # What the last write could not note; empty after one that succeeded.
-    failed: Mapping[str, Sequence[str | None]] = {}
-
-    async def note(changes: Mapping[str, Sequence[str | None]]) -> None:
-        """Note changes, as `ChangeLog.append` does; answer 503 if that fails."""
-        nonlocal failed
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await asyncio.wrap_future(writer.submit(log.append, changes))
-        except (ChangeLogError, TimeoutError) as error:
-            logger.error("%s", str(error) or TOO_LATE)  # noqa: TRY400  # one line
-            failed = changes
-            raise HTTPException(503, "The change log cannot be written") from error
-        failed = {}
+    writer = Writer(log)
 
     async def hook(request: Request) -> Response:
         """Note what a notification names; answer 2xx only once it is committed."""
         name = tokens.get(_token(request, token_header))
+        body = await _body(request, LARGEST_BODY + 1 if name else 0)
         if name is None:
             raise HTTPException(404)
         if request.method != "POST":
             return _logged(request, PlainTextResponse(_challenge(request) or "OK"), "OK")
-        body = await _body(request)
         if signatures and not signatures.fit(name, request.headers, body):
             shown = signatures.describe(request.headers)
             logger.warning("Not signed with a secret of %s. Its signatures: %s", name, shown)
@@ -85,20 +67,22 @@ def make_app(
             logger.warning("A notification for %s names no publicId: %s, keys %s", name, kind, keys)
         named = public_ids[:MOST_NAMED]
         is_all = 0 < len(public_ids) == len(named)
-        await note({name: named if is_all else [*named, None]})
+        if not await writer.append({name: named if is_all else [*named, None]}):
+            raise HTTPException(503, UNWRITTEN)
         if not named and (challenge := _challenge(request, fields)):
             return _logged(request, PlainTextResponse(challenge), "a challenge")
         return _logged(request, JSONResponse({"publicIds": len(named)}, 200 if named else 202))
 
     async def health(request: Request) -> Response:
-        await note(failed)  # without space on the disk, a write of nothing succeeds
+        if not await writer.works():
+            raise HTTPException(503, UNWRITTEN)
         return _logged(request, PlainTextResponse("OK"))
 
     paths = ("/hooks", "/hooks/", "/hooks/{token}", "/hooks/{token}/")
     app = Starlette(
         routes=[
             Route("/health", health),
-            *(Route(it, hook, methods=["GET", "POST"], max_body_size=LARGEST_BODY) for it in paths),
+            *(Route(it, hook, methods=["GET", "POST"]) for it in paths),
         ],
         exception_handlers={HTTPException: _refusal},
     )
@@ -119,14 +103,27 @@ def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> 
     return next(filter(USABLE.fullmatch, texts), "")
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most: int) -> bytes:
+    """Read a body to its end, and return its first bytes.
+
+    If the answer came earlier, a proxy could answer 502 instead, and the sender would try again.
+
+    Args:
+        request: Whose body.
+        most: Bytes to keep; a sender without a valid token must not fill the memory.
+    """
+    body = b""
     try:
         async with asyncio.timeout(BODY_PATIENCE):
-            return await request.body()
+            async for chunk in request.stream():
+                body += chunk[: most - len(body)]
     except TimeoutError as error:
         raise HTTPException(408) from error
     except ClientDisconnect as error:
         raise HTTPException(400, "The sender left") from error
+    if len(body) > LARGEST_BODY:
+        raise HTTPException(413, "Content Too Large")
+    return body
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -15,6 +15,7 @@ import click
 # These are quick to import: a scheduler runs `news` every minute, before it starts Meltano.
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError
+from tap_public_jobs.lines import OneLineRecord, one_line
 from tap_public_jobs.sync.plan import has_work
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import load
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
         commands(arguments, standalone_mode=False)
     except (click.ClickException, ChangeLogError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"Error: {' '.join(message.split())}", err=True)
+        click.echo(f"Error: {one_line(' '.join(message.split()))}", err=True)
         sys.exit(FAILED)
     except click.Abort:
         sys.exit(130)
@@ -102,6 +103,7 @@ def serve(
         raise click.ClickException(msg)
     signatures = senders.Signatures(signature_header, secrets) if signature_header else None
     log.append(dict.fromkeys(tokens.values(), ()))
+    logging.setLogRecordFactory(OneLineRecord)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     uvicorn.run(
         make_app(log, tokens, signatures, token_header),

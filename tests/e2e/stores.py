@@ -177,7 +177,9 @@ class Lines(Store):
     folder: Path
 
     def rows(self, table: str) -> list[Row]:
-        return cleaned(self._lines(table))
+        lines = self._lines(table)
+        names = {name for line in lines for name in line}  # older lines lack a later one
+        return cleaned([dict.fromkeys(names) | line for line in lines])
 
     def types(self, table: str) -> dict[str, str]:
         names = {str: "string", int: "number", Decimal: "number"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from e2e.stores import exact
@@ -31,14 +32,19 @@ def published(sandbox: Sandbox) -> list[Job]:
 
 
 def storable(value: Any) -> Any:
-    """What replaces a value that no warehouse can store, at any depth."""
+    """What replaces a value that some warehouses cannot store, at any depth."""
     if isinstance(value, str):
         return re.sub("[\0\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
         return {storable(key): storable(item) for key, item in value.items()}
-    if isinstance(value, int) and abs(value) >= 10**309:  # beyond any column of numbers
+    if isinstance(value, int | Decimal) and not -(2**63) <= value < 2**63:
         return str(value)
     return list(map(storable, value)) if isinstance(value, list) else value
+
+
+def is_exact(value: Any) -> bool:
+    """Whether a column of doubles holds a number as it is; an integer may be too large for that."""
+    return not isinstance(value, str) and (not isinstance(value, int) or abs(value) <= 2**53)
 
 
 def job_row(job: Job, table: str) -> Row:
@@ -50,7 +56,7 @@ def job_row(job: Job, table: str) -> Row:
     others = {} if table == "jobs" else {f: v for f, v in values.items() if f not in FIELDS[table]}
     found = {column: values.get(name) for name, column in FIELDS[table].items()}
     for name, column in FIELDS[table].items():
-        if TABLES[table][column] == "number" and isinstance(found[column], str):
+        if TABLES[table][column] == "number" and not is_exact(found[column]):
             others[name], found[column] = found[column], None
     row = found | {"additional_fields": others or None}
     return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}

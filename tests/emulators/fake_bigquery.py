@@ -3,6 +3,7 @@
 What bqemulator cannot do, and how this works around it:
 
 - Load compressed rows (it reads none, without an error): the rows are sent as they are.
+- Add a column through the API, which changes the description of a table alone: SQL adds it too.
 - Set a column of a MERGE's target that is named with its table: the name goes alone.
 - Check credentials: there are none. Be eventually consistent: nobody waits for that.
 """
@@ -26,6 +27,14 @@ class Client(bigquery.Client):
         before, update, columns = query.partition("UPDATE SET ")
         columns = re.sub(r"target\.(`\w+`) =", r"\1 =", columns)
         return super().query(before + update + columns, **options)
+
+    def update_table(self, table: bigquery.Table, *others: Any, **options: Any) -> bigquery.Table:
+        known = self.get_table(table.reference).schema
+        for column in table.schema[len(known) :]:
+            kind = column.field_type.upper().replace("FLOAT", "FLOAT64")
+            statement = f"alter table `{table.reference}` add column `{column.name}` {kind}"
+            self.query(statement).result()
+        return super().update_table(table, *others, **options)
 
 
 class Uncompressed(BytesIO):

@@ -33,8 +33,8 @@ def row(properties: Schemas, document: dict[str, Any]) -> dict[str, Any]:
     [
         ("string", ""),
         ("number", Decimal("62500.50")),
-        ("number", Decimal("1E+300")),
-        ("integer", 10**30),
+        ("number", Decimal("1E-300")),
+        ("integer", 2**63 - 1),
         ("boolean", False),
         ("array", []),
         ("object", {}),
@@ -59,7 +59,7 @@ def test_a_value_that_fits_is_kept_as_it_is(kind: str, value: object) -> None:
         ([True, None, "ü 😀", 'a "b"\n'], '[true,null,"ü 😀","a \\"b\\"\\n"]'),
         (
             {"b": [{"z": Decimal("62500.50"), "y": Decimal("1E-7")}], "a": 10**30},
-            '{"a":1000000000000000000000000000000,"b":[{"y":1E-7,"z":62500.50}]}',
+            '{"a":"1000000000000000000000000000000","b":[{"y":1E-7,"z":62500.50}]}',
         ),
         (["\0", Decimal("1E+400")], '["\ufffd","1E+400"]'),
     ],
@@ -113,6 +113,7 @@ def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> No
         ({"type": "string"}, "", 5),
         ({"type": "number"}, 0, "5+"),
         ({"type": "number"}, 1, True),
+        ({"type": "number"}, -(2**53), -(2**53) - 1),
         ({"type": "integer"}, 0, False),
         ({"type": "boolean"}, True, 1),
         ({"type": "array"}, [], {}),
@@ -126,7 +127,7 @@ def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> No
         ({"type": "array", "items": {"type": "string"}}, ["a"], ["a", 1]),
         ({"type": "object", "additionalProperties": False, "properties": {}}, {}, {"a": 1}),
         ({"not": {"type": "string"}}, [1, "a"], "a"),
-        ({"type": "number", "multipleOf": 3}, Decimal(6), Decimal("1E+99")),
+        ({"type": "number", "multipleOf": 0.5}, 6, Decimal("1.25")),
     ],
 )
 def test_whatever_a_user_declares_is_kept_to(
@@ -157,9 +158,10 @@ def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:
         ({"re\0mote": True}, {"additionalFields": {"re\ufffdmote": True}}),
         ({"remote": {"\udc00": 1}}, {"additionalFields": {"remote": {"\ufffd": 1}}}),
         ({"number": Decimal("1E+400")}, {"additionalFields": {"number": "1E+400"}}),
+        ({"integer": 2**63}, {"additionalFields": {"integer": str(2**63)}}),
     ],
 )
-def test_what_no_warehouse_can_store_is_replaced_with_a_warning(
+def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
     document: dict[str, Any], record: dict[str, Any]
 ) -> None:
     warnings: list[str] = []
@@ -172,10 +174,8 @@ def test_what_no_warehouse_can_store_is_replaced_with_a_warning(
     (field,) = document
     (warning,) = warnings
     name = field.replace("\0", "\ufffd")
-    assert (
-        warning
-        == f"{name!r} of the job 'x' holds a value that no warehouse can store and is replaced."
-    )
+    said = "holds a value that some warehouses cannot store and is replaced."
+    assert warning == f"{name!r} of the job 'x' {said}"
 
 
 def test_a_key_known_from_elsewhere_replaces_one_that_is_missing() -> None:

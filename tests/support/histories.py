@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import threading
+from datetime import datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
 
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline
@@ -17,10 +20,11 @@ from queries.warehouse import FIELDS
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import RequestError
-from tap_public_jobs.sync.state import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fake_api import Total
 
 # The targets whose history of publications is whole.
 UPSERTING = ("hard", "upsert", "append")
@@ -37,6 +41,30 @@ PERIODS = {
 JOBS = st.sampled_from([f"{number:02}" for number in range(12)])
 CHANGES = st.tuples(st.sampled_from(["edit", "edit", "unpublish", "rename"]), JOBS, JOBS)
 REQUESTS = st.integers(1, 30)
+
+# Seconds.
+HOUR = 3_600
+DAY = 24 * HOUR
+WEEK = 7 * DAY
+# No clock is ahead for longer, and no detail is refreshed later by its own clock.
+MOST_AHEAD, OLDEST_DETAIL = 30 * DAY, WEEK
+
+# When a run begins: seconds after the last one, and how far the clock is ahead or, if negative,
+# behind; None if that stays as it is.
+MOMENTS = st.fixed_dictionaries({
+    "later": st.sampled_from([60, 60, 60, HOUR // 2, HOUR, DAY, 3 * WEEK]),
+    "ahead": st.sampled_from(
+        [*[None] * 8, 0, 0, 2 * HOUR, -2 * HOUR, 3 * DAY, -3 * DAY, MOST_AHEAD, -MOST_AHEAD]
+    ),
+})  # fmt: skip
+
+# The jobs that one reading of the list does not show, and its total: of the listed jobs, none, or
+# how many it counts beyond the published ones.
+READINGS = st.tuples(st.sets(st.integers(0, 11)), st.sampled_from(["exact", None, 0, 3, 12]))
+
+# Whole seconds or milliseconds since the epoch, or a date.
+TIME = re.compile(r"\b1\d{9}(?:\d{3})?\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
+
 ANY_REFRESH = st.sampled_from(["all", "changed", "notified"])
 SELECTIONS = st.sampled_from([STREAMS, ("jobs", "job_publications"), ("job_details",), STREAMS[1:]])
 
@@ -45,6 +73,18 @@ SELECTIONS = st.sampled_from([STREAMS, ("jobs", "job_publications"), ("job_detai
 def catalog_text(selection: tuple[str, ...]) -> str:
     """Discover the catalog, which is the same whatever has happened."""
     return json.dumps(select_only(CONFIG | {"column_naming": "snake_case"}, *selection))
+
+
+def milliseconds(time: str) -> int:
+    """Read a time that `TIME` matches."""
+    if time.isdecimal():
+        return int(time.ljust(13, "0"))
+    return round(1000 * datetime.fromisoformat(time).timestamp())
+
+
+def times_in(value: Any) -> set[int]:
+    """Every time in a JSON value, in milliseconds since the epoch."""
+    return {milliseconds(time) for time in TIME.findall(json.dumps(value, default=str))}
 
 
 class Histories(RuleBasedStateMachine):
@@ -60,8 +100,14 @@ class Histories(RuleBasedStateMachine):
         self.pipeline = self.connect(changes_url=changes_url, column_naming="snake_case")
         self.loaded: dict[str, set[str]] = {"jobs": set(), "job_details": set()}
         self.changes = 0
-        # What was published at each listing, before and after each change during its run.
-        self.published: dict[str, list[set[str]]] = {}
+        # What was published before and after each change during the last run; and the same of
+        # earlier runs, by each time that a run was the first to write.
+        self.during: list[set[str]] = []
+        self.published: dict[int, list[set[str]]] = {}
+        # How far the clock is ahead, and before which time no run may begin.
+        self.ahead, self.earliest = 0.0, 0.0
+        # As JSON: a run changes the state that it gets.
+        self.states: list[str] = ["{}"]
         # Jobs whose details precede the state that the next run gets, and have not changed since.
         self.paid: set[str] = set()
         self.changed: set[str] = set()
@@ -76,7 +122,7 @@ class Histories(RuleBasedStateMachine):
         self.api.answers.clear()
         if not self.api.published:  # without a state, an empty list removes nothing
             self.change(("edit", "00", ""))
-        self.run("all")
+        self.run("all", ahead=0)
         assert self.run("all", later=HOUR)
         self.check_tables()
         # A resumed run may leave a row of a job that was unpublished in between, until now.
@@ -84,6 +130,11 @@ class Histories(RuleBasedStateMachine):
         for stream in COMPARED:
             assert self.pipeline.hard.rows[stream].keys() == self.api.published.keys()
             assert self.found("overwrite", stream) == self.truth(stream)
+        for key in self.api.published:  # and nothing notifies of it
+            self.api.edit(key, roleOverview="An overview that only its age brings.")
+        assert self.run("changed", later=MOST_AHEAD + OLDEST_DETAIL)
+        self.check_tables()
+        self.every_time_is_true()
         self.folder.cleanup()
 
     def truth(self, stream: str) -> dict[str, list[str | None]]:
@@ -102,15 +153,22 @@ class Histories(RuleBasedStateMachine):
         selection: tuple[str, ...] = STREAMS,
         upto: int | None = None,
         later: float = 60,
+        ahead: float | None = None,
     ) -> bool:
         """Run the tap into the targets; returns whether the run and they came to their ends."""
         self.changed.clear()
-        at = self.pipeline.at(minutes_ago=-later / 60)
-        self.published[at] = [{*self.api.published}]
+        self.during = [{*self.api.published}]
+        before, known = self.pipeline.now, times_in(self.pipeline.state)
+        passed = later + (self.ahead if ahead is None else ahead) - self.ahead
+        passed = max(passed, self.earliest - before)
+        self.ahead += passed - later
         catalog = json.loads(catalog_text(selection))
-        self.pipeline.run(catalog=catalog, upto=upto, later=later, detail_refresh=refresh)
+        self.pipeline.run(catalog=catalog, upto=upto, later=passed, detail_refresh=refresh)
         self.check_messages()
         messages = self.pipeline.output.messages[:upto]
+        for time in times_in(messages) - known:
+            self.published.setdefault(time, []).extend(self.during)
+        self.states.append(json.dumps(self.pipeline.state))
         states = [number for number, it in enumerate(messages) if it["type"] == "STATE"]
         self.paid |= {
             it["record"]["id"]
@@ -118,7 +176,16 @@ class Histories(RuleBasedStateMachine):
             if (it["type"], it.get("stream")) == ("RECORD", "job_details")
         }
         self.paid -= self.changed
-        return not self.pipeline.error and upto is None
+        if abs(passed) >= DAY:  # a detail may be too old, or from the future
+            self.paid.clear()
+        is_whole = not self.pipeline.error and upto is None
+        if is_whole and "job_publications" in selection:
+            self.earliest = 0.0
+        return is_whole
+
+    def run_twice_if_it_fails(self, refresh: str, moment: dict[str, Any]) -> None:
+        """What is wrong fails runs for an hour, however wrong the clock was before."""
+        assert self.run(refresh, **moment) or self.run(refresh, later=HOUR)
 
     def check_messages(self) -> None:
         """One SCHEMA per stream, whole records, ACTIVATE_VERSION as the last message but STATE."""
@@ -157,8 +224,7 @@ class Histories(RuleBasedStateMachine):
         jobs = [jobs[it] for jobs in (before, self.api.published) for it in touched if it in jobs]
         self.changed |= touched
         self.paid -= touched
-        if self.published:
-            self.published[max(self.published)].append({*self.api.published})
+        self.during.append({*self.api.published})
         self.log.append({self.log.name: {job["publicId"] for job in jobs}})
 
     def free(self, key: str) -> str:
@@ -166,16 +232,17 @@ class Histories(RuleBasedStateMachine):
         taken = {job["publicId"] for job in self.api.published.values()}
         return f"pub-{key}" if f"pub-{key}" not in taken else f"pub-{key}-{self.changes}"
 
-    @rule(refresh=ANY_REFRESH, selection=SELECTIONS)
-    def sync(self, refresh: str, selection: tuple[str, ...]) -> None:
+    @rule(refresh=ANY_REFRESH, selection=SELECTIONS, moment=MOMENTS)
+    def sync(self, refresh: str, selection: tuple[str, ...], moment: dict[str, Any]) -> None:
         """While nothing changes, nothing is missed, and no detail is paid for twice.
 
         But for one, whose answer shows that the 404 of a job that is gone means something.
         """
         paid = {*self.paid}
-        if not self.run(refresh, selection):
-            assert "known jobs at once" in self.pipeline.error
+        if not self.run(refresh, selection, **moment):
+            assert "disappeared from the list at once" in self.pipeline.error
             assert self.run(refresh, selection, later=HOUR)
+        paid &= self.paid
         details = {*self.api.details}
         asked = {key for key, it in self.api.published.items() if it["publicId"] in details}
         is_any_gone = details > {self.api.published[key]["publicId"] for key in asked}
@@ -193,18 +260,24 @@ class Histories(RuleBasedStateMachine):
             for stream in COMPARED:
                 assert self.found(target, stream) == self.truth(stream)
 
-    @rule(refresh=ANY_REFRESH, upto=st.integers(0, 60), selection=SELECTIONS)
-    def crash(self, refresh: str, upto: int, selection: tuple[str, ...]) -> None:
+    @rule(refresh=ANY_REFRESH, upto=st.integers(0, 60), selection=SELECTIONS, moment=MOMENTS)
+    def crash(
+        self, refresh: str, upto: int, selection: tuple[str, ...], moment: dict[str, Any]
+    ) -> None:
         """The target, or the machine, dies after reading this many messages."""
-        self.run(refresh, selection, upto)
+        self.run(refresh, selection, upto, **moment)
 
-    @rule(refresh=ANY_REFRESH, changes=st.dictionaries(REQUESTS, CHANGES, min_size=1, max_size=5))
+    @rule(
+        refresh=ANY_REFRESH,
+        changes=st.dictionaries(REQUESTS, CHANGES, min_size=1, max_size=5),
+        moment=MOMENTS,
+    )
     def sync_while_jobs_change(
-        self, refresh: str, changes: dict[int, tuple[str, str, str]]
+        self, refresh: str, changes: dict[int, tuple[str, str, str]], moment: dict[str, Any]
     ) -> None:
         """The changes come before these requests."""
         self.at_requests({number: partial(self.change, it) for number, it in changes.items()})
-        self.run(refresh)
+        self.run(refresh, **moment)
         self.at_requests({})
 
     def at_requests(self, incidents: dict[int, Callable[[], object]]) -> None:
@@ -217,14 +290,16 @@ class Histories(RuleBasedStateMachine):
 
         self.api.on_request = on_request
 
-    @rule(refresh=ANY_REFRESH, key=JOBS, later=st.sampled_from([60, HOUR, 24 * HOUR]))
-    def fail(self, refresh: str, key: str, later: float) -> None:
+    @rule(refresh=ANY_REFRESH, key=JOBS, moment=MOMENTS)
+    def fail(self, refresh: str, key: str, moment: dict[str, Any]) -> None:
         """One detail fails all its tries; the run goes on and ends incomplete."""
         if job := self.api.published.get(key):
             self.api.answers[job["publicId"]] = RequestError("the response is 500", 500)
-            self.run(refresh, later=later)
+            self.run_twice_if_it_fails(refresh, moment)
             self.api.answers.clear()
             self.paid.discard(key)
+            # After an hour only news has a run under `notified` try it again.
+            self.log.append({self.log.name: [job["publicId"]]})
 
     def known(self) -> list[str]:
         """Ids of the published jobs that the state knows, under the publicIds that they have."""
@@ -233,19 +308,68 @@ class Histories(RuleBasedStateMachine):
         ids = {key: job["publicId"] for key, job in self.api.published.items()}
         return sorted(key for key, public_id, *_ in rows if ids.get(key) == public_id)
 
-    @rule(refresh=ANY_REFRESH, data=st.data())
+    @rule(refresh=ANY_REFRESH, data=st.data(), moment=MOMENTS)
     @precondition(lambda self: self.known())
-    def hide(self, refresh: str, data: st.DataObject) -> None:
+    def hide(self, refresh: str, data: st.DataObject, moment: dict[str, Any]) -> None:
         """The list and its total lack jobs that are published."""
         self.api.hidden = data.draw(st.sets(st.sampled_from(self.known())))
-        self.run(refresh)
-        self.api.hidden = set()
+        self.run_twice_if_it_fails(refresh, moment)
+        self.mend_list()
+
+    @rule(
+        refresh=ANY_REFRESH,
+        readings=st.lists(READINGS, min_size=1, max_size=6),
+        moments=st.lists(MOMENTS, min_size=1, max_size=3),
+    )
+    def flap(
+        self,
+        refresh: str,
+        readings: list[tuple[set[int], Total]],
+        moments: list[dict[str, Any]],
+    ) -> None:
+        """Each reading of the list lacks other known jobs, and counts others."""
+        turns = cycle(readings)
+        known: list[str] = []
+
+        def on_page(number: int) -> None:
+            if number == 1:
+                places, total = next(turns)
+                self.api.hidden = {key for place, key in enumerate(known) if place in places}
+                counted = len(self.api.published)
+                self.api.total = counted + total if isinstance(total, int) else total
+
+        self.api.on_page = on_page
+        for moment in moments:
+            known[:] = self.known()
+            self.run(refresh, **moment)
+        self.mend_list()
+
+    def mend_list(self) -> None:
+        """Show all jobs again; notify of them, because a run may have known that it lacks some."""
+        self.api.hidden, self.api.total, self.api.on_page = set(), "exact", lambda _: None
         self.paid.clear()
         self.log.append({self.log.name: [job["publicId"] for job in self.api.published.values()]})
 
-    @rule()
-    def lose_state(self) -> None:
-        self.pipeline.state = {}
+    @rule(refresh=ANY_REFRESH, key=JOBS)
+    def publish_unlisted(self, refresh: str, key: str) -> None:
+        """The list counts a new job that it does not show yet: no job opens after such a list."""
+        # A cached total may count what was closed within the hour.
+        runs = [self.run("changed", later=later) for later in (60, HOUR)]
+        if key not in self.api.published and all(runs):
+            self.change(("edit", key, ""))
+            self.api.hidden, self.api.total = {key}, len(self.api.published)
+            self.run(refresh)
+            assert not self.pipeline.activated
+            self.mend_list()
+
+    @rule(data=st.data())
+    def restore_state(self, data: st.DataObject) -> None:
+        """Go on with any state of an earlier run, or with none; the clock is not behind then.
+
+        If it were, the times of new rows would precede those of rows that no state remembers.
+        """
+        self.pipeline.state = json.loads(data.draw(st.sampled_from(self.states)))
+        self.earliest = max(self.published, default=0) // 1000 + 1
         self.paid.clear()
 
     @invariant()
@@ -261,9 +385,9 @@ class Histories(RuleBasedStateMachine):
         """A job was published when it was seen, and was not when it was not."""
         for target in UPSERTING:
             for row in self.pipeline.targets[target].rows["job_publications"].values():
-                for column, is_published in PERIODS.items():
-                    states = self.published.get(row[column], [])
-                    assert not row[column] or is_published in {row["id"] in it for it in states}
-                times = [row[column] for column in PERIODS if row[column]]
-                assert times == sorted(times)
+                times = {it: milliseconds(row[it]) for it in PERIODS if row[it]}
+                for column, time in times.items():
+                    states = {row["id"] in it for it in self.published[time]}
+                    assert PERIODS[column] in states
+                assert [*times.values()] == sorted(times.values())
                 assert row["unpublished_at"] != row["last_seen_at"]

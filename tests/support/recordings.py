@@ -10,7 +10,9 @@ from e2e.pipeline import read
 from e2e.scenario import RUNS, change, make_sandbox, settings
 from e2e.targets import CheckedTarget
 from e2e.truth import FIELDS, published
+from harness import catalog_of
 from public_jobs_sandbox.server import serving
+from queries.warehouse import FIELDS as ALL_FIELDS
 from queries.warehouse import TABLES
 
 from tap_public_jobs.sync.state import HOUR
@@ -19,41 +21,77 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from e2e.pipeline import Tap
+    from e2e.pipeline import Settings, Tap
     from e2e.targets import Target
     from public_jobs_sandbox.postings import Job
 
 
+# A column of each type that the first run leaves out. A target cannot tell why one comes later: a
+# wider selection, a declared field or a new version of the tap.
+LATER = {
+    "jobs": "job_title",
+    "job_details": "years_experience",
+    "job_publications": "opened_after",
+}
+
+
 class Recording(NamedTuple):
-    """A finished run of the tap: what it wrote, and what the API had."""
+    """A finished run of the tap.
+
+    Attributes:
+        file: What it wrote.
+        published: What the API had.
+        left_out: The column of each table that it left out.
+    """
 
     file: Path
     published: list[Job]
+    left_out: dict[str, str]
 
 
 def record(tap: Tap, **others: str) -> dict[str, Recording]:
-    """Run the tap before and after each change of the jobs, with other settings if given."""
+    """Run the tap before and after each change of the jobs, with other settings if given.
+
+    From the second run on, each table has one column more.
+    """
     sandbox = make_sandbox()
     found = {}
     with serving(sandbox) as base_url:
+        config = settings(sandbox, base_url) | others
         for name in RUNS:
             change(sandbox, name)
+            left_out = LATER if name == RUNS[0] else {}
+            tap.catalog = catalog_without(left_out, config)
             file = tap.folder / f"{name}.jsonl"
-            run = tap.record(settings(sandbox, base_url) | others, file)
-            if name == "an empty list":  # it is believed after an hour
-                assert "the list lacks 21 of 21 known jobs at once" in run.output
-                age_gaps(tap.state)
-                run = tap.record(settings(sandbox, base_url) | others, file)
+            run = tap.record(config, file)
+            if name == "an empty list":  # it is accepted after an hour
+                assert "21 of 21 published jobs disappeared from the list at once" in run.output
+                age_evidence(tap.state)
+                run = tap.record(config, file)
             run.succeeded()
-            found[name] = Recording(file, published(sandbox))
+            found[name] = Recording(file, published(sandbox), left_out)
     return found
 
 
-def age_gaps(state: Path) -> None:
-    """Let an hour pass since the gaps in a state were met first."""
+def catalog_without(left_out: dict[str, str], config: Settings) -> Settings:
+    """The tap's catalog, in which one column of each of these tables is not selected."""
+    catalog = catalog_of(config)
+    for stream in catalog["streams"]:
+        table = stream["stream"]
+        for entry in stream["metadata"]:
+            name = entry["breadcrumb"][-1] if entry["breadcrumb"] else ""
+            if ALL_FIELDS[table].get(name, name) == left_out.get(table):
+                entry["metadata"]["selected"] = False
+    return catalog
+
+
+def age_evidence(state: Path) -> None:
+    """Let an hour pass since jobs were missing first."""
     value = json.loads(state.read_text("utf-8"))
-    for gap in value["bookmarks"]["jobs"]["sync"]["gaps"]:
-        gap[2], gap[5] = gap[2] - HOUR, gap[5] - HOUR
+    for job in value["bookmarks"]["jobs"]["sync"]["jobs"]:
+        *_, missing_since, _failing_since = job
+        assert missing_since
+        job[-2] -= HOUR
     state.write_text(json.dumps(value), "utf-8")
 
 
@@ -81,10 +119,13 @@ def load_and_compare(
 
         for table in TABLES:
             types, all_types = store.types(table), target.column_types(table)
+            all_types.pop(recording.left_out.get(table, ""), None)
             assert types.items() <= all_types.items(), (run, table)
             assert types == all_types or run != RUNS[-1], (run, table)
         for table in FIELDS:
             rows = target.rows(recording.published, table)
+            for row in rows:
+                row.pop(recording.left_out.get(table, ""), None)
             assert store.published(table) == rows, (run, table)
             assert target.removal != "hard" or store.rows(table) == rows, (run, table)
         assert states[-1] == read(recording.file)[-1]["value"]

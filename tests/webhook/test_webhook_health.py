@@ -1,7 +1,8 @@
-"""What cannot be written is answered 503, and health fails as long as it cannot."""
+"""Notifications share commits; one that fails is answered 503, and fails health."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ import pytest
 from webhook.served import FAILED, NOTED, TOKEN, get, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.webhook import app
+from tap_public_jobs.webhook import writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,14 +24,20 @@ LONG = 60.0
 
 
 class Slow(ChangeLog):
-    """A log whose database does not answer until it is let go."""
+    """A log whose database does not answer until it is let go.
+
+    Attributes:
+        commits: The publicIds of each commit, by the name of their log.
+    """
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.asked = threading.Event()
         self.answer = threading.Event()
+        self.commits: list[dict[str, list[str | None]]] = []
 
     def append(self, changes: Mapping[str, Iterable[str | None]]) -> None:
+        self.commits.append({name: [*public_ids] for name, public_ids in changes.items()})
         self.asked.set()
         self.answer.wait(LONG)
         super().append(changes)
@@ -44,13 +51,17 @@ def slow(tmp_path: Path) -> Slow:
 def test_what_waits_too_long_is_answered_and_not_written(
     slow: Slow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The sender tries again, so no queue grows while the database hangs."""
+    """The sender tries again, so no queue grows while the database hangs.
+
+    Health does not wait for the commit: it answers what the last one has shown.
+    """
     with ThreadPoolExecutor() as pool, serving(slow) as url:
         hook = f"{url}/hooks/{TOKEN}"
         first = pool.submit(post, hook)
         assert slow.asked.wait(LONG)
+        assert get(f"{url}/health") == WELL
         with monkeypatch.context() as impatient:
-            impatient.setattr(app, "PATIENCE", 0.1)
+            impatient.setattr(writer, "PATIENCE", 0.1)
             answers = [post(hook), post(hook), get(f"{url}/health")]
         slow.answer.set()
         assert (first.result(), get(f"{url}/health")) == (NOTED, WELL)
@@ -60,6 +71,26 @@ def test_what_waits_too_long_is_answered_and_not_written(
     assert {record.getMessage() for record in caplog.records} == {
         "The change log did not respond in time: make sure that its database is up."
     }
+
+
+def test_those_that_wait_share_a_commit(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that is full is followed by another; if one fails, it fails for all its senders."""
+    monkeypatch.setattr(writer, "MOST_IN_A_COMMIT", 3)
+    changes = [("acme", "a"), ("default", "b"), ("acme", "\ud800"), ("acme", "c")]
+
+    async def burst() -> list[bool]:
+        shared = writer.Writer(slow)
+        first = asyncio.create_task(shared.append({"default": ["first"]}))
+        await asyncio.to_thread(slow.asked.wait, LONG)
+        others = [asyncio.create_task(shared.append({name: [it]})) for name, it in changes]
+        await asyncio.sleep(0)  # lets each of them begin
+        slow.answer.set()
+        return await asyncio.gather(first, *others)
+
+    assert asyncio.run(burst()) == [True, False, False, False, True]
+    together = {"acme": ["a", "\ud800"], "default": ["b"]}
+    assert slow.commits == [{"default": ["first"]}, together, {"acme": ["c"]}]
+    assert slow.read().public_ids == ["first"]
 
 
 def test_health_fails_after_a_failed_write_until_a_write_succeeds(
@@ -74,6 +105,13 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
     )
     with serving(log) as url:
         assert get(f"{url}/health") == WELL
+        file = (tmp_path / "changes.db").rename(tmp_path / "aside")
+        (tmp_path / "changes.db").mkdir()
+        assert get(f"{url}/health") == FAILED  # although no notification has come
+        (tmp_path / "changes.db").rmdir()
+        file.rename(tmp_path / "changes.db")
+        assert get(f"{url}/health") == WELL
+        caplog.clear()
         with log._transaction() as connection:
             connection.exec_driver_sql(refuse)
         answers = [post(f"{url}/hooks/{TOKEN}"), get(f"{url}/health"), get(f"{url}/health")]

@@ -9,6 +9,7 @@ README.md says how to set it up.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -22,10 +23,16 @@ from airflow.providers.slack.notifications.slack_webhook import SlackWebhookNoti
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, AssetAlias, BaseHook, Param, Variable, get_current_context, task
-from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+logger = logging.getLogger(__name__)
 
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
@@ -36,38 +43,53 @@ DAY_BEGINS = timedelta(hours=4)
 TRY_AGAIN = timedelta(minutes=55)
 # The variable with the time from which an organisation is loaded without news, too.
 DUE = "public_jobs_due_{}"
+# The variable that is there from the beginning of a load to the end of the next successful build.
+TO_BUILD = "public_jobs_to_build"
+# The variable with the time until which a failure of an organisation or a task is known.
+ALERTED = "public_jobs_alerted_{}"
+# The XCom with the reason of a failed build.
+WHY = "why"
 # Stands for the asset `public_jobs_<organisation>` of every organisation.
 LOADED = AssetAlias("public_jobs")
 # The final tables, for DAGs that wait for them.
 BUILT = Asset("public_jobs_analytics")
 
 
-def alert(text: str, context: Context) -> None:
-    """Send one line to the webhook of the connection."""
-    SlackWebhookNotifier(slack_webhook_conn_id="public_jobs_alert", text=text)(context)
-
-
-def alert_of_retry(context: Context) -> None:
-    """Report, when a task begins, that its last try failed.
-
-    Airflow calls `on_retry_callback` twice if a worker died. A task begins once.
-    """
-    ti = context["ti"]
-    if ti.try_number > 1:
-        loads = ti.task_id == "load"
-        name = ti.xcom_pull(task_ids="choose")[ti.map_index] if loads else ti.task_id
-        failed = f"{name} failed in try {ti.try_number - 1} and is tried again"
-        alert(f"Public jobs: {failed}. {ti.log_url}", context)
-
-
 def alert_of_run(context: Context) -> None:
-    """Report that a run failed, with the organisations that failed in all tries."""
-    ti, run = context["ti"], context["run_id"]
-    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[run])[run]
+    """Send one line if a run failed, unless all that failed is known for less than a day.
+
+    An API that is down fails many loads, hour after hour: that is one alert.
+    """
+    ti, run, now = context["ti"], context["run_id"], datetime.now(UTC)
     names = ti.xcom_pull(task_ids="choose") or []
-    failed = [name for i, name in enumerate(names) if states.get(f"load_{i}") == "failed"]
-    text = f"run {run} failed ({context['reason']})"
-    alert(f"Public jobs: {text}: {', '.join(failed) or 'see its log'}.", context)
+    label = {f"load_{i}": name for i, name in enumerate(names)}
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[run])[run]
+    failed = {label.get(task, task) for task, state in states.items() if state == "failed"}
+    alerted = {name for name in failed if Variable.get(ALERTED.format(name), default="") > str(now)}
+    if failed and failed == alerted:
+        return
+    problems = []
+    if incomplete := sorted(failed & {*names}):
+        problems.append(f"not loaded completely: {', '.join(incomplete)}")
+    if "build" in failed:
+        why = ti.xcom_pull(task_ids="build", key=WHY) or "see its log"
+        problems.append(f"the final tables are still those of the last build ({why})")
+    if "choose" in failed:
+        problems.append("nothing is loaded, because the task choose failed")
+    problem = "; ".join(problems) or "the run did not end in time"
+    text = (
+        f"Public jobs: {problem}. Later runs try again, and report the same failure once a day. "
+        f"Run {run} ({context['reason']}): {ti.log_url}"
+    )
+    SlackWebhookNotifier(slack_webhook_conn_id="public_jobs_alert", text=text)(context)
+    for name in failed:
+        Variable.set(ALERTED.format(name), str(now + timedelta(days=1)))
+
+
+def forget_alert(context: Context) -> None:
+    """Note that a task succeeded: if it fails again, that is news."""
+    ti = context["ti"]
+    Variable.delete(ALERTED.format(getattr(context["task"], "organisation", ti.task_id)))
 
 
 def organisations() -> list[str]:
@@ -169,20 +191,64 @@ class Load(Meltano):
     def execute(self, context: Context) -> None:
         """Run Meltano, note when the organisation is due again, and update its asset."""
         day = (datetime.now(UTC) - DAY_BEGINS).replace(hour=0, minute=0, second=0, microsecond=0)
+        # Also a load that fails, or is killed, may have loaded something.
+        Variable.set(TO_BUILD, str(datetime.now(UTC)))
         super().execute(context)
         Variable.set(DUE.format(self.organisation), str(day + timedelta(days=1) + DAY_BEGINS))
         context["outlet_events"][LOADED].add(Asset(f"public_jobs_{self.organisation}"))
 
 
+class Build(Meltano):
+    """Builds the final tables, if anything was loaded since the last successful build."""
+
+    # dbt writes it at the end of each build.
+    results = Path(PROJECT, ".meltano/dbt/postgres/run_results.json")
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(
+            arguments="invoke --no-install dbt-postgres:build",
+            outlets=[BUILT],
+            execution_timeout=timedelta(hours=1),
+            **kwargs,
+        )
+
+    def execute(self, context: Context) -> None:
+        """Run dbt; keep its first error for the alert.
+
+        Raises:
+            AirflowSkipException: There is nothing to build.
+        """
+        loaded = Variable.get(TO_BUILD, default=None)
+        if loaded is None:
+            message = "Nothing to build: nothing was loaded since the last build."
+            raise AirflowSkipException(message)
+        self.results.unlink(missing_ok=True)
+        try:
+            super().execute(context)
+        except AirflowException:
+            context["ti"].xcom_push(WHY, self.first_error())
+            raise
+        if Variable.get(TO_BUILD, default=None) == loaded:  # no load has begun meanwhile
+            Variable.delete(TO_BUILD)
+
+    def first_error(self) -> str:
+        """Return dbt's first error, which names a table, and so the schema of an organisation."""
+        if not self.results.exists():
+            return "dbt did not begin: see the log"
+        results = json.loads(self.results.read_text(encoding="utf-8"))["results"]
+        failed = [it for it in results if it["status"] in {"error", "fail"}]
+        errors = [f"{it['unique_id']}: {it['message']}" for it in failed]
+        return " ".join("".join(errors[:1]).split())[:500]
+
+
 @task
 def choose() -> list[str]:
-    """Return the organisations of this run.
+    """Return the organisations of this run; none if there is nothing to load.
 
     This is a task, so a run reads the list once: an edit takes effect in the next run.
 
     Raises:
         ValueError: The parameter names an organisation that is not listed.
-        AirflowSkipException: There is nothing to load.
     """
     names = organisations()
     if chosen := get_current_context()["params"]["organisations"]:
@@ -194,10 +260,10 @@ def choose() -> list[str]:
     due = [name for name in names if Variable.get(DUE.format(name), default="") <= str(now)]
     for name in due:
         Variable.set(DUE.format(name), str(now + TRY_AGAIN))  # its load sets another time
-    if work := due + with_news([name for name in names if name not in due]):
-        return work
-    message = "Nothing to load: no organisation is due or has news, and the last loads finished."
-    raise AirflowSkipException(message)
+    work = due + with_news([name for name in names if name not in due])
+    if not work:
+        logger.info("Nothing to load: no organisation is due or has news.")
+    return work
 
 
 def with_news(names: list[str]) -> list[str]:
@@ -248,7 +314,7 @@ with DAG(
     dagrun_timeout=timedelta(hours=23),
     on_failure_callback=alert_of_run,
     default_args={
-        "on_execute_callback": alert_of_retry,
+        "on_success_callback": forget_alert,
         # A new gap fails both tries, and every run of its first hour.
         "retries": 1,
         # A Meltano that was killed holds its organisation for five minutes.
@@ -274,12 +340,7 @@ with DAG(
         execution_timeout=timedelta(hours=3),
     ).expand(organisation=choose())
     # An incomplete load is built too, as far as it came, and no organisation waits for another.
-    build = Meltano(
-        task_id="build",
-        arguments="invoke --no-install dbt-postgres:build",
-        outlets=[BUILT],
-        trigger_rule="none_skipped",
-        execution_timeout=timedelta(hours=1),
-    )
+    # What an earlier run has loaded and could not build is built even if nothing is loaded.
+    build = Build(task_id="build", trigger_rule="all_done")
     # The last task decides the state of a run, and the build succeeds even if a load failed.
     loads >> build >> EmptyOperator(task_id="loaded", trigger_rule="none_failed") << loads

@@ -1,0 +1,43 @@
+"""Lines of the log: names and messages from an API or a file can neither forge nor flood one."""
+
+from __future__ import annotations
+
+import logging
+
+from typing_extensions import override
+
+# Characters of a name, and of a whole line.
+LONGEST_NAME = 100
+LONGEST_LINE = 10_000
+
+
+def shortened(text: str, longest: int = LONGEST_NAME) -> str:
+    """Cut the middle out of a text that is too long: the end of a line has the remedy."""
+    tail = longest // 4
+    return text if len(text) <= longest else f"{text[: longest - tail]}…{text[-tail:]}"
+
+
+def quoted(value: object) -> str:
+    """Quote a value from outside as Python writes it, and shorten it."""
+    return shortened(repr(value))
+
+
+def one_line(text: str) -> str:
+    """Make one line of a text: shortened, without what a terminal, a mail or a log reader obeys.
+
+    These are line breaks, escape sequences, marks that turn the direction of text, and all else
+    that Unicode calls control or format characters.
+    """
+    text = shortened(text, LONGEST_LINE)
+    return "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
+
+
+class OneLineRecord(logging.LogRecord):
+    """A record of the log whose message is one line, whoever wrote it: the tap, the SDK, a library.
+
+    `logging.setLogRecordFactory(OneLineRecord)` makes all records so.
+    """
+
+    @override
+    def getMessage(self) -> str:
+        return one_line(super().getMessage())
