@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
-from singer_sdk.singerlib import Catalog
+from singer_sdk.singerlib import Catalog, StateMessage
+from singer_sdk.singerlib.json import serialize_json
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
@@ -39,6 +40,12 @@ class WholeMessageWriter(SingerWriter):
         super().__init__()
         self._writing = False
         self._status: int | None = None
+
+    @override
+    def serialize_message(self, message: Message) -> str:
+        if isinstance(message, StateMessage):  # the SDK would first copy it, job by job
+            return serialize_json({"type": message.type, "value": message.value})
+        return super().serialize_message(message)
 
     @override
     def write_message(self, message: Message) -> None:

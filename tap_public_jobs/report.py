@@ -209,7 +209,7 @@ def in_words(seconds: float) -> str:
 
 
 def _in_words(**duration: int) -> str:
-    import pendulum  # noqa: PLC0415  # a tenth of the start-up, and --discover has no durations
+    import pendulum  # noqa: PLC0415  # a tenth of the start-up, which short runs do without
 
     return pendulum.duration(**duration).in_words(locale="en")
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from singer_sdk import Tap
-from singer_sdk.helpers.capabilities import PluginCapabilities
+from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
 from tap_public_jobs import settings
@@ -55,9 +55,10 @@ class TapPublicJobs(Tap):
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
-    # Files carry no version, so BATCH could never remove a row.
+    # Files carry no version, so BATCH could never remove a row. No field of the API could be a
+    # start date, which singer-sdk offers from 0.55 on.
     capabilities: ClassVar[list[Any]] = [
-        it for it in Tap.capabilities if it is not PluginCapabilities.BATCH
+        it for it in Tap.capabilities if it.value not in {"batch", "start-date"}
     ]
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
@@ -119,7 +120,8 @@ class TapPublicJobs(Tap):
             sleep=self.sleep,
             held_slots=self.throttle.held_slots,
             singer_state=self.state,
-            write_state=lambda: self.state_writer.write_state(self.state),
+            # The SDK's `state_writer` would copy the state, to leave out one that is the same.
+            write_state=lambda: self.write_message(StateMessage(value=self.state)),
         )
 
     @cached_property

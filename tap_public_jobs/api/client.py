@@ -19,7 +19,7 @@ import urllib3
 
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Page
-from tap_public_jobs.api.transport import MAX_REJECTIONS, is_rejection
+from tap_public_jobs.api.transport import MAX_REJECTIONS, Session, is_list, is_refusal, is_rejection
 from tap_public_jobs.errors import (
     AccessError,
     NotFoundError,
@@ -79,15 +79,17 @@ class PublicJobsClient:
         retries: Further tries of requests that failed.
     """
 
-    session: requests.Session
+    session: Session
     base_url: str
     page_size: int
     timeout: float
     has_answered: bool = False
     retries: int = 0
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _checking_key: threading.Lock = field(default_factory=threading.Lock)
-    _key_error: AccessError | None = None
+
+    def __post_init__(self) -> None:
+        """Say which request shows whether the key works."""
+        self.session.page_1 = self._page_url(1)
 
     @property
     def _url(self) -> str:
@@ -103,15 +105,14 @@ class PublicJobsClient:
             PageError: It cannot be read.
             PublicJobsError: The run cannot continue.
         """
-        query = urlencode({"page": number, "pageSize": self.page_size})
         try:
             envelope = self._fetch(
-                f"{self._url}?{query}", lambda it: isinstance(it.get("data"), list)
+                self._page_url(number), lambda it: isinstance(it.get("data"), list)
             )
         except RequestError as error:
             if number == 1 and isinstance(error, NotFoundError):
                 raise _not_the_api(self._url, f"the response is {error.status}") from error
-            if number == 1 and error.status and error.status < HTTPStatus.BAD_REQUEST:
+            if number == 1 and error.status in range(300, 400):
                 raise _not_the_api(self._url, f"it redirects ({error.status})") from error
             msg = (
                 f"Page {number} of the list of jobs cannot be read: {error}. Check that the API "
@@ -135,28 +136,15 @@ class PublicJobsClient:
             PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
-        try:
-            document = self._fetch(url, lambda it: _is_detail(it, job), tries)
-        except AccessError as error:
-            self._raise_if_list_is_refused()
-            msg = f"{_place(url)}: the response is {error.status}, although the key reads the list"
-            raise RequestError(msg, error.status) from error
+        document = self._fetch(url, lambda it: _is_detail(it, job), tries)
         job_id = document.get("id")
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
             raise NotFoundError(msg)
         return document
 
-    def _raise_if_list_is_refused(self) -> None:
-        """Request the list, to find out whether the API refuses the key or a single job."""
-        with self._checking_key:
-            if self._key_error is None:
-                try:
-                    self.page(1)
-                except AccessError as error:
-                    self._key_error = error
-            if self._key_error:
-                raise self._key_error
+    def _page_url(self, number: int) -> str:
+        return f"{self._url}?{urlencode({'page': number, 'pageSize': self.page_size})}"
 
     def _fetch(
         self, url: str, is_expected: Callable[[dict[str, Json]], bool], tries: int | None = None
@@ -193,7 +181,7 @@ class PublicJobsClient:
             with self.session.send(
                 prepared, stream=True, allow_redirects=False, timeout=self.timeout
             ) as response:
-                self._check_head(response, url)
+                self._check_head(response)
                 document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
                 return document
@@ -203,11 +191,15 @@ class PublicJobsClient:
             fault = self._fault(error, url)
         raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
-    def _check_head(self, response: requests.Response, url: str) -> None:
+    def _check_head(self, response: requests.Response) -> None:
         """Raise what a status means (API page, "Errors")."""
-        status = response.status_code
-        if remedy := REMEDY_LIMIT if is_rejection(response) else REMEDIES.get(status):
-            raise AccessError(remedy, status)
+        status, url = response.status_code, response.url
+        if is_refusal(response):
+            if is_list(url):
+                remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
+                raise AccessError(remedy, status)
+            msg = f"{_place(url)}: the response is {status}, although the key reads the list"
+            raise RequestError(msg, status)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
                 raise _not_the_api(url, "the response is a web page")

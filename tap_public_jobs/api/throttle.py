@@ -11,18 +11,21 @@ import threading
 import time
 from collections import deque
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.api.pace import FEW, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Requests in flight after the first response, until this many more have come.
-FEW = 3
 
-# Responses that may be rejections count as faults if they are at most one in this many.
-FEW_IN = 16
+class _Refusal(NamedTuple):
+    """A refused request: when it was sent, when refused, and what the server asked to wait."""
+
+    sent: float
+    at: float
+    retry_after: float | None
 
 
 @dataclass(eq=False)
@@ -36,19 +39,12 @@ class Throttle:
     `limit` of them.
     A run that begins with the slots that the run before it held keeps this promise for both.
 
-    How the API measures its limit is not documented (API page, "Limits"), and some ways of
-    measuring reject even that.
-    Two lessons are enough for all of them:
+    Rejections teach a slower `Pace`, after a pause.
 
-    1. After a rejection all requests pause, then go out evenly, `period / (limit - 1)` apart: a
-       server that estimates its window from the one before allows one request less.
-    2. If one is rejected again, for instance because the network let two requests catch up with
-       each other, all pause for a whole period and then go out one at a time, each that interval
-       after the response to the one before: they are then as far apart at the server.
-
-    A response that may be a rejection or a fault teaches the same without a pause: the first one to
-    send evenly; more than `FEW`, and more than one in `FEW_IN`, to send one at a time.
-    Several in a row count as one, because a server that is down is no limit.
+    A refusal may be about the limit, the key or a single job.
+    Until the thread that received it knows, and calls `resume`, no other thread may send.
+    It sends one at a time, and waits an interval longer before each: in the end even a limit of a
+    third of the rate has room, whatever it has accepted before.
 
     All methods may be called from any thread.
 
@@ -61,7 +57,7 @@ class Throttle:
         wait: Called with the lock held and the seconds to wait, or None to wait until another
             request ends. It may return early. The default really waits, and releases the lock.
         requests: Requests sent.
-        rejections: How many of them were rejected.
+        rejections: How many of them were refused.
         reason: What it was closed with; None while it is open.
     """
 
@@ -77,17 +73,15 @@ class Throttle:
     reason: BaseException | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _in_flight: int = 0
-    _answered: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
     _not_before: float = -math.inf
-    _lessons: int = 0
-    _step: int = 0  # sends 1: evenly, 2: one at a time
-    _doubts: int = 0  # responses that may be rejections, one for each row of them
-    _is_up: bool = True
-    _last_lesson_at: float = -math.inf
+    _refusals: dict[int, _Refusal] = field(default_factory=dict)  # by thread, in order
+    _refusals_in_a_row: int = 0
+    _in_doubt: int = 0  # responses to the first of these threads since it was refused
 
     def __post_init__(self, held: HeldSlots | None) -> None:
         """Hold the slots of the last run."""
+        self._pace = Pace(self.limit, self.period)
         if held:
             # After a clock was set back, the last response seems to be yet to come.
             age = max(0.0, self.epoch() - held.last_response_at)
@@ -97,7 +91,7 @@ class Throttle:
         """Wait until a request may be sent, and count it as sent.
 
         Returns:
-            The time of sending by the throttle's clock, to pass to `rejected`.
+            The time of sending by the throttle's clock, to pass to `answered` or `refused`.
 
         Raises:
             BaseException: What the throttle was closed with.
@@ -112,7 +106,7 @@ class Throttle:
 
         Returns:
             0.0 if the request may be sent, else the seconds after which to ask again; infinity if
-            that depends on a request in flight.
+            that depends on another request or thread.
 
         Raises:
             BaseException: What the throttle was closed with.
@@ -125,63 +119,93 @@ class Throttle:
             if delay == 0:
                 self.requests += 1
                 self._in_flight += 1
-                self._not_before = now + self._interval
+                self._not_before = now + self._pace.interval
             return delay
 
-    def answered(self, *, is_doubtful: bool = False) -> tuple[float, float] | None:
+    def answered(self, sent: float, *, is_doubtful: bool = False) -> tuple[float, float] | None:
         """Free the slot of a request, one period from now.
 
         A request without a response ends here too: it may have reached the server all the same.
 
         Args:
+            sent: What `acquire` returned.
             is_doubtful: Whether the response may be a rejection.
 
         Returns:
-            As `rejected` does, with a pause of no seconds.
+            As `limited` does, with a pause of no seconds.
         """
         with self._changed:
-            now = self._end()
+            now = self._end(sent)
             if not is_doubtful:
-                self._answered += 1
-                self._is_up = True
+                self._pace.note_answer()
+                self._refusals_in_a_row = 0
                 return None
-            self._doubts += self._is_up
-            self._is_up = False
-            is_limit = self._doubts > max(FEW, self._answered / FEW_IN)
-            before, self._step = self._step, max(self._step, 1 + is_limit)
-            self._not_before = max(self._not_before, now + self._interval)
-            return (0.0, self._interval) if self._step > before else None
+            is_news = self._pace.note_doubt(sent, now)
+            self._not_before = max(self._not_before, now + self._pace.interval)
+            return (0.0, self._pace.interval) if is_news else None
 
-    def rejected(self, sent: float, retry_after: float | None = None) -> tuple[float, float] | None:
-        """Pause all requests because the server rejected this one for the rate limit.
+    def refused(self, sent: float, retry_after: float | None = None) -> None:
+        """Free the slot of a request as `answered` does, and let no other thread send.
 
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
+        """
+        with self._changed:
+            if not self._refusals:
+                self._in_doubt = 0
+            self._refusals[threading.get_ident()] = _Refusal(sent, self.clock(), retry_after)
+            self._end(sent)
+            self.rejections += 1
+            self._refusals_in_a_row += 1
+
+    def is_explained(self) -> bool:
+        """Wait for the threads that were refused before this one, and for the rest of a burst.
+
+        Returns:
+            Whether the limit is why: one of them has found it since this thread's request was sent,
+            or the whole burst was refused.
+        """
+        this, wait = threading.get_ident(), self.wait or self._changed.wait
+        with self._changed:
+            while self._may_send_alone != this and not self.reason:
+                wait(None)
+            # The next request would wait as long, and what is in flight may never end.
+            while self._in_flight and (delay := self._not_before - self.clock()) > 0:
+                if self.reason:
+                    break
+                wait(delay)
+            is_burst = not self._pace.lessons and self._refusals_in_a_row > FEW
+            return is_burst or self._pace.has_learned_since(self._refusals[this].sent)
+
+    def limited(self, *, pauses: bool = True) -> tuple[float, float] | None:
+        """Learn that this thread was last refused for the rate limit.
+
+        Args:
+            pauses: Whether all requests pause; not if the same request has been answered since.
 
         Returns:
             The seconds of the pause, and between two requests after it; None if that is no news.
         """
         with self._changed:
-            now = self._end()
-            self.rejections += 1
-            # One more rejection of the burst that taught the last lesson teaches nothing.
-            is_lesson = sent > self._last_lesson_at
-            if is_lesson:
-                self._lessons += 1
-                self._step = max(self._step, self._lessons)
-                self._last_lesson_at = now
+            sent, at, retry_after = self._refusals[threading.get_ident()]
+            is_lesson = self._pace.note_rejection(sent, self.clock())
             pause = self.period if retry_after is None else retry_after
-            if self._lessons > 1:  # what the server asked for was not enough
+            if self._pace.lessons > 1:  # what the server asked for was not enough
                 pause = max(pause, self.period)
-            pause = max(pause, self._interval)
-            is_much_longer = now + pause > self._not_before + self.period
-            self._not_before = max(self._not_before, now + pause)
-            return (pause, self._interval) if is_lesson or is_much_longer else None
+            pause = max(pause, self._pace.interval) if pauses else 0.0
+            is_much_longer = at + pause > self._not_before + self.period
+            self._not_before = max(self._not_before, at + pause)
+            return (pause, self._pace.interval) if is_lesson or is_much_longer else None
 
-    def can_learn_from(self, sent: float) -> bool:
-        """Return whether a rejection of this request is a lesson, or of the burst of the last."""
-        return self._lessons < 2 or sent <= self._last_lesson_at  # noqa: PLR2004
+    def resume(self) -> None:
+        """Let other threads send again, if this one was refused."""
+        this = threading.get_ident()
+        with self._changed:
+            was_first = self._may_send_alone == this
+            if self._refusals.pop(this, None):
+                self._in_doubt = 1 if was_first else self._in_doubt
+                self._changed.notify_all()
 
     def held_slots(self) -> HeldSlots | None:
         """Return the slots that the next run must hold; None if no request was ever sent.
@@ -205,25 +229,15 @@ class Throttle:
     @property
     def seconds_each(self) -> float:
         """The seconds that each of many requests takes, by the limit and by what it has taught."""
-        return max(self.period / self.limit, self._interval)
+        return max(self.period / self.limit, self._pace.interval)
 
     @property
-    def _interval(self) -> float:
-        if not self._step:
-            return 0.0
-        # Under a limit of 1 such a server needs an empty window between two requests.
-        return self.period / max(self.limit - 1, 0.5)
-
-    @property
-    def _most_in_flight(self) -> int:
-        # A limit that allows no burst rejects the second request. Until that is known, it should
-        # cost few rejections, not one for each worker.
-        if self._step > 1 or self._answered == 0:
-            return 1
-        return FEW if self._answered <= FEW else self.limit
+    def _may_send_alone(self) -> int | None:
+        return next(iter(self._refusals), None)
 
     def _delay(self, now: float) -> float:
-        if self._in_flight >= self._most_in_flight:
+        is_held = self._may_send_alone not in {None, threading.get_ident()}
+        if is_held or self._in_flight >= self._pace.most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now
@@ -237,11 +251,15 @@ class Throttle:
         free_at = self._received[0] + self.period
         return free_at - now + math.ulp(free_at)
 
-    def _end(self) -> float:
+    def _end(self, sent: float) -> float:
         now = self.clock()
         self._in_flight -= 1
         self._received.append(now)
-        if self._step > 1:
-            self._not_before = max(self._not_before, now + self._interval)
+        self._pace.note_round_trip(now - sent)
+        gap = self._pace.after_response
+        if self._may_send_alone == threading.get_ident():
+            self._in_doubt += 1
+            gap = self._in_doubt * self._pace.even_interval
+        self._not_before = max(self._not_before, now + gap)
         self._changed.notify_all()
         return now

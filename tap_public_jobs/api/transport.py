@@ -1,9 +1,10 @@
-"""The HTTP session of a run: authentication, and the throttle before the network."""
+"""The HTTP session of a run: authentication, the throttle, and what a refusal means."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,21 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from requests import PreparedRequest, Response
 
     from tap_public_jobs.api.throttle import Throttle
 
+    SendOnce = Callable[[PreparedRequest], Response]
+
 logger = logging.getLogger(__name__)
 
 # How often one request is sent while it is rejected for the rate limit.
 MAX_REJECTIONS = 10
+
+# How often one is sent that is refused although page 1 is answered, or a page with a bare 403.
+MAX_REFUSALS = 3
 
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
@@ -51,17 +57,22 @@ class KeyAuth(AuthBase):
 
 
 class Session(requests.Session):
-    """A session that follows no redirect and sends through one adapter.
+    """A session that follows no redirect, and repeats what the rate limit refuses.
 
     Args:
         adapter: Sends every request.
         auth: Authenticates every request.
         user_agent: The User-Agent header.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
+
+    Attributes:
+        page_1: The URL of the first page of the list, which shows whether the key works.
     """
 
+    page_1 = ""
+
     def __init__(
-        self, adapter: HTTPAdapter, auth: AuthBase, user_agent: str, base_url: str
+        self, adapter: ThrottledAdapter, auth: AuthBase, user_agent: str, base_url: str
     ) -> None:
         super().__init__()
         self.mount("https://", adapter)
@@ -72,15 +83,96 @@ class Session(requests.Session):
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
+        self._throttle = adapter.throttle
+        self._key_works = self._throttle.held_slots() is not None  # it was answered in the last run
+        self._limit_statuses: set[int] = set()  # refused requests that were answered later
+        self._job_statuses: set[int] = set()  # refused single jobs
+        self._key_refusal: Response | None = None
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
         """Return none: requests reads the body of a redirect whole, even if it follows none."""
         return None
 
+    @override
+    def send(self, request: PreparedRequest, **kwargs: Any) -> Response:
+        """Send a request, and again while the rate limit may be why it is refused.
+
+        Returns:
+            The last response; if page 1 of the list is not answered either, the response to that.
+        """
+        send_once = partial(super().send, **kwargs)
+        try:
+            if is_list(request.url):
+                return self._send_page(request, send_once)
+            return self._send_detail(request, send_once)
+        finally:
+            self._throttle.resume()
+
+    def _send_page(self, request: PreparedRequest, send_once: SendOnce) -> Response:
+        """Send a request for a page, which is refused for the limit or the key."""
+        statuses: list[int] = []  # of refusals that may be the limit's
+        for number in range(1, MAX_REJECTIONS + 1):
+            response = send_once(request)
+            status = response.status_code
+            if status == HTTPStatus.OK:
+                self._key_works = True
+                self._limit_statuses.update(statuses)
+            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
+            if not (is_403 or is_rejection(response)) or number == MAX_REJECTIONS:
+                break
+            statuses.append(status)
+            response.close()
+            self._learn(status)
+        return response
+
+    def _send_detail(self, request: PreparedRequest, send_once: SendOnce) -> Response:
+        """Send a request for a detail, which may be refused for its job alone, too.
+
+        Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
+        before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
+        detail is answered at last, it was the limit; else it is this job.
+        """
+        response = send_once(request)
+        refused_with, doubts = 0, 0
+        for number in range(1, MAX_REJECTIONS):
+            most_doubts = MAX_REFUSALS - 1 - (response.status_code in self._job_statuses)
+            if not is_refusal(response) or doubts == most_doubts:
+                break
+            response.close()
+            refused_with = response.status_code
+            is_limit = self._throttle.is_explained()
+            is_limit |= number == 1 and refused_with in self._limit_statuses
+            if self._key_refusal is not None:  # an error response is false
+                return self._key_refusal
+            if is_limit and refused_with != HTTPStatus.UNAUTHORIZED:
+                self._learn(refused_with)
+                self._throttle.resume()
+            else:
+                page_1 = self.prepare_request(requests.Request("GET", self.page_1))
+                page = self._send_page(page_1, send_once)
+                page.close()
+                if is_refusal(page):
+                    self._key_refusal = page
+                    return page
+                if page.status_code != HTTPStatus.OK:
+                    msg = f"page 1 of the list is not answered either ({page.status_code})"
+                    raise requests.HTTPError(msg)
+                doubts += not self._throttle.is_explained()
+            response = send_once(request)
+        if is_refusal(response):
+            self._job_statuses.add(response.status_code)
+        elif doubts and refused_with != HTTPStatus.UNAUTHORIZED:
+            self._limit_statuses.add(refused_with)
+            self._learn(refused_with, pauses=False)
+        return response
+
+    def _learn(self, status: int, *, pauses: bool = True) -> None:
+        log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))
+
 
 class ThrottledAdapter(HTTPAdapter):
-    """Sends each request when the throttle allows it, and again for as long as it is rejected.
+    """Sends each request when the throttle allows it.
 
     Args:
         throttle: The limit that all requests of this adapter share.
@@ -88,69 +180,61 @@ class ThrottledAdapter(HTTPAdapter):
     """
 
     def __init__(self, throttle: Throttle, connections: int) -> None:
-        self._throttle = throttle
-        self._key_works = throttle.held_slots() is not None  # it was answered in the last run
-        self._is_403_a_limit = False
+        self.throttle = throttle
         self._active_at = monotonic()
         super().__init__(pool_connections=1, pool_maxsize=connections)
 
     @override
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Send a request; the caller sees only the last of `MAX_REJECTIONS` rejections."""
-        was_403 = False
-        for _ in range(MAX_REJECTIONS):
-            sent = self._throttle.acquire()
-            if monotonic() > self._active_at + LONGEST_IDLE:
-                self.close()  # connections in use stay open for their responses
-            self._active_at = monotonic()
-            try:
-                response = super().send(request, *args, **kwargs)
-            except BaseException:
-                self._throttle.answered()
-                raise
-            status = response.status_code
-            if is_rejected := is_rejection(response) or self._may_reject(status, sent, was_403):
-                pacing = self._throttle.rejected(sent, retry_after(response.headers))
-            else:
-                pacing = self._throttle.answered(is_doubtful=status == 503)  # noqa: PLR2004
-            if pacing:
-                self._log_pacing(status, *pacing)
-            if not is_rejected:
-                break
-            was_403 = status == HTTPStatus.FORBIDDEN
-            response.close()
+        """Send a request once."""
+        sent = self.throttle.acquire()
+        if monotonic() > self._active_at + LONGEST_IDLE:
+            self.close()  # connections in use stay open for their responses
+        self._active_at = monotonic()
+        try:
+            response = super().send(request, *args, **kwargs)
+        except BaseException:
+            self.throttle.answered(sent)
+            raise
+        status = response.status_code
+        if is_refusal(response):
+            self.throttle.refused(sent, retry_after(response.headers))
+        else:
+            is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
+            log_pacing(self.throttle, status, self.throttle.answered(sent, is_doubtful=is_doubtful))
         return response
 
-    def _log_pacing(self, status: int, pause: float, interval: float) -> None:
-        """Log that the API rejected a request, or may have, and how the run continues.
 
-        Args:
-            status: The HTTP status.
-            pause: Seconds; 0 if the response may have been a fault.
-            interval: Seconds between two requests after the pause.
-        """
-        verb = "is" if status == HTTPStatus.TOO_MANY_REQUESTS else "may be"
-        until = strftime("%H:%M:%S UTC", gmtime(self._throttle.epoch() + pause))
-        sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
-        line = (
-            "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
-            "this key, or a limit without bursts. %s at most one request every %.3g seconds."
-        )
-        logger.warning(line, status, verb, sends, interval)
+def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | None) -> None:
+    """Log that the API rejected a request, or may have, and how the run continues.
 
-    def _may_reject(self, status: int, sent: float, was_403: bool) -> bool:  # noqa: FBT001
-        """Return whether a status that says nothing of a limit may mean a rejection.
+    Args:
+        throttle: Knows the time.
+        status: The HTTP status.
+        pacing: What the throttle returned: the seconds of the pause, 0 if the response may have
+            been a fault, and those between two requests after it; None if there is no news.
+    """
+    if pacing is None:
+        return
+    pause, interval = pacing
+    verb = "is" if status == HTTPStatus.TOO_MANY_REQUESTS else "may be"
+    until = strftime("%H:%M:%S UTC", gmtime(throttle.epoch() + pause))
+    sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
+    line = (
+        "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
+        "this key, or a limit without bursts. %s at most one request every %.3g seconds."
+    )
+    logger.warning(line, status, verb, sends, interval)
 
-        Some servers reject with 403. If the key has worked, requests that are answered so are sent
-        again, until one is answered, and 403 is known to mean a rejection, or until the throttle
-        has nothing more to learn from rejections, and 403 is a refusal.
-        """
-        if status == HTTPStatus.OK:
-            self._key_works = True
-            self._is_403_a_limit |= was_403
-        if status != HTTPStatus.FORBIDDEN or not self._key_works:
-            return False
-        return self._is_403_a_limit or self._throttle.can_learn_from(sent)
+
+def is_list(url: str | None) -> bool:
+    """Return whether a URL is that of a page of the list: a detail has no query."""
+    return "?" in (url or "")
+
+
+def is_refusal(response: Response) -> bool:
+    """Return whether the API refuses a request: for the limit, the key or a single job."""
+    return response.status_code in {401, 403} or is_rejection(response)
 
 
 def is_rejection(response: Response) -> bool:

@@ -191,6 +191,19 @@ def test_other_answers_that_may_pass_are_retried(connect: Connect, answer: bytes
     assert len(server.heads) > 1  # a busy computer may be late more than once
 
 
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("status", ["103 Hints", "206 Part"])
+def test_a_first_page_that_is_neither_whole_nor_a_redirect_may_pass(
+    connect: Connect, status: str
+) -> None:
+    said = rf"^Page 1 of the list .*: the response is {status}, after 8 tries"
+    answer = answering(response(b"{}", status))
+    with raw_server(answer) as server, pytest.raises(PageError, match=said):
+        connect(server.url).page(1)
+
+    assert len(server.heads) == MAX_TRIES
+
+
 def test_waits_between_tries_double_and_vary(
     sandbox: Sandbox, api: PublicJobsClient, job: JobRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,7 +258,7 @@ def refusal(status: str) -> bytes:
     return response(b"{}", f"{status} No", *["RateLimit-Remaining: 0"] * (status == "503"))
 
 
-# The status, how often each request is sent, and what the key's error says.
+# The status, how often page 1 is sent, and what the key's error says.
 REFUSALS = [
     ("401", 1, "The API refused the key"),
     ("403", 1, re.escape("plan of its organisation does not include the public API (403)")),
@@ -253,9 +266,9 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "requests", "_"), REFUSALS)
+@pytest.mark.parametrize(("status", "_", "__"), REFUSALS)
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
-    connect: Connect, status: str, requests: int, _: str
+    connect: Connect, status: str, _: int, __: str
 ) -> None:
     """Also if it is rejected as too many requests."""
 
@@ -268,17 +281,28 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     said = f"{API}/jobs/job-1: the response is {status}, although the key reads the list"
     assert str(caught.value).endswith(said)
     assert caught.value.status == int(status)
-    assert server.targets == ["/jobs/job-1"] * requests + ["/jobs?page=1&pageSize=10"]
+    assert server.targets == ["/jobs/job-1", *["/jobs?page=1&pageSize=10", "/jobs/job-1"] * 2]
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_a_refused_detail_whose_list_fails_is_described_by_that(connect: Connect) -> None:
-    """And not as a refusal of the key."""
-    with (
-        raw_server(answering(refusal("401"), b"not http\r\n\r\n")) as server,
-        pytest.raises(PageError, match=r"page=1&pageSize=10: .*: not http, after 8 tries"),
-    ):
-        connect(server.url, has_answered=True).detail(JOB)
+@pytest.mark.parametrize(
+    ("page", "said"), [(b"not http\r\n\r\n", "not http"), (response(b"", "404 No"), "not ans.*404")]
+)
+def test_a_refused_detail_whose_list_fails_is_described_by_that(
+    connect: Connect, page: bytes, said: str
+) -> None:
+    """And not as a refusal of the key or of the job."""
+
+    def answer(connection: socket.socket, head: str) -> None:
+        connection.sendall(page if "?page=1&" in head else refusal("401"))
+        if page.startswith(b"not"):
+            connection.shutdown(socket.SHUT_RDWR)
+
+    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
+        connect(server.url, has_answered=True, throttle=Throttle(1000, 0.001)).detail(JOB)
+
+    assert type(caught.value) is RequestError
+    assert re.search(rf"/jobs/job-1: .*{said}.*, after 8 tries", str(caught.value))
 
 
 @pytest.mark.parametrize(("status", "requests", "said"), REFUSALS)
@@ -295,8 +319,8 @@ def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(fetch, range(8)))
 
-    targets = ["/jobs?page=1&pageSize=10", *(f"/jobs/job-{number}" for number in range(8))]
-    assert sorted(server.targets) == sorted(targets * requests)
+    details = [f"/jobs/job-{number}" for number in range(8)]
+    assert sorted(server.targets) == sorted(["/jobs?page=1&pageSize=10"] * requests + details)
 
 
 @pytest.mark.parametrize(

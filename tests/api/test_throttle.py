@@ -19,12 +19,21 @@ from public_jobs_sandbox.limits import ALGORITHMS
 
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import HeldSlots
-from tap_public_jobs.api.throttle import FEW, Throttle
+from tap_public_jobs.api.pace import FEW
+from tap_public_jobs.api.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from public_jobs_sandbox.limits import Limiter
+
+
+def rejected(throttle: Throttle, sent: float, retry_after: float | None = None) -> Any:
+    """End a request as one that is known to be rejected."""
+    throttle.refused(sent, retry_after)
+    pacing = throttle.limited()
+    throttle.resume()
+    return pacing
 
 
 @dataclass
@@ -95,16 +104,16 @@ class Network:
                     heapq.heappush(events, (back, "returns", request, tries, sent, hint))
                 elif kind == "returns" and hint is not None and self.is_bare_503:
                     assert tries < MAX_TRIES - 1
-                    self.throttle.answered(is_doubtful=True)
+                    self.throttle.answered(sent, is_doubtful=True)
                     again = self.now + 2**tries / 2
                     heapq.heappush(events, (again, "tries again", request, tries + 1, sent, hint))
                 else:
                     idle += 1
                     waiting += [tries] * (hint is not None)
                     if hint is None:
-                        self.throttle.answered()
+                        self.throttle.answered(sent)
                     elif kind == "returns":
-                        self.throttle.rejected(sent, self.hint(hint))
+                        rejected(self.throttle, sent, self.hint(hint))
             else:
                 assert wake < math.inf, "the throttle waits for a request that is not in flight"
                 assert wake > self.now, "the throttle asks to be asked again at once"
@@ -205,17 +214,18 @@ def test_limits_that_allow_a_burst_of_their_size_never_reject_on_any_network(
         hint=st.sampled_from([lambda it: it, lambda it: int(it) + 1.0, lambda _: None]),
     )
 )
-def test_any_limit_on_any_network_is_learnt_in_two_lessons(network: Network) -> None:
-    """A lesson costs at most one rejection of each worker, and the guarantee holds throughout.
+def test_any_limit_on_any_network_is_learnt_in_two_lessons_or_three(network: Network) -> None:
+    """Two cost at most one rejection of each worker, and the guarantee holds throughout.
 
+    A third costs one, if the delays vary by more than a tenth of the shortest round trip.
     The server says how long to wait exactly, or in whole seconds rounded down, or not at all.
     """
     network.run(4 * network.limit)
 
     assert len(network.counted) == 4 * network.limit
-    lessons = network.throttle._lessons  # a longer pause is reported too, and is none
-    assert lessons <= 2
-    assert len(network.rejected) <= network.workers * lessons
+    lessons = network.throttle._pace.lessons  # a longer pause is reported too, and is none
+    assert lessons <= (2 if len({*network.delays}) == 1 else 3)
+    assert len(network.rejected) <= network.workers * min(lessons, 2) + lessons // 3
     assert network.is_within_limit
 
 
@@ -311,7 +321,7 @@ def test_a_rejection_pauses_every_request_for_as_long_as_the_server_asks(
     throttle: Throttle, time: FakeTime, asked: float | None, waited: float
 ) -> None:
     """If the server does not say, for a period; and never for less than the even pace."""
-    throttle.rejected(throttle.acquire(), asked)
+    rejected(throttle, throttle.acquire(), asked)
 
     throttle.acquire()
 
@@ -322,12 +332,11 @@ def test_the_longest_pause_of_one_burst_counts_and_is_reported_if_it_is_much_lon
     throttle: Throttle, time: FakeTime
 ) -> None:
     for _ in range(4):
-        throttle.acquire()
-        throttle.answered()
+        throttle.answered(throttle.acquire())
     burst = [throttle.acquire() for _ in range(4)]
 
     reported: list[Any] = [
-        throttle.rejected(sent, asked) for sent, asked in zip(burst, (5, 60, 300, 5), strict=True)
+        rejected(throttle, sent, asked) for sent, asked in zip(burst, (5, 60, 300, 5), strict=True)
     ]
     throttle.acquire()
 
@@ -341,70 +350,72 @@ def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is
     """One of them teaches to send evenly; many, but not in a row, to send one at a time."""
 
     def end(*doubts: int) -> list[Any]:
-        return [throttle.acquire() and throttle.answered(is_doubtful=bool(it)) for it in doubts]
+        return [throttle.answered(throttle.acquire(), is_doubtful=bool(it)) for it in doubts]
 
     even: Any = (0.0, pytest.approx(PACE))
     assert end(0, 1, *[1] * 20, *[0] * 10) == [None, even, *[None] * 30]
     assert time.waits == [pytest.approx(PACE)] * 30
     assert throttle.try_acquire() == pytest.approx(PACE)
     assert end(1, 0, 1, 0, 1, 0) == [*[None] * 4, even, None]
-    throttle.rejected(throttle.acquire(), 0.0)  # this first lesson undoes nothing
-    throttle.acquire()
+    rejected(throttle, throttle.acquire(), 0.0)  # this first lesson undoes nothing
+    sent = throttle.acquire()
     time.now += 5.0
 
     assert throttle.try_acquire() == math.inf
-    throttle.answered()
+    throttle.answered(sent)
     assert throttle.try_acquire() == pytest.approx(PACE)
 
 
 def test_after_a_second_lesson_requests_go_one_at_a_time(
     throttle: Throttle, time: FakeTime
 ) -> None:
-    """And only after a whole period, whatever the server says."""
-    throttle.rejected(throttle.acquire(), 0.0)
-    throttle.rejected(throttle.acquire(), 0.0)
+    """And only after a whole period, whatever the server says.
 
-    throttle.acquire()
-    assert time.waits == [pytest.approx(PACE), pytest.approx(60.0)]
-    assert throttle.try_acquire() == math.inf
-    time.now += 5.0
-    throttle.answered()
+    Most of the shortest round trip is taken off the pace, until a further lesson.
+    """
 
-    assert throttle.try_acquire() == pytest.approx(PACE)
+    def send(seconds: float) -> float:
+        """Send a request, and return the wait after its response."""
+        sent = throttle.acquire()
+        time.now += seconds
+        assert throttle.try_acquire() == math.inf
+        throttle.answered(sent)
+        return throttle.try_acquire()
 
+    throttle.answered(throttle.acquire() - 9)
+    first, second, third = (throttle.acquire() for _ in range(3))
+    time.now += 0.5
+    rejected(throttle, first, 0.0)
+    sent = throttle.acquire()
+    time.now += 0.5
+    rejected(throttle, sent, 0.0)
+    throttle.answered(second, is_doubtful=True)  # it was sent before the lesson, and is none
+    throttle.answered(third)
 
-def test_after_two_lessons_the_rest_of_a_burst_may_still_be_rejections(throttle: Throttle) -> None:
-    """What is sent later is not: there is nothing more to learn."""
-    for _ in range(4):
-        throttle.acquire()
-        throttle.answered()
-    burst = [throttle.acquire() for _ in range(2)]
-    throttle.rejected(burst[0], 0.0)
-    throttle.rejected(throttle.acquire(), 0.0)
-
-    assert throttle.can_learn_from(burst[1])
-    throttle.rejected(burst[1], 0.0)
-    assert not throttle.can_learn_from(throttle.acquire())
+    assert time.waits == [pytest.approx(PACE)]
+    assert throttle.try_acquire() == pytest.approx(60.0)
+    assert send(5.0) == pytest.approx(PACE - 0.9 * 0.5)
+    assert send(0.4) == pytest.approx(PACE - 0.9 * 0.4)
+    throttle.answered(throttle.acquire(), is_doubtful=True)
+    assert send(5.0) == pytest.approx(PACE)
 
 
 def test_a_request_in_flight_at_the_end_of_a_run_holds_its_slot_as_if_answered_then(
     throttle: Throttle, time: FakeTime
 ) -> None:
-    throttle.acquire()
-    throttle.answered()
-    throttle.acquire()
+    throttle.answered(throttle.acquire())
+    sent = throttle.acquire()
     time.now += 5.0
 
     assert throttle.held_slots() == HeldSlots(1, 2)  # rounded up
-    throttle.answered()
+    throttle.answered(sent)
     time.now += 5.0
     assert throttle.held_slots() == HeldSlots(-4, 2)
 
 
 def test_closing_ends_the_waits_of_other_threads_and_lets_nothing_through() -> None:
     throttle = Throttle(1, 3600.0)
-    throttle.acquire()
-    throttle.answered()
+    throttle.answered(throttle.acquire())
     with ThreadPoolExecutor(2) as threads:
         waiting = [threads.submit(throttle.acquire) for _ in range(2)]
         throttle.close(SystemExit(143))

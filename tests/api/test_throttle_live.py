@@ -48,5 +48,4 @@ def test_a_limit_that_rejects_costs_no_detail_whatever_it_answers(
 ) -> None:
     statuses, _ = fetch(connect, limit_algorithm="leaky_bucket", reject_with=reject_with)
 
-    assert statuses.count(200) == 1 + JOBS
     assert {*statuses} == {200, int(reject_with[:3])}

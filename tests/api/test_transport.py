@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,10 @@ from api.raw_server import PAGE, answering, raw_server, response
 from requests import Response
 
 from tap_public_jobs.api import transport
-from tap_public_jobs.api.models import HeldSlots, JobRef
+from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import ThrottledAdapter, is_rejection, retry_after
-from tap_public_jobs.errors import AccessError, PublicJobsError, RequestError
+from tap_public_jobs.api.transport import is_rejection, log_pacing, retry_after
+from tap_public_jobs.errors import PublicJobsError
 
 if TYPE_CHECKING:
     import ssl
@@ -63,11 +62,11 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
     """A second later than the server asks: some servers round down."""
     time = FakeTime()
     throttle = time.throttle()
-    with raw_server(answering(answer, answer, DETAIL)) as server:
+    with raw_server(answering(answer, answer, PAGE)) as server:
         api = connect(server.url, throttle=throttle)
-        assert api.detail(JOB) == {"id": "id-1"}
+        assert api.page(2).total == 0
 
-    assert server.targets == ["/jobs/job-1"] * 3
+    assert server.targets == ["/jobs?page=2&pageSize=10"] * 3
     assert (throttle.requests, throttle.rejections, api.retries) == (3, 2, 0)
     assert time.waits == pytest.approx([pause, 60], abs=0.001)
     assert [it.message[:20] for it in caplog.records] == [f"The API answered {status}"] * 2
@@ -83,46 +82,13 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
 def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
     caplog: pytest.LogCaptureFixture, status: int, pause: float, words: str
 ) -> None:
-    adapter = ThrottledAdapter(Throttle(60, 60, epoch=lambda: 9_960.0), 1)
-
-    adapter._log_pacing(status, pause, 2.0)
+    log_pacing(Throttle(60, 60, epoch=lambda: 9_960.0), status, (pause, 2.0))
 
     (record,) = caplog.records
     why = "Likely causes: another run or client of this key, or a limit without bursts"
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith(f"The API answered {status}, which " + words.format(why))
     assert record.getMessage().endswith("ending at most one request every 2 seconds.")
-
-
-HELD = HeldSlots(-1_000_000, 1)
-
-
-@pytest.mark.parametrize(
-    ("held", "answers", "targets", "pauses"),
-    [
-        pytest.param(None, "FF", "dp", 0, id="the first answer: the plan"),
-        pytest.param(HELD, "FD", "dd", 1, id="after an answer in the last run: a limit"),
-        pytest.param(None, "DFD", "ddd", 1, id="after an answer in this run: a limit"),
-        pytest.param(HELD, "FFFP", "dddp", 2, id="three times: this one job"),
-        pytest.param(HELD, "FFFF", "dddp", 2, id="and the list as well: the plan"),
-        pytest.param(HELD, "FDDFFFD", "ddddddd", 4, id="once known to be a limit: no refusal"),
-        pytest.param(None, "RDFFP", "ddddp", 2, id="a 429 does not make it one"),
-        pytest.param(HELD, "FFFPFP", "dddpdp", 2, id="once known to be a refusal: no pause"),
-    ],
-)
-def test_a_bare_403_of_a_key_that_works_may_be_a_limit(
-    connect: Connect, held: HeldSlots | None, answers: str, targets: str, pauses: int
-) -> None:
-    time, asked = FakeTime(), {"d": "/jobs/job-1", "p": "/jobs?page=1&pageSize=10"}
-    sent = {"D": DETAIL, "P": PAGE, "R": rejection(), "F": rejection(status="403 Forbidden")}
-    with raw_server(answering(*(sent[it] for it in answers), b"")) as server:
-        api = connect(server.url, throttle=time.throttle(held=held))
-        while len(server.heads) < len(answers):
-            with contextlib.suppress(RequestError, AccessError):
-                api.detail(JOB)
-
-    assert server.targets == [asked[it] for it in targets]
-    assert [it for it in time.waits if it > 2] == [60] * pauses
 
 
 @pytest.mark.parametrize(

@@ -381,12 +381,6 @@ def test_what_could_not_be_built_is_built_by_the_next_run(airflow: Airflow) -> N
     assert build.tasks == dict.fromkeys(("choose", "build", "loaded"), "success") | NO_LOAD
     assert (edited, "Chief of Everything") in airflow.rows("analytics.open_jobs")
 
-    airflow.change(f"drop table {broken}.jobs cascade")  # as README.md says
-    assert airflow.run(organisations=[broken], detail_refresh="all").state == "success"
-    whole = airflow.published(broken)
-    built = f"analytics.open_jobs where organisation = '{broken}'"
-    assert [airflow.rows(it) for it in (f"{broken}.jobs", built)] == [whole] * 2
-
 
 @pytest.mark.usefixtures("first")
 def test_what_is_due_or_has_news_is_built_even_if_no_load_is_complete(airflow: Airflow) -> None:

@@ -1,0 +1,122 @@
+"""What rejections teach: how far apart requests go, and whether one at a time. Knows no clock."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# Requests in flight after the first response, until this many more have come.
+FEW = 3
+
+# Responses that may be rejections count as faults if they are at most one in this many.
+FEW_IN = 16
+
+# The part of the shortest round trip by which a request goes out earlier.
+EARLY = 0.9
+
+
+@dataclass
+class Pace:
+    """The pace of requests, which begins without one.
+
+    How the API measures its limit is not documented (API page, "Limits"), and some ways of
+    measuring reject even a run that never sends more than `limit` requests per `period`.
+    Two lessons are enough for all of them, or three on a network whose delays vary:
+
+    1. After a rejection requests go out evenly, `period / (limit - 1)` apart: a server that
+       estimates its window from the one before allows one request less.
+    2. If one is rejected again, for instance because the network let two requests catch up with
+       each other, they go out one at a time, so that they are that interval apart at the server:
+       each that long after the response to the one before, less most of the shortest round trip.
+    3. After one more rejection, nothing is taken off.
+
+    A response that may be a rejection or a fault teaches the same: the first one to send evenly;
+    more than `FEW`, and more than one in `FEW_IN`, to send one at a time.
+    Several in a row count as one, because a server that is down is no limit.
+
+    Attributes:
+        limit: Requests per period.
+        period: Seconds.
+        lessons: Rejections that taught something.
+        step: Sends 1: evenly, 2: one at a time.
+    """
+
+    limit: int
+    period: float
+    lessons: int = 0
+    step: int = 0
+    _answers: int = 0
+    _doubts: int = 0  # responses that may be rejections, one for each row of them
+    _is_up: bool = True
+    _last_lesson_at: float = -math.inf
+    _one_at_a_time_since: float = math.inf
+    _shortest: float = math.inf  # round trip
+    _is_early: bool = True
+
+    @property
+    def even_interval(self) -> float:
+        """The seconds between two requests that are sent evenly."""
+        # Under a limit of 1 such a server needs an empty window between two requests.
+        return self.period / max(self.limit - 1, 0.5)
+
+    @property
+    def interval(self) -> float:
+        """The seconds between two requests now."""
+        return self.even_interval if self.step else 0.0
+
+    @property
+    def after_response(self) -> float:
+        """The seconds from a response to the next request."""
+        if self.step <= 1:
+            return 0.0
+        return self.interval - (EARLY * self._shortest if self._is_early else 0.0)
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many requests may be in flight."""
+        # A limit that allows no burst rejects the second request. Until that is known, it should
+        # cost few rejections, not one for each worker.
+        if self.step > 1 or self._answers == 0:
+            return 1
+        return FEW if self._answers <= FEW else self.limit
+
+    def note_round_trip(self, seconds: float) -> None:
+        """Note how long a response took."""
+        self._shortest = min(self._shortest, seconds)
+
+    def note_answer(self) -> None:
+        """Note a response that is no rejection."""
+        self._answers += 1
+        self._is_up = True
+
+    def note_doubt(self, sent: float, now: float) -> bool:
+        """Note a response that may be a rejection; returns whether it changes the pace."""
+        self._doubts += self._is_up
+        self._is_up = False
+        before = self.step
+        is_limit = self._doubts > max(FEW, self._answers / FEW_IN)
+        self._step_to(1 + is_limit, sent, now)
+        return self.step > before
+
+    def note_rejection(self, sent: float, now: float) -> bool:
+        """Note a rejection; returns whether it is a lesson.
+
+        One more rejection of the burst that taught the last lesson teaches nothing.
+        """
+        if self.has_learned_since(sent):
+            return False
+        self.lessons += 1
+        self._step_to(self.lessons, sent, now)
+        self._last_lesson_at = now
+        return True
+
+    def has_learned_since(self, sent: float) -> bool:
+        """Return whether there was a lesson since a request was sent."""
+        return sent <= self._last_lesson_at
+
+    def _step_to(self, step: int, sent: float, now: float) -> None:
+        if sent > self._one_at_a_time_since:
+            self._is_early = False
+        if step > 1 >= self.step:
+            self._one_at_a_time_since = now
+        self.step = max(self.step, min(step, 2))

@@ -1,0 +1,131 @@
+"""What a refusal means: a run never takes a limit for a job's own fault, and a job stops no run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from api.fake_time import FakeTime
+from api.raw_server import PAGE, answering, raw_server, response
+from api.simulated import Api
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from public_jobs_sandbox.limits import ALGORITHMS
+
+from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.errors import AccessError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from api.conftest import Connect
+    from public_jobs_sandbox.limits import Limiter
+
+JOBS = 40
+
+# Statuses of rejections, and headers, in which `{}` is the whole seconds until the next one.
+REJECTIONS = [
+    (403, {}),
+    (403, {"X-RateLimit-Remaining": "0"}),
+    (429, {}),
+    (429, {"Retry-After": "{}"}),
+    (503, {"Retry-After": "{}"}),
+]
+tenths = st.integers(0, 20).map(lambda it: it / 10)
+
+
+@given(
+    make_limiter=st.sampled_from([*ALGORITHMS.values()]),
+    limit=st.integers(4, 12),
+    divisor=st.sampled_from([1, 2]),
+    reject_with=st.sampled_from(REJECTIONS),
+    delays=st.lists(st.tuples(tenths, tenths), min_size=1, max_size=20),
+    threads=st.integers(1, 10),
+    bad=st.dictionaries(
+        st.sampled_from([f"job-{it}" for it in range(JOBS)]),
+        st.sampled_from([401, 403, 429]),
+        max_size=3,
+    ),
+    starts_at=st.floats(0, 20),
+)
+@settings(max_examples=100, deadline=None)
+def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fail(
+    make_limiter: Callable[[int, float], Limiter],
+    limit: int,
+    divisor: int,
+    reject_with: tuple[int, dict[str, str]],
+    delays: list[tuple[float, float]],
+    threads: int,
+    bad: dict[str, int],
+    starts_at: float,
+) -> None:
+    """Even if the limit is half of what the run expects."""
+    limiter = make_limiter(limit // divisor, float(limit))
+    api = Api(limiter, reject_with, bad, delays, limit, float(limit))
+    api.clock.now += starts_at
+
+    api.run(JOBS, threads)
+
+    assert sorted(api.refused) == sorted(bad)
+    assert sorted(api.fetched + api.refused) == sorted(f"job-{it}" for it in range(JOBS))
+
+
+@pytest.mark.parametrize("status", [401, 403, 429])
+@pytest.mark.parametrize("number", [0, 59, 150, 299])
+def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: int) -> None:
+    """A run that fetches it alone, too; and it costs the runs after it no pace."""
+    name, page = f"job-{number}", "jobs?page=1&pageSize=100"
+    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={name: status})
+    healthy = Api(ALGORITHMS["sliding_log"](60, 60.0))
+
+    assert api.run(300) < 1.1 * healthy.run(300)
+    assert api.refused == [name]
+    assert len(api.fetched) == 299
+    first = api.seen.index((name, status))
+    assert api.seen[first:].count((name, status)) == 3
+    assert [it for it, _ in api.seen if it in {name, page}] == [page, *[name, page] * 2, name]
+    assert (api.throttle.rejections, api.throttle._pace.lessons) == (3, 0)
+
+    alone = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": status})
+    assert alone.run(1) < healthy.run(1) + 15
+
+
+def test_further_jobs_that_are_refused_are_sent_twice() -> None:
+    """The first one has shown that the API does this."""
+    bad = {f"job-{number}": 403 for number in range(100, 110)}
+    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad=bad)
+
+    assert api.run(300) < 390
+    assert sorted(api.refused) == sorted(bad)
+    assert sum(status == 403 for _, status in api.seen) == 3 + 2 * 9
+
+
+HELD = HeldSlots(-1_000_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("held", "answers", "pauses"),
+    [
+        pytest.param(None, "F", 0, id="the first answer: the plan"),
+        pytest.param(HELD, "FP", 1, id="after an answer in the last run: a limit"),
+        pytest.param(HELD, "FFP", 2, id="twice"),
+        pytest.param(HELD, "FFF", 2, id="three times: the plan, or a limit"),
+        pytest.param(None, "PFP", 1, id="after an answer in this run: a limit"),
+    ],
+)
+def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
+    connect: Connect, held: HeldSlots | None, answers: str, pauses: int
+) -> None:
+    time = FakeTime()
+    sent = {"P": PAGE, "F": response(b"{}", "403 Forbidden")}
+    with raw_server(answering(*(sent[it] for it in answers))) as server:
+        api = connect(server.url, throttle=time.throttle(held=held))
+        if answers.endswith("P"):
+            for _ in range(answers.count("P")):
+                assert api.page(1).total == 0
+        else:
+            with pytest.raises(AccessError, match=r"plan .* does not include .*, or a rate limit"):
+                api.page(1)
+
+    assert len(server.heads) == len(answers)
+    assert [it for it in time.waits if it > 2] == [60] * pauses
