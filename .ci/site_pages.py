@@ -18,9 +18,13 @@ REPOSITORY = Path(__file__).parents[1]
 
 OUTSIDE = {
     "README.md": "index.md",
-    "transform/README.md": "tables.md",
-    "queries/README.md": "questions.md",
+    "transform/README.md": "dbt-package.md",
+    "queries/README.md": "queries.md",
     "benchmarks/README.md": "benchmarks.md",
+    "deploy/airflow/README.md": "airflow.md",
+    "deploy/airflow/SIZING.md": "airflow-sizing.md",
+    ".github/CONTRIBUTING.md": "contributing.md",
+    ".github/SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
 }
 """Files beside docs/, and the pages of the site that show them."""
@@ -29,11 +33,11 @@ LINK = re.compile(r"(\]\(|src=\")(?!\w+:|#)([^)\"#]+)")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages: of the README what comes before "Upgrade", and each query with its SQL."""
+    """Add the pages: the README up to "Documentation", and each query with its SQL."""
     for source, page in OUTSIDE.items():
         text = (REPOSITORY / source).read_text(encoding="utf-8")
         if source == "README.md":
-            text = text.partition("\n## Upgrade\n")[0]
+            text = text.partition("\n## Documentation\n")[0]
         if source == "queries/README.md":
             for query in sorted(REPOSITORY.glob("queries/*.sql")):
                 sql = query.read_text(encoding="utf-8")

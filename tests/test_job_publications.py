@@ -101,7 +101,7 @@ def test_the_key_of_another_organisation_changes_nothing(
     assert {*pipeline.run(api_key="their-key")} <= {"page 1", "page 2"}
 
     assert "lists none of the 10 jobs" in pipeline.error
-    assert "Set api_key back" in pipeline.error
+    assert "api_key has changed" in pipeline.error
     assert "--full-refresh" in pipeline.error
     assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
     assert pipeline.state["bookmarks"]["jobs"] == before

@@ -1,8 +1,9 @@
 # ruff: noqa: INP001  # a script in a folder that dbt owns
-"""Writes what every column of the tap means, from the tap's schemas.
+"""Writes what every column means, from the tap's schemas and the descriptions of the models.
 
 `uv run python transform/columns.py` writes the sources of the dbt project, the names of its columns
-and docs/columns.md. Models and snapshots take every field of the schemas from there.
+and two pages: docs/columns.md and docs/dictionary.md. Models and snapshots take every field of the
+schemas from there.
 """
 
 from __future__ import annotations
@@ -27,11 +28,18 @@ MARTS = TRANSFORM / "models" / "marts" / "marts.yml"
 SOURCES = TRANSFORM / "models" / "staging" / "sources.yml"
 SNAPSHOTS = TRANSFORM / "snapshots" / "history.yml"
 FIELDS = TRANSFORM / "macros" / "fields.sql"
-DICTIONARY = REPOSITORY / "docs" / "columns.md"
+RAW_COLUMNS = REPOSITORY / "docs" / "columns.md"
+DICTIONARY = REPOSITORY / "docs" / "dictionary.md"
 
 RAW_TABLES = ("jobs", "job_details", "job_publications")
-TYPES = {"string": "text", "date-time": "time", "number": "number"}
-"""What docs/columns.md calls a type of the schemas."""
+TYPES = {
+    "string": "text",
+    "date-time": "time",
+    "double precision": "number",
+    "bigint": "whole number",
+    "timestamp": "time",
+}
+"""What the pages call a type of the schemas or of the models, if they do not keep its name."""
 
 JSON_TEXT = {column_of(field, "snake_case") for field in (QUESTIONS, OTHERS)}
 """Columns of text that hold JSON."""
@@ -53,38 +61,57 @@ GIVEN = (
 )
 """The schemas, in Jinja: the schema of a source is rendered before macros are known."""
 
-INTRODUCTION = """\
-# Columns
+RAW_PAGE = """\
+# Raw columns
 
-`uv run python transform/columns.py` writes this page from the tap's schemas.
+The columns of the tables that the tap loads, in the schema `public_jobs`.
+Each is listed once, with the tables that have it.
+The columns of dbt's tables are in the [Dictionary](dictionary.md).
 
-## The tap's tables
-
-Each field is listed once, with the tables that have it.
-Column names are those of `column_naming: snake_case`; \
-the default, `source`, keeps the names of the fields.
+The names are those of `column_naming: snake_case`, which the template sets; \
+the tap's own default, `source`, keeps the names of the API's fields.
 [Targets](targets.md) shows what each warehouse makes of the types, \
 and [SQL](sql.md#one-row-of-each-table) one row of each table.
 
+<!-- columns: begin -->
+
 {table}
+<!-- columns: end -->
+
 A detail repeats the fields of its summary.
-Take those from `jobs`: a run reads the whole list, \
-and under `detail_refresh: changed` a detail may be some days older.
+Take those from `jobs`, because a run reads the whole list, \
+while under `detail_refresh: changed` a detail may be some days older.
 
-## The final tables
+`uv run python transform/columns.py` writes this page from the tap's schemas.
+"""
 
-The [dbt project](../transform/README.md) makes the tables of the schema `analytics`, \
-and writes the description of each table and column into the database as a comment.
+DICTIONARY_PAGE = """\
+# Dictionary of `analytics`
+
+Every table that dbt builds in the schema `analytics`, and every column.
+[Tables for analysts](analysts.md) says which table answers which question, \
+and [Dates](dates.md) how their dates belong together.
+A *period* is one time that a job was published, \
+a *listing* a run that read the whole list, and *now* the latest listing.
+
+The database has the same descriptions as comments.
 `\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
 `select table_name, column_name, comment from duckdb_columns() where schema_name = 'analytics'`.
 
-As a site, with the lineage of each table:
+As a site of dbt's own, with the lineage of each table:
 
 ```bash
 uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
 ```
 
 Open `.meltano/dbt/duckdb/static_index.html` in a browser.
+
+<!-- dictionary: begin -->
+{tables}
+<!-- dictionary: end -->
+
+`uv run python transform/columns.py` writes this page \
+from `transform/models/marts/marts.yml`.
 """
 
 
@@ -107,7 +134,8 @@ def written() -> dict[Path, str]:
         FIELDS: _macro(fields),
         SNAPSHOTS: snapshots,
         MARTS: marts,
-        DICTIONARY: dictionary(),
+        RAW_COLUMNS: raw_columns(),
+        DICTIONARY: dictionary(marts),
     }
 
 
@@ -138,8 +166,7 @@ def _described(table: str, columns: Sequence[str]) -> list[str]:
     lines = []
     for name in columns:
         _, sub = columns_of(table)[name]
-        # Without the section of the API page. Numbers are doubles here, and so not exact.
-        words = re.sub(r' \("[^"]+"\)|, exact', "", sub["description"])
+        words = sub["description"].replace(", exact", "")  # numbers are doubles here
         lines += [
             f"      - name: {name}",
             f"        data_type: {'double precision' if _group(name, sub) == 'number' else 'text'}",
@@ -193,23 +220,39 @@ def sources() -> str:
     )
 
 
-def dictionary() -> str:
+def raw_columns() -> str:
     """Return the page of all columns of the tap's tables."""
     tables: dict[str, list[str]] = {}
     rows: dict[str, tuple[str, str, str]] = {}
     for table in RAW_TABLES:
         for column, (field, sub) in columns_of(table).items():
             tables.setdefault(column, []).append(table)
-            # Without the section of the API page. The longest description is that of the detail.
-            meaning = re.sub(r' \("[^"]+"\)', "", sub["description"])
-            if column not in rows or table == "job_details":
-                rows[column] = field, TYPES.get(_kind(sub), _kind(sub)), meaning
+            if column not in rows or table == "job_details":  # has the longest description
+                rows[column] = field, TYPES.get(_kind(sub), _kind(sub)), sub["description"]
     lines = ["| column | field | type | tables | meaning |", f"|{' --- |' * 5}"]
     for column, (field, kind, meaning) in rows.items():
         found = tables[column]
         where = "all" if len(found) == len(RAW_TABLES) else ", ".join(f"`{it}`" for it in found)
         lines.append(f"| `{column}` | `{field}` | {kind} | {where} | {meaning} |")
-    return INTRODUCTION.format(table="\n".join([*lines, ""]))
+    return RAW_PAGE.format(table="\n".join([*lines, ""]))
+
+
+def dictionary(marts: str) -> str:
+    """Return the page of all columns of the final tables.
+
+    Args:
+        marts: The text of marts.yml.
+    """
+    lines = []
+    for model in yaml.safe_load(marts)["models"]:
+        name = model["name"].removeprefix("public_jobs__")
+        lines += ["", f"## `{name}`", "", model["description"].strip().replace("\n", " "), ""]
+        lines += ["| column | type | meaning |", f"|{' --- |' * 3}"]
+        for column in model["columns"]:
+            kind = TYPES.get(column["data_type"], column["data_type"])
+            meaning = " ".join(column["description"].split())
+            lines.append(f"| `{column['name']}` | {kind} | {meaning} |")
+    return DICTIONARY_PAGE.format(tables="\n".join([*lines, ""]))
 
 
 def schema_of(table: str) -> dict[str, Any]:

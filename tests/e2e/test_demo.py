@@ -70,17 +70,10 @@ def tables(output: str) -> list[Table]:
     return [[re.split(r" {2,}", line.strip()) for line in rows.splitlines()] for rows in found]
 
 
-def without_times(text: str) -> str:
-    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "a time", text)
-
-
 def test_readme_shows_what_the_demo_prints(shown: str) -> None:
-    """But for the times, which are those of the run."""
     readme = (REPOSITORY / "README.md").read_text("utf-8")
-    first, last = readme.partition("```text\n")[2].partition("```")[0].strip().split("\n\n5. ")
 
-    assert first in shown
-    assert f"5. {without_times(last)}" in without_times(shown)
+    assert readme.partition("```text\n")[2].partition("```")[0].strip() in shown
 
 
 def test_the_throttle_is_at_work_and_later_syncs_fetch_what_is_new_or_gone(shown: str) -> None:

@@ -139,19 +139,12 @@ and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
 """
 
 
-def test_every_file_has_the_rule_that_the_readme_explains() -> None:
+def test_every_file_has_the_rule_that_the_page_explains() -> None:
     def words(text: str) -> str:
         return " ".join(text.split())
 
-    for text in [(QUERIES / "README.md").read_text(encoding="utf-8"), *map(query, ANSWERS)]:
+    for text in [PAGE, *map(query, ANSWERS)]:
         assert words(text).count(words(RULE)) == 1
-
-
-def test_the_query_of_the_readme_answers(warehouse: Warehouse) -> None:
-    readme = (QUERIES / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("```sql\n")[2].partition("```")[0]
-
-    assert warehouse.rows(shown) == [(8,)]
 
 
 def test_the_readme_lists_every_file_with_its_question() -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.plugins import plugin
 from support.warehouses import TRANSFORM, dbt_command
 
-from transform.columns import written
+from transform.columns import DICTIONARY, written
 
 RENDER = """
 import json, sys, yaml
@@ -26,6 +26,15 @@ print(json.dumps(ProfileRenderer({}).render_data(outputs["postgres"])))
 def test_every_file_that_columns_py_writes_is_up_to_date() -> None:
     for file, text in written().items():
         assert file.read_text("utf-8") == text
+
+
+def test_the_page_for_analysts_lists_every_table() -> None:
+    built = set(re.findall(r"^## `(\w+)`$", DICTIONARY.read_text("utf-8"), re.MULTILINE))
+    page = DICTIONARY.with_name("analysts.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+    assert built
+    assert built <= set(listed)
 
 
 def test_both_utilities_take_the_same_dbt() -> None:

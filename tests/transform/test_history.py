@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
+QUESTIONS = TRANSFORM.parent / "docs" / "questions.md"
 EXAMPLES = re.findall(
-    r"^```sql\n(.*?);\n```$", (TRANSFORM / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    r"^```sql\n(.*?);\n```$", QUESTIONS.read_text("utf-8"), re.MULTILINE | re.DOTALL
 )
 # Queries of the comments in the database.
 COMMENTS = {
@@ -145,7 +146,7 @@ def test_the_database_has_the_descriptions_as_comments(finished: Finished, table
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_of_the_readme_answers(finished: Finished, number: int) -> None:
+def test_a_question_of_the_page_has_an_answer(finished: Finished, number: int) -> None:
     assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.portal import FIRST_DAY
-from support.warehouses import HISTORY_ALONE, DuckDB
+from support.warehouses import HISTORY_ALONE, TRANSFORM, DuckDB
 
 if TYPE_CHECKING:
     from support.portal import Portal
@@ -98,3 +98,28 @@ def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -
     found = [change[name] for name in ("id", "new_value", "changed_after")]
     assert found == [stays, "Retitled", FIRST]
     assert {row["days_open"] for row in warehouse.rows("analytics.open_jobs")} == {2.0}
+
+
+def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
+    portal: Portal, warehouse: Warehouse
+) -> None:
+    """Those of a job that closed before; nothing of a published one."""
+    page = (TRANSFORM.parent / "docs" / "personal-data.md").read_text("utf-8")
+    recipe = page.partition("-- erase.sql\n")[2].partition("```")[0]
+    closed, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+    portal.day(2)
+    portal.edit(1, jobTitle="Retitled")
+    portal.unpublish(0)
+    portal.sync()
+    portal.build()
+
+    warehouse.run(recipe.replace("- 730", "+ 1"))
+    portal.build("--full-refresh")
+
+    assert [row["job_title"] for row in warehouse.rows("analytics.job_changes")] == ["Retitled"]
+    assert closed not in {row["id"] for row in warehouse.rows("analytics.job_versions")}
+    erased = [it for it in warehouse.rows("analytics.jobs_ever") if it["job_title"] is None]
+    assert [(it["id"], it["is_open"]) for it in erased] == [(closed, False)]
+    assert erased[0]["closed_by"] == FIRST + timedelta(days=1)
