@@ -1,12 +1,13 @@
 {#
 The times of history are UTC, whatever the time zone of the session. dbt would take a macro
-snapshot_get_time from the user's own project alone, and not from a package, so the snapshots'
-hooks set the session instead. Other warehouses take UTC by themselves.
+snapshot_get_time from the user's own project alone, and not from a package, so a hook of the
+snapshots sets the session instead.
 #}
 {% macro begin_utc() -%}
     {{ adapter.dispatch('begin_utc', 'public_jobs')() }}
 {%- endmacro %}
 
+{# Other warehouses take UTC by themselves. #}
 {% macro default__begin_utc() -%}{%- endmacro %}
 
 {# For this transaction alone. #}
@@ -14,18 +15,7 @@ hooks set the session instead. Other warehouses take UTC by themselves.
     set local time zone 'UTC'
 {%- endmacro %}
 
+{# dbt 1 opens a session for each node. dbt 2 has another one for hooks: it needs the whole build. #}
 {% macro duckdb__begin_utc() -%}
-    {%- if execute -%}
-        {%- set zone = run_query("select current_setting('TimeZone')")[0][0] -%}
-        {%- do model.update({'time_zone_before': zone}) -%}
-    {%- endif -%}
-    set TimeZone = 'UTC'
-{%- endmacro %}
-
-
-{# DuckDB has no setting for one transaction, and the user's own models may come next. #}
-{% macro end_utc() -%}
-    {%- if model.time_zone_before -%}
-    set TimeZone = '{{ model.time_zone_before }}'
-    {%- endif -%}
+    set {{ 'global' if not dbt_version.startswith('1.') }} TimeZone = 'UTC'
 {%- endmacro %}

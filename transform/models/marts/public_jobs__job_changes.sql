@@ -2,7 +2,7 @@
 {{ config(
     materialized='incremental',
     incremental_strategy='merge' if target.type == 'bigquery' else 'append',
-    on_schema_change='fail'
+    on_schema_change='append_new_columns'
 ) }}
 {%- set tables = {
     'summary': ['public_jobs__stg_job_history', fields()['jobs']],

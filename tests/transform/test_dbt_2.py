@@ -1,0 +1,85 @@
+"""A candidate of dbt 2, whose releases download parts of themselves: the tables are the same."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e.pipeline import installed
+from public_jobs_sandbox.meltano import uv_command
+from public_jobs_sandbox.postings import make_jobs
+from support.expected import TABLES, History, assert_holds
+from support.portal import first_day, opened
+from support.warehouses import DuckDB, run_dbt
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DBT = "dbt==2.0.0rc196"
+LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
+
+pytestmark = pytest.mark.e2e
+
+
+class Binary:
+    """A program that is not Python's, run as those are."""
+
+    def __init__(self, path: Path, **variables: str) -> None:
+        self._path, self._variables = path, variables
+
+    def run(
+        self, arguments: Sequence[str | Path], variables: Mapping[str, str], *, folder: Path
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        return subprocess.run(
+            [self._path, *arguments],
+            env={**variables, **self._variables},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+class WithDbt2(DuckDB):
+    """A file in which dbt 2 builds."""
+
+    @override
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        library = self.folder / "library"
+        if not library.exists():
+            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps", "--target", library]
+            # It has no wheels for older Pythons, and none of its Python is used.
+            subprocess.run([*command, "--python-version", "3.12", LIBRARY], check=True)
+        folder = str(library / "bareduckdb" / "_libs")
+        dbt = Binary(installed(DBT) / "dbt", LD_LIBRARY_PATH=folder)
+        options = (*arguments, "--target", "duckdb")
+        return run_dbt(dbt, self.folder, self.project, *options, **self.variables)
+
+
+def test_dbt_2_builds_the_same_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the unit tests, and twice, because an incremental table compares its columns then."""
+    warehouse = WithDbt2(tmp_path)
+    with opened(warehouse, monkeypatch) as portal:
+        first_day(portal)
+        for day in (2, 3):
+            portal.day(day)
+            portal.edit(3, jobTitle=f"Retitled on day {day}", minSalary=50_000 * day)
+            portal.publish(make_jobs(1, seed=day)[0])
+            portal.unpublish(day + 3)
+            portal.sync()
+            before = datetime.now(UTC).replace(tzinfo=None)
+            status, output = warehouse.dbt("build")
+            assert status == 0, output
+            portal.listings[-1].built = True
+    for table in TABLES:
+        assert_holds(warehouse, table, History(portal.listings))
+    times = [it["dbt_valid_from"] for it in warehouse.rows("analytics_history.listing_history")]
+    assert before < max(times) < before + timedelta(hours=1)
