@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
@@ -147,6 +148,18 @@ def test_the_database_has_the_descriptions_as_comments(finished: Finished, table
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_of_the_readme_answers(finished: Finished, number: int) -> None:
     assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
+
+
+@pytest.mark.parametrize("finished", KINDS[1:], indirect=True)
+def test_a_build_does_not_wait_long_for_an_open_transaction(finished: Finished) -> None:
+    """Others who read the table would wait behind it."""
+    build = ("build", "--select", "public_jobs__open_jobs", *WITHOUT_TESTS)
+    with psycopg.connect(finished.warehouse.address) as analyst:
+        analyst.execute("select from analytics.open_jobs")
+        status, output = finished.warehouse.dbt(*build, "--vars", "lock_timeout: 200ms")
+    assert status == 1
+    assert "canceling statement due to lock timeout" in output
+    finished.warehouse.build(*build[1:])
 
 
 def test_a_second_build_grants_again_and_changes_nothing(finished: Finished) -> None:

@@ -44,10 +44,16 @@
 {%- endmacro %}
 
 
+{# A number of days before a time. BigQuery would return a datetime, which no timestamp compares with. #}
+{% macro days_before(time, days) -%}
+    cast({{ dbt.dateadd('day', -days, time) }} as timestamp)
+{%- endmacro %}
+
+
 {# From one time to another in days, to a tenth. #}
 {% macro days_between(first, last) -%}
     cast(
-        round(cast({{ seconds_between(first, last) }} / 86400 as numeric(18, 6)), 1)
+        round(cast({{ dbt.datediff(first, last, 'second') }} as numeric(18, 6)) / 86400, 1)
         as {{ double() }}
     )
 {%- endmacro %}

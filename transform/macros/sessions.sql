@@ -1,4 +1,13 @@
 {#
+How long a build waits for a table that somebody reads. It makes each table anew, which takes the
+place of the old one once no transaction reads that; others that want to read it wait behind it.
+#}
+{% macro limit_waiting() -%}
+    {{ "set lock_timeout = '" ~ var('lock_timeout') ~ "'" if target.type == 'postgres' }}
+{%- endmacro %}
+
+
+{#
 The times of history are UTC, whatever the time zone of the session. dbt would take a macro
 snapshot_get_time from the user's own project alone, and not from a package, so a hook of the
 snapshots sets the session instead.
