@@ -239,7 +239,11 @@ class History:
 
     def weekly_open_jobs(self) -> list[Row]:
         rows: list[Row] = []
-        periods, versions, first = self.publication_periods(), self.job_versions(), self._listings[0]
+        periods, versions, first = (
+            self.publication_periods(),
+            self.job_versions(),
+            self._listings[0],
+        )
         week = monday(first.time.date())
         while week <= self._last_day:
             end = datetime.combine(week + 7 * DAY, time.min)
@@ -249,7 +253,8 @@ class History:
                 (version,) = (
                     it
                     for it in versions
-                    if it["id"] == period["id"] and it["in_force_from"] < end <= it["in_force_until"]
+                    if it["id"] == period["id"]
+                    and it["in_force_from"] < end <= it["in_force_until"]
                 )
                 names = ("opened_after", "opened_by", "public_id")
                 rows.append(version | {name: period[name] for name in names})

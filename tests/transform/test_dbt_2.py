@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,31 +17,12 @@ from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 DBT = "dbt==2.0.0rc196"
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 pytestmark = pytest.mark.e2e
-
-
-class Binary:
-    """A program that is not Python's, run as those are."""
-
-    def __init__(self, path: Path, **variables: str) -> None:
-        self._path, self._variables = path, variables
-
-    def run(
-        self, arguments: Sequence[str | Path], variables: Mapping[str, str], *, folder: Path
-    ) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
-        return subprocess.run(
-            [self._path, *arguments],
-            env={**variables, **self._variables},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
 
 
 class WithDbt2(DuckDB):
@@ -53,18 +32,29 @@ class WithDbt2(DuckDB):
     def dbt(self, *arguments: str) -> tuple[int, str]:
         library = self.folder / "library"
         if not library.exists():
-            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps", "--target", library]
+            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps"]
             # It has no wheels for older Pythons, and none of its Python is used.
-            subprocess.run([*command, "--python-version", "3.12", LIBRARY], check=True)
-        folder = str(library / "bareduckdb" / "_libs")
-        dbt = Binary(installed(DBT) / "dbt", LD_LIBRARY_PATH=folder)
+            options = ("--python-version", "3.12", "--target", str(library))
+            subprocess.run([*command, *options, LIBRARY], check=True)
+
+        def run(
+            arguments: Sequence[str | Path], variables: Mapping[str, str], folder: Path
+        ) -> subprocess.CompletedProcess[str]:
+            found = {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
+            return subprocess.run(
+                [installed(DBT) / "dbt", *arguments],
+                env={**variables, **found},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
         options = (*arguments, "--target", "duckdb")
-        return run_dbt(dbt, self.folder, self.project, *options, **self.variables)
+        return run_dbt(run, self.folder, self.project, *options, **self.variables)
 
 
-def test_dbt_2_builds_the_same_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dbt_2_builds_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the unit tests, and twice, because an incremental table compares its columns then."""
     warehouse = WithDbt2(tmp_path)
     with opened(warehouse, monkeypatch) as portal:
