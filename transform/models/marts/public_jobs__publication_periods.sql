@@ -52,7 +52,8 @@ numbered as (
                     and (opened_after is not null or forgotten.dbt_scd_id is not null) then 1
                 -- Closed or missing, and open and closed again from one build to the next.
                 when not was_published and not is_published and first_seen_at > previous_listed_at
-                    and (opened_after is not null or forgotten.dbt_scd_id is not null) then 1
+                    and (was_closed or opened_after is not null or forgotten.dbt_scd_id is not null)
+                    then 1
                 else 0
             end
         ) over (partition by job_key order by dbt_valid_from rows unbounded preceding) as period
