@@ -7,11 +7,12 @@
 
 with organisations as (
     select
-        organisation,
-        min(listed_at) as first_listed_at,
-        max(listed_at) as last_listed_at
-    from {{ ref('public_jobs', 'public_jobs__listings') }}
-    group by organisation
+        periods.organisation,
+        min(periods.opened_by) as first_listed_at,
+        max(listings.listed_at) as last_listed_at
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
+    inner join {{ ref('public_jobs', 'public_jobs__stg_listings') }} as listings using (organisation)
+    group by periods.organisation
 ),
 
 -- All organisations end in the same week, so that their sum falls only when jobs are closed.
