@@ -53,6 +53,5 @@ select
     changed.public_id
 from changed
 left join public_jobs.jobs using (id)
-where
-    cast(changed.happened_by as date) = (select max(cast(listed_at as date)) from listings)
+where cast(changed.happened_by as date) = (select cast(max(listed_at) as date) from listings)
 order by changed.change, jobs.job_title, changed.public_id;

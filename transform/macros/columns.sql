@@ -62,7 +62,7 @@
 
 {# The Monday of a week, the first day of a month and so on. #}
 {% macro first_day_of(part, time) -%}
-    {%- set part = 'isoweek' if part == 'week' and target.type == 'bigquery' else part -%}
+    {%- set part = 'week(monday)' if part == 'week' and target.type == 'bigquery' else part -%}
     cast({{ dbt.date_trunc(part, time) }} as date)
 {%- endmacro %}
 
