@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -133,6 +133,32 @@ class Report:
                 parts.append(f"new fields in {stream}: {', '.join(names)}")
         parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
+
+    def numbers(self, retries: int) -> dict[str, Any]:
+        """Return the numbers of the summary, as fields for JSON logs.
+
+        Args:
+            retries: Further tries of requests that failed.
+        """
+        counts: dict[str, Any] = {
+            "records": dict(self.records),
+            "requests": self.throttle.requests,
+            "rejections": self.throttle.rejections,
+            "retries": retries,
+            "opened": self.opened,
+            "closed": self.closed,
+            "new_fields": {stream: names for stream, names in self.new_fields.items() if names},
+            "seconds": round(self.clock() - self._started_at, 1),
+        }
+        if self._details:
+            plan, outcomes = self._details
+            counts["details"] = {
+                "fetched": outcomes.written,
+                "unchanged": plan.unchanged,
+                "failed": len(outcomes.failed),
+                "unpublished": len(outcomes.unpublished),
+            }
+        return counts
 
     def key_works(self, published: int, page_size: int) -> str:
         """Describe the result of a test of the connection.
