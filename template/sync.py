@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import getpass
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +39,7 @@ TIME_LIMIT = 345 * 60
 # After a signal, the target has this long to load what it has.
 TIME_TO_STOP = 100
 
-MELTANO = [sys.executable, "-m", "meltano"]
+MELTANO = (".venv/bin/meltano", "--log-format=json")
 TAP = "tap-public-jobs"
 NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 # What the next run has to know: the tap's state, and since when runs of --if-news fail.
@@ -91,10 +92,8 @@ class Result(NamedTuple):
 
 
 def setting(name: str) -> str:
-    """Return a variable of the environment or of .env, or the text of the file that NAME_FILE names."""
-    values = {**dotenv_values(".env"), **os.environ}
-    path = values.get(f"{name}_FILE")
-    return values.get(name) or (path and Path(path).read_text("utf-8").strip()) or ""
+    """Return a variable of the environment or of .env; empty if it is in neither."""
+    return os.environ.get(name) or dotenv_values(".env").get(name) or ""
 
 
 def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
@@ -133,11 +132,12 @@ def stop(group: int) -> None:
     """End a command of Meltano: if the tap runs, the tap alone, so that the target loads what it has."""
     import psutil  # noqa: PLC0415  # comes with Meltano, and only a signal needs it
 
-    for process in psutil.Process(group).children(recursive=True):
-        if f"/{TAP}" in " ".join(process.cmdline()[:2]):
-            process.terminate()
-            return
-    os.killpg(group, signal.SIGTERM)
+    with suppress(psutil.Error, ProcessLookupError):  # it has just ended
+        for process in psutil.Process(group).children(recursive=True):
+            if any(it.endswith(f"/{TAP}") for it in process.cmdline()[:2]):
+                process.terminate()
+                return
+        os.killpg(group, signal.SIGTERM)
 
 
 def sync(options: argparse.Namespace, *, load: bool = True, **variables: str) -> Result:
@@ -151,9 +151,7 @@ def sync(options: argparse.Namespace, *, load: bool = True, **variables: str) ->
     failure, jobs, written = "", 0, True
     if load:
         target = f"target-{options.warehouse}"
-        status, lines = run(
-            *MELTANO, "--log-format=json", "run", "--no-install", TAP, target, **variables
-        )
+        status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **variables)
         summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
         records = summary.fields["records"] if summary else {}
         jobs = records.get("jobs", 0)
@@ -167,22 +165,24 @@ def sync(options: argparse.Namespace, *, load: bool = True, **variables: str) ->
             keep_state(target)
     loaded = not failure
     if written:
-        dbt = f"dbt-{options.warehouse}"
-        status, lines = run(*MELTANO, "--log-format=json", "invoke", "--no-install", f"{dbt}:build")
-        if status and not failure:
-            failure = f"The build failed: {reason_of_dbt(lines)}"
-        if not failure and options.scheduled:
-            status, lines = run(
-                *MELTANO, "--log-format=json", "invoke", "--no-install", f"{dbt}:freshness"
-            )
-            if status:
-                failure = f"The tables are old: {reason_of_dbt(lines)}"
-        if not status and options.warehouse == "duckdb":
+        status, lines = invoke(options, "build")
+        if status:
+            failure = failure or f"The build failed: {reason_of_dbt(lines)}"
+        elif options.warehouse == "duckdb":
             copy_warehouse()
+    if options.scheduled and not failure:
+        status, lines = invoke(options, "freshness")
+        if status:
+            failure = f"The tables are old: {reason_of_dbt(lines)}"
     if failure:
         built = "The tables have what was loaded." if written else "Nothing was loaded or built."
         return Result(loaded, failure, f"{failure}\n{built} Correct it, and run ./sync again.")
     return Result(loaded, "", f"{jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}")
+
+
+def invoke(options: argparse.Namespace, command: str) -> tuple[int, list[Line]]:
+    """Run a command of dbt, as plugins.yml defines it."""
+    return run(*MELTANO, "invoke", "--no-install", f"dbt-{options.warehouse}:{command}")
 
 
 def reason(lines: list[Line], plugin: str) -> str:
@@ -215,7 +215,7 @@ def copy_warehouse() -> None:
 def keep_state(target: str) -> None:
     """Write the tap's state where the next run of --if-news reads it."""
     command = [*MELTANO, "state", "get", f"prod:{TAP}-to-{target}"]
-    got = subprocess.run(command, stdout=subprocess.PIPE, check=False)  # noqa: S603  # no user input
+    got = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  # no user input
     if got.returncode == 0:
         new = STATE.with_suffix(".new")
         new.write_bytes(got.stdout)
@@ -307,7 +307,7 @@ def locked(*, wait: bool) -> Iterator[bool]:
 def missing() -> list[str]:
     """Return the lines of .env that have to be filled in."""
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
-    return [name for name in names if not setting(name)]
+    return [name for name in names if not (setting(name) or setting(f"{name}_FILE"))]
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -357,6 +357,10 @@ def main() -> int:
                 result = if_news(options)
             else:
                 result = scheduled(options) if options.scheduled else sync(options)
+    except PermissionError as error:
+        owner = f"sudo chown -R {getpass.getuser()} '{Path.cwd()}'"
+        print(f"{error.filename} belongs to another user: {owner}", file=sys.stderr)
+        return 1
     except Interrupted as signalled:
         if signalled.status == 128 + signal.SIGALRM:
             alert(options, f"The run did not end within {TIME_LIMIT // 60} minutes.")
