@@ -74,7 +74,9 @@ class Line(NamedTuple):
         if os.environ.get("MELTANO_CLI_LOG_FORMAT") == "json" and self.fields:
             print(json.dumps(self.fields), flush=True)
         elif self.text != "METRIC":
-            print(f"{time.strftime('%H:%M:%S')}  {self.source:<15}  {self.text}".rstrip(), flush=True)
+            print(
+                f"{time.strftime('%H:%M:%S')}  {self.source:<15}  {self.text}".rstrip(), flush=True
+            )
 
 
 class Result(NamedTuple):
