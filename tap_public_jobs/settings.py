@@ -95,12 +95,8 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     if missing:
         found.append(f"If it is in .env, run the tap in that folder, and {_REMEDY}.")
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
-    if "api_key" in config and in_file:
-        found.append("api_key and api_key_file are both set: remove one.")
-    elif in_file:
-        path = str(config["api_key_file"])
-        shown = repr(path) if os.sep in path else "…"  # it may be the key itself
-        found.append(f"api_key_file must be a file that contains the key alone: {shown}.")
+    if in_file:
+        found.append(_key_file_problem(config))
     for name, check in _CHECKS.items():
         if isinstance(config.get(name), str) and (problem := check(config[name])):
             found.append(problem)
@@ -167,6 +163,15 @@ def _check_key(value: str) -> str | None:
     if re.fullmatch("[!#-&(-~]+", value):  # what a header can carry, but for quotes
         return None
     return "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
+
+
+def _key_file_problem(config: Mapping[str, Json]) -> str:
+    """Say why no key was read from its file."""
+    if "api_key" in config:
+        return "api_key and api_key_file are both set: remove one."
+    path = str(config["api_key_file"])
+    shown = repr(path) if os.sep in path else "…"  # it may be the key itself
+    return f"api_key_file must be a file that contains the key alone: {shown}."
 
 
 def _check_base_url(value: str) -> str | None:

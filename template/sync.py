@@ -1,7 +1,7 @@
 """Load the published jobs, and build the tables for analysts of what was loaded.
 
 `sync` calls this with the project's Python; ./sync --help shows the ways to run it.
-The log goes to stdout. What somebody must know of a run that failed goes to stderr, so cron mails it.
+The log goes to stdout. An alert also goes to stderr, so cron mails it.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class Line(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Line:
+        """Read a line of JSON; any other line is text."""
         try:
             fields = json.loads(text)
             return cls(fields.get("name", "meltano"), str(fields["event"]).strip(), fields)
@@ -71,6 +72,7 @@ class Line(NamedTuple):
             return cls("", re.sub(r"\x1b\[\d*m", "", text).strip(), {})
 
     def show(self) -> None:
+        """Print the line, in JSON if Meltano is told to log so."""
         if os.environ.get("MELTANO_CLI_LOG_FORMAT") == "json" and self.fields:
             print(json.dumps(self.fields), flush=True)
         elif self.text != "METRIC":
@@ -131,7 +133,7 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
 
 
 def stop(group: int) -> None:
-    """End a command of Meltano: if the tap runs, the tap alone, so that the target loads what it has."""
+    """End what Meltano runs: the tap alone if it runs, so that the target loads what it has."""
     import psutil  # noqa: PLC0415  # comes with Meltano, and only a signal needs it
 
     with suppress(psutil.Error, ProcessLookupError):  # it has just ended
@@ -225,7 +227,7 @@ def keep_state(target: str) -> None:
 
 
 def has_news() -> bool:
-    """Return whether webhooks named a job, or the last run left work; on an error, a run reports it."""
+    """Return whether there is work; on an error too, because a run then reports it."""
     url = setting("TAP_PUBLIC_JOBS_CHANGES_URL")
     status, _ = run(NEWS, "news", "--state", STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url)
     return status != 1 or FAILING.exists()
@@ -324,8 +326,8 @@ def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     raise Interrupted(number)
 
 
-def main() -> int:
-    """Run the command, and return its status."""
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the options; those that --help does not show are the project's, from the script sync."""
     parser = argparse.ArgumentParser("sync", description="Load the jobs, and build the tables.")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
@@ -341,8 +343,12 @@ def main() -> int:
     parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
     for name in ("warehouse", "log", "ask"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
 
+
+def main() -> int:
+    """Run the command, and return its status."""
+    options = parse(sys.argv[1:])
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
     if names := missing():
         print(f"Write {' and '.join(names)} into {Path('.env').absolute()}.", file=sys.stderr)

@@ -77,9 +77,9 @@ def test_a_wrong_setting_gets_one_clear_error(
     ("text", "config", "error"),
     [
         (f"{KEY}\n", {}, "api_key and api_key_file are both set: remove one."),
-        (f'"{KEY}"', {"api_key": ""}, "api_key_file must be a file that contains the key alone: '/"),
-        ("", {"api_key": None}, "api_key_file must be a file that contains the key alone: '/"),
-        (None, {"api_key": None}, "api_key_file must be a file that contains the key alone: '/"),
+        (f'"{KEY}"', {"api_key": ""}, "api_key_file must be a file that contains the key alone: "),
+        ("", {"api_key": None}, "api_key_file must be a file that contains the key alone: "),
+        (None, {"api_key": None}, "api_key_file must be a file that contains the key alone: "),
         ("", {"api_key": None, "api_key_file": KEY}, "api_key_file must be a file that contains t"),
     ],
     ids=["both", "quotes", "empty", "no file", "the key in place of its file"],

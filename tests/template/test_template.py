@@ -17,9 +17,9 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.request import Request, urlopen
 
 import pytest
+import requests
 import yaml
 from dotenv import dotenv_values
 from e2e.pipeline import environment, installed, run
@@ -159,7 +159,7 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     assert read("schedule/*.service", "systemd-analyze", "verify") == ""
     assert read("schedule/*.timer", "systemd-analyze", "verify") == ""
     kubernetes = installed("kubernetes-validate~=1.37") / "kubernetes-validate"
-    assert "cronjob/public-jobs" in read("schedule/*.yml", kubernetes, "--strict")
+    assert "cronjob/acme-jobs" in read("schedule/*.yml", kubernetes, "--strict")
     github = installed("check-jsonschema~=0.39") / "check-jsonschema"
     schema = ("--builtin-schema", "vendor.github-workflows")
     assert "validation done" in read(".github/workflows/*", github, *schema)
@@ -645,7 +645,7 @@ def s3() -> Iterator[dict[str, str]]:
         assert process.stderr
         found = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
         address = next(it[1] for it in found if it)
-        urlopen(Request(f"{address}/state", method="PUT")).close()
+        requests.put(f"{address}/state", timeout=30).raise_for_status()
         yield {
             "AWS_ACCESS_KEY_ID": "id",
             "AWS_SECRET_ACCESS_KEY": "key",
