@@ -284,7 +284,7 @@ def alert(options: argparse.Namespace, failure: str) -> None:
 
         services = Apprise()
         if not (services.add(url) and services.notify(text, title=f"{name} failed")):
-            print("No alert was sent: correct ALERT_URL in .env.", file=sys.stderr)
+            print("No alert was sent: ALERT_URL is wrong, or out of reach.", file=sys.stderr)
 
 
 def ping() -> None:
