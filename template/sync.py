@@ -144,18 +144,19 @@ def stop(group: int) -> None:
         os.killpg(group, signal.SIGTERM)
 
 
-def sync(options: argparse.Namespace, *, load: bool = True, **variables: str) -> Result:
+def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -> Result:
     """Load, and build what was loaded.
 
     Args:
         options: The options of the command.
+        refresh: The tap's detail_refresh; if empty, that of meltano.yml.
         load: Whether to load; if not, an earlier load of this run was complete.
-        variables: For the tap.
     """
     failure, jobs, written = "", 0, True
     if load:
         target = f"target-{options.warehouse}"
-        status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **variables)
+        mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
+        status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
         summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
         records = summary.fields["records"] if summary else {}
         jobs = records.get("jobs", 0)
@@ -235,12 +236,12 @@ def has_news() -> bool:
 
 def scheduled(options: argparse.Namespace) -> Result:
     """Sync; after a failure once more, and alert if that fails too. A success is pinged."""
-    mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": "changed"} if options.webhooks else {}
-    result = sync(options, **mode)
+    refresh = "changed" if options.webhooks else ""
+    result = sync(options, refresh)
     if result.failure:
         print(f"{result.failure}\nTrying again in {RETRY_AFTER // 60} minutes.", flush=True)
         wait()
-        result = sync(options, load=not result.loaded, **mode)
+        result = sync(options, refresh, load=not result.loaded)
     if result.failure:
         alert(options, result.failure)
     else:
@@ -258,7 +259,7 @@ def if_news(options: argparse.Namespace) -> Result | None:
     """Sync if there is work; alert once such runs have failed for as long as a retry waits."""
     if not has_news():
         return None
-    result = sync(options, TAP_PUBLIC_JOBS_DETAIL_REFRESH="notified")
+    result = sync(options, "notified")
     if not result.failure:
         FAILING.unlink(missing_ok=True)
         return result
