@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,25 +47,6 @@ def test_every_command_and_option_of_the_page_exists() -> None:
     for _, line in used:
         arguments = line.partition("||")[0].partition("#")[0]
         assert set(re.findall(r" (--[a-z-]+)", arguments)) <= known
-
-
-def test_cron_mails_a_failure_of_the_frequent_line_every_90_minutes(tmp_path: Path) -> None:
-    """With commands that find news, run what is locked, and fail."""
-    (line,) = re.findall(r"^ *\*/2 (?:\S+ +){4}(.+)$", WEBHOOKS, flags=re.MULTILINE)
-    scripts = {"public-jobs-webhook": "", "flock": 'shift 4; "$@"', "sync-as": "echo gap; exit 1"}
-    for name, text in scripts.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
-        (tmp_path / name).chmod(0o755)
-
-    def mail(minutes: int) -> str:
-        mailed = tmp_path / "mailed"
-        if mailed.exists():
-            os.utime(mailed, (time.time() - minutes * 60,) * 2)
-        command = ["sh", "-c", line.replace("/opt/public-jobs", str(tmp_path))]
-        path = f"{tmp_path}:{os.environ['PATH']}"
-        return subprocess.check_output(command, env=os.environ | {"PATH": path}, text=True)
-
-    assert [mail(minutes) for minutes in (0, 2, 88, 92)] == ["gap\n", "", "", "gap\n" * 4]
 
 
 def test_the_limits_are_those_of_the_code() -> None:
