@@ -253,7 +253,7 @@ class Year:
                 streams = [*super().discover_streams()]
                 for stream in streams:
                     # Final in the SDK.
-                    stream.sync = partial(warehouse.load, self, stream)  # type: ignore[misc, method-assign]
+                    stream.sync = partial(warehouse.load, self, stream)  # type: ignore[misc, method-assign, arg-type]
                 return streams
 
         error = ""

@@ -50,8 +50,9 @@ class WithDbt2(DuckDB):
                 check=False,
             )
 
-        options = (*arguments, "--target", "duckdb")
-        return run_dbt(run, self.folder, self.project, *options, **self.variables)
+        return run_dbt(
+            run, self.folder, self.project, *arguments, "--target", "duckdb", **self.variables
+        )
 
 
 def test_dbt_2_builds_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
