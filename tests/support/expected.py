@@ -239,12 +239,8 @@ class History:
 
     def weekly_open_jobs(self) -> list[Row]:
         rows: list[Row] = []
-        periods, versions, first = (
-            self.publication_periods(),
-            self.job_versions(),
-            self._listings[0],
-        )
-        week = monday(first.time.date())
+        periods, versions = self.publication_periods(), self.job_versions()
+        week = monday(self._listings[0].time.date())
         while week <= self._last_day:
             end = datetime.combine(week + 7 * DAY, time.min)
             for period in periods:
@@ -305,6 +301,8 @@ class History:
 
 def assert_holds(warehouse: Builds, table: str, *histories: History) -> None:
     """Hold a final table against what happened in these organisations."""
+    if table == "dates":  # it belongs to no organisation
+        histories = histories[:1]
     expected = [row for history in histories for row in history.rows(table)]
     assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
 

@@ -32,10 +32,10 @@ class WithDbt2(DuckDB):
     def dbt(self, *arguments: str) -> tuple[int, str]:
         library = self.folder / "library"
         if not library.exists():
-            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps"]
+            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps", LIBRARY]
             # It has no wheels for older Pythons, and none of its Python is used.
-            options = ("--python-version", "3.12", "--target", str(library))
-            subprocess.run([*command, *options, LIBRARY], check=True)
+            command += ["--python-version", "3.12", "--target", str(library)]
+            subprocess.run(command, check=True)
 
         def run(
             arguments: Sequence[str | Path], variables: Mapping[str, str], folder: Path

@@ -60,10 +60,14 @@
 {%- endmacro %}
 
 
-{# The Monday of a week, the first day of a month and so on. #}
+{# The Monday of a week, the first day of a month and so on. BigQuery's weeks begin on Sunday. #}
 {% macro first_day_of(part, time) -%}
-    {%- set part = 'week(monday)' if part == 'week' and target.type == 'bigquery' else part -%}
+    {%- if part == 'week' and target.type == 'bigquery' -%}
+    {%- set since_a_monday = dbt.datediff("date '1970-01-05'", time, 'day') -%}
+    cast({{ dbt.dateadd('day', '-mod(' ~ since_a_monday ~ ', 7)', time) }} as date)
+    {%- else -%}
     cast({{ dbt.date_trunc(part, time) }} as date)
+    {%- endif -%}
 {%- endmacro %}
 
 
