@@ -197,7 +197,8 @@ def reason(lines: list[Line], plugin: str) -> str:
     errors = [it for it in lines if it.fields.get("level") == "error"]
     others = [it for it in lines if it.text]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
-    return found[-1].text if found else "it wrote nothing"
+    # A database may quote all rows of its statement.
+    return found[-1].text[:1000] if found else "it wrote nothing"
 
 
 def reason_of_dbt(lines: list[Line]) -> str:

@@ -484,7 +484,10 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
     with it.start("./sync --scheduled", LOADS=loads, WAITS="yes") as process:
         assert process.stdout
         assert any(seen in line for line in process.stdout)
-        process.send_signal(sent)
+        if sent == signal.SIGTERM and loads == "hangs":  # as README.md says
+            run("pkill", "-TERM", "-f", f"{it.folder}/sync.py", folder=it.folder).succeeded()
+        else:
+            process.send_signal(sent)
         output, _ = process.communicate()
 
     assert process.returncode == status
