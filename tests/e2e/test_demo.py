@@ -83,7 +83,7 @@ def test_readme_shows_what_the_demo_prints(shown: str) -> None:
 def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: str) -> None:
     """The first screen ends before the first answer."""
     readme = (REPOSITORY / "README.md").read_text("utf-8")
-    start = readme.partition("## Start")[2].partition("```sh\n")[2].partition("```")[0]
+    start = readme.partition("## Set it up")[2].partition("```sh\n")[2].partition("```")[0]
     opened, _, _ = shown.partition("\n1. ")
 
     assert shown.startswith("This demo loads 120 made-up jobs")
