@@ -107,7 +107,7 @@ def test_readme_says_how_much_the_demo_installs(shown: str, project: Project) ->
     files = [file for it in folders for one in distributions(path=[it]) for file in one.files or ()]
 
     readme = (REPOSITORY / "README.md").read_text("utf-8")
-    (said,) = re.findall(r"another (\d+) MB, and takes about a minute", readme)
+    (said,) = re.findall(r"dbt and Vega, another (\d+) MB", readme)
     assert len(folders) == 4
     assert int(said) == pytest.approx(sum(file.size or 0 for file in files) / 1e6, rel=0.1)
 
