@@ -86,7 +86,8 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     missing = [name for name in SETTINGS if name in required and name not in config]
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     if missing:
-        found.append(f"If it is in .env, run the tap in that folder, and {_REMEDY}.")
+        place = "in the environment, or in .env of the working folder"
+        found.append(f"Set variables {place}; if one is set already, {_REMEDY}.")
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
     for name, check in _CHECKS.items():
         if isinstance(config.get(name), str) and (problem := check(config[name])):
