@@ -114,54 +114,35 @@ def run(command: click.Command) -> None:
         os._exit(1)
 
 
-# What each file has to be, and what to do if it is not.
-_FILE_REMEDIES = {
-    "config": "Pass a JSON object of settings, in UTF-8, or --config=ENV.",
-    "state": "Pass a file with only the object in the `value` of the last STATE line.",
-    "catalog": "Write it again with --discover.",
-}
-
-
-def _read_object(path: str, option: str) -> str:
-    """Return the text of a file, if it is what the option takes."""
-    text = Path(path).read_text("utf-8")
-    content = json.loads(text, parse_constant=int)  # an error for NaN, as in the SDK
-    if not isinstance(content, dict):
-        msg = "isn't a JSON object"
-        raise PublicJobsError(msg)
-    if option == "catalog":
-        for entry in Catalog.from_dict(content).streams:
-            DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
-    return text
-
-
-def _flaw(error: Exception) -> str:
-    """Say what is wrong with a file, without its content."""
-    match error:
-        case OSError():
-            return f"cannot be read: {error.strerror}"
-        case json.JSONDecodeError():
-            return f"isn't valid JSON (line {error.lineno}, column {error.colno})"
-        case UnicodeDecodeError():
-            return "isn't in UTF-8"
-    why = str(error).partition("\n")[0]
-    is_ours = isinstance(error, PublicJobsError)
-    return why if is_ours else f"cannot be used ({type(error).__name__}: {why})"
-
-
 class JsonFile(click.File):
     """The path of a file that has to hold a JSON object, which the SDK does not check."""
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        option = param.name or "" if param else ""
+        option = param.name if param else None
         if option == "config" and value == "ENV":
             return value
         try:
-            text = _read_object(value, option)
+            text = Path(value).read_text("utf-8")
+            # An error unless it is an object without NaN, as the SDK reads it.
+            content = {} | json.loads(text, parse_constant=int)
+            if option == "catalog":
+                for entry in Catalog.from_dict(content).streams:
+                    DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
         except Exception as error:  # whatever is wrong with the file
+            why = str(error).partition("\n")[0]
+            flaw = (
+                f"cannot be used ({getattr(error, 'strerror', f'{type(error).__name__}: {why}')})"
+            )
+            if isinstance(error, json.JSONDecodeError):
+                flaw = f"isn't valid JSON (line {error.lineno}, column {error.colno})"
+            elif isinstance(error, TypeError) and option != "catalog":
+                flaw = "isn't a JSON object"
             shown = "…" if "{" in value else value  # it may be the settings themselves
-            msg = f"--{option} {shown} {_flaw(error)}. {_FILE_REMEDIES[option]}"
+            remedy = "Pass a file with one JSON object in UTF-8"
+            if option == "state":
+                remedy = "Pass a file with only the object in the `value` of the last STATE line"
+            msg = f"--{option} {shown} {flaw}. {remedy}."
             raise PublicJobsError(msg) from error
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
         if option == "config" and Path(value).is_fifo():

@@ -144,7 +144,7 @@ class TapPublicJobs(Tap):
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
             raise PublicJobsError(NOTHING_SELECTED)
-        if not self._sync_state.key_hash:
+        if not self._has_state:
             hint = "pass its state, or list `state` under the plugin's `capabilities`"
             logger.info(
                 "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
@@ -208,6 +208,7 @@ class TapPublicJobs(Tap):
         is_other = isinstance(bookmarks, dict) and not {it.name for it in ORDER} & {*bookmarks}
         if state and ("bookmarks" not in state or (bookmarks and is_other)):
             raise PublicJobsError(NOT_A_STATE)
+        self._has_state = bool(state)
         try:
             self._sync_state = load(state)
         except DamagedStateError as error:

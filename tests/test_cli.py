@@ -244,7 +244,7 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         ("--config", None, NO_FILE),
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
-        ("--config", "\n{", f"{NO_JSON} (line 2, column 2). Pass a JSON object of settings"),
+        ("--config", "\n{", f"{NO_JSON} (line 2, column 2). Pass a file with one JSON object"),
         ("--config", '{"page_size": NaN}', "cannot be used (ValueError: "),
         ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
         ("--state", '{"bookmarks": {}}\n{}', f"{NO_JSON} (line 2, column 1). {LAST_STATE}"),
@@ -253,12 +253,16 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         (
             "--catalog",
             '{"streams": [{}]}',
-            "cannot be used (KeyError: 'tap_stream_id'). Write it again with",
+            "cannot be used (KeyError: 'tap_stream_id'). Pass a file with one",
         ),
         ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
         ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
         ("--catalog", catalog({"pattern": "("}), "'(' is not a 'regex')"),
-        ("--config", '{"api_key": "pj_secret-ü"}', "isn't in UTF-8"),
+        (
+            "--config",
+            '{"api_key": "pj_secret-ü"}',
+            "cannot be used (UnicodeDecodeError: 'utf-8' codec",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(
@@ -293,7 +297,7 @@ def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Conf
     done = run(forked, f"--config={json.dumps(config)}", config={})
 
     (line,) = complaints(done.stderr)
-    assert "| --config … cannot be read: No such file or directory. Pass a JSON object" in line
+    assert "| --config … cannot be used (No such file or directory). Pass a file" in line
 
 
 def read_until(pipe: IO[str], text: str, times: int = 1) -> str:

@@ -219,10 +219,11 @@ class PublicJobsClient:
         said = self._quote(cause)
         if wrong := wrong_variable(error, self.session.verify):
             return PublicJobsError(f"Nothing is loaded until you act. {wrong}")
-        why = why_unreachable(error, cause, said)
+        why, remedy = why_unreachable(error, cause)
         if why and not self.has_answered:
             host = url.split("/")[2]
-            return PublicJobsError(f"Nothing was loaded: {host} cannot be reached, because {why}")
+            msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said}). {remedy}"
+            return PublicJobsError(msg)
         return _FaultError(f"{_place(url)}: {type(error).__name__}: {said}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:

@@ -9,54 +9,44 @@ from pathlib import Path
 
 from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
 
-# In the order in which requests prefers them.
-PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-
 
 def wrong_variable(error: Exception, verify: object) -> str:
-    """Name the variable that no request can work with; empty if there is none.
-
-    Args:
-        error: What a request failed with.
-        verify: The path of a file or folder with certificates, if one is set.
-    """
+    """Name the variable that lets no request succeed; empty if there is none."""
     if isinstance(error, InvalidURL | InvalidSchema):  # base_url is checked before
-        rule = "must be the address of an HTTP proxy, such as http://proxy.example.com:3128."
-        return f"{_set_one(PROXIES)} {rule}"
+        return (
+            f"{_proxy()} must be the address of an HTTP proxy, such as http://a.example.com:3128."
+        )
     try:
         if isinstance(verify, str) and not Path(verify).is_dir():
             ssl.create_default_context(cafile=verify)
     except OSError:
-        return f"{_set_one(BUNDLES)} must be a file with certificates in PEM form: {verify!r}."
+        name = _first_set("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+        return f"{name} must be a file with certificates in PEM form: {verify!r}."
     return ""
 
 
-def why_unreachable(error: Exception, cause: BaseException, said: str) -> str:
-    """Say why a host that has never answered cannot be reached, and the remedy; empty if unclear.
-
-    Args:
-        error: What a request failed with.
-        cause: The first cause of that.
-        said: Its message.
-    """
+def why_unreachable(error: Exception, cause: BaseException) -> tuple[str, str]:
+    """Say why a host cannot be reached, and the remedy; both are empty if that is unclear."""
     if isinstance(error, ProxyError):
-        remedy = f"Correct {_set_one(PROXIES)}, or add the host to NO_PROXY."
-        return f"the proxy did not connect to it ({said}). {remedy}"
-    if isinstance(cause, ssl.SSLCertVerificationError):
         return (
-            f"its certificate is not trusted ({said}). If a proxy decrypts TLS, or your own "
-            "authority signed it, set REQUESTS_CA_BUNDLE to a file with that authority's "
-            "certificate."
+            "the proxy did not connect to it",
+            f"Correct {_proxy()}, or add the host to NO_PROXY.",
         )
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        remedy = "If a proxy decrypts TLS, or your own authority signed it, set REQUESTS_CA_BUNDLE"
+        return "its certificate is not trusted", f"{remedy} to that authority's certificate."
     if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-        return f"it does not answer with TLS ({said}). Correct base_url and its port."
+        return "it does not answer with TLS", "Correct base_url and its port."
     if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-        return f"its name is unknown ({said}). Correct base_url, or set HTTPS_PROXY if you need it."
+        return "its name is unknown", "Correct base_url, or set HTTPS_PROXY if you need it."
     if isinstance(cause, ConnectionRefusedError):
-        return f"nothing listens at that port ({said}). Is the API up? If so, correct base_url."
-    return ""
+        return "nothing listens at that port", "Is the API up? If so, correct base_url."
+    return "", ""
 
 
-def _set_one(names: tuple[str, ...]) -> str:
+def _proxy() -> str:
+    return _first_set("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+def _first_set(*names: str) -> str:
     return next((name for name in names if os.environ.get(name)), names[0].upper())

@@ -222,11 +222,7 @@ class Throttle:
             return HeldSlots(math.floor(self.epoch() - (now - last)) + 1, number)
 
     def held_up(self, requests: int) -> tuple[int, float]:
-        """Return whether slots of the last run hold up so many further requests.
-
-        Returns:
-            The number of these slots, and the seconds until they are free; (0, 0.0) if not.
-        """
+        """Return how many slots of the last run hold up further requests, and for how long."""
         number = len(self._of_last_run)
         seconds = self._of_last_run[-1] + self.period - self.clock() if number else 0.0
         is_full = number + self.requests + requests > self.limit
