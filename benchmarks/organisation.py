@@ -121,6 +121,11 @@ class Organisation:
             self._tell(at, "saved", draft, public_id)
         self.events.sort(key=lambda it: it.at)
 
+    @property
+    def hours(self) -> float:
+        """How many hours the year has."""
+        return (self.end - BEGIN) / HOUR
+
     def day(self, part: float) -> float:
         """Return the midnight before this part of the year has passed."""
         return BEGIN + int(part * (self.end - BEGIN) / DAY) * DAY
@@ -263,7 +268,7 @@ class Gateway:
             if not status:
                 return self._answer(request)
             if status == 403:  # noqa: PLR2004
-                self.requests += ["page 1", request, "page 1", request]
+                self.requests += ["page 1", request, request]  # is it the key, or this job?
                 break
             self.now += min(2.0**number, MINUTE) / 2
         msg = f"{request}: the response is {status}"
@@ -335,7 +340,7 @@ def usual_incidents(organisation: Organisation) -> Iterator[Incident]:
         ("outage", 0.22, 13, 3),
         ("outage", 0.6, 1.6, 1.2),
         ("failing detail", 0.3, 9, 72),
-        ("refused detail", 0.5, 9, 720),
+        ("refused detail", 0.5, 9, organisation.hours / 12),
         ("new field", 0.7, 11, 10_000),
     ):
         begin = organisation.day(part) + hour * HOUR
@@ -353,7 +358,7 @@ def worse_incidents(organisation: Organisation) -> Iterator[Incident]:
         ("lost page", (0.15, 0.72), 1.9, 0.5),
         ("other organisation", (0.28,), 1.5, 1),
         ("other organisation", (0.78,), 12.5, 1),
-        ("high total", (0.4,), 9, 720),
+        ("high total", (0.4,), 9, organisation.hours / 12),
         ("no details", (0.74,), 9, 72),
         ("details not found", (0.86,), 1.5, 2),
         ("revoked key", (0.94,), 12.5, 1),

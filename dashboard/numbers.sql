@@ -96,19 +96,19 @@ before as (
 estimates as (
     select *
     from time_to_close
-    where dimension <> 'type'
+    where dimension not in ('type', 'quarter')
 ),
 
 -- The first point of each percent draws the curve; the last point shows how far it is known.
 curve as (
     select organisation, dimension, value, min(days) as days, max(still_open) as still_open
     from time_to_close_curve
-    where dimension <> 'type'
+    where dimension not in ('type', 'quarter')
     group by organisation, dimension, value, ceil(100 * still_open)
     union
     select organisation, dimension, value, max(days), min(still_open)
     from time_to_close_curve
-    where dimension <> 'type'
+    where dimension not in ('type', 'quarter')
     group by organisation, dimension, value
     order by days, still_open desc
 ),
@@ -139,14 +139,14 @@ roles as (
         coalesce(jobs.annual_low, jobs.salary_low) as pay_low,
         coalesce(jobs.annual_middle, jobs.salary_middle) as pay_middle,
         coalesce(jobs.annual_high, jobs.salary_high) as pay_high,
-        jobs.first_seen_at,
+        jobs.opened_by,
         ever.reposted_from is not null as is_repost,
         earlier.closed_by as earlier_closed_by
     from open_jobs as jobs
     inner join jobs_ever as ever on jobs.job_key = ever.job_key
     left join jobs_ever as earlier
         on ever.organisation = earlier.organisation and ever.reposted_from = earlier.id
-    order by jobs.first_seen_at, jobs.job_title, jobs.job_key
+    order by jobs.opened_by, jobs.job_title, jobs.job_key
 ),
 
 happened as (

@@ -7,14 +7,35 @@
 -- An average over the closed roles alone is too low, because those that take long are still open.
 -- The table time_to_close of the dbt project counts the open ones too.
 -- job_title and department are null if the API gives none, or the target has removed the row.
-with roles as (
+with listings as (
+    select distinct listed_at
+    from (
+        select opened_after as listed_at from public_jobs.job_publications
+        union all select first_seen_at from public_jobs.job_publications
+        union all select last_seen_at from public_jobs.job_publications
+        union all select unpublished_at from public_jobs.job_publications
+    ) as times
+),
+
+-- After a lost state the tap closes nothing that it has forgotten. Such a job closed before the
+-- first listing after the one that last showed it.
+closings as (
+    select roles.id, min(listings.listed_at) as first_listed_without
+    from public_jobs.job_publications as roles
+    cross join listings
+    where listings.listed_at > roles.last_seen_at
+    group by roles.id
+),
+
+roles as (
     select
         *,
         unpublished_at is null
             and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
             as is_open,
-        max(coalesce(unpublished_at, last_seen_at)) over () as listed_at
+        coalesce(unpublished_at, first_listed_without) as closed_by
     from public_jobs.job_publications
+    left join closings using (id)
 )
 
 select
@@ -24,13 +45,13 @@ select
     opened_after,
     first_seen_at as opened_by,
     case when not is_open then last_seen_at end as closed_after,
-    case when not is_open then coalesce(unpublished_at, listed_at) end as closed_by,
+    case when not is_open then closed_by end as closed_by,
     round(
         (extract(epoch from last_seen_at) - extract(epoch from first_seen_at)) / 86400, 1
     ) as at_least_days,
     round(
         (
-            extract(epoch from coalesce(unpublished_at, listed_at))
+            extract(epoch from case when is_open then last_seen_at else closed_by end)
             - extract(epoch from opened_after)
         ) / 86400, 1
     ) as at_most_days,

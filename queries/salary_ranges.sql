@@ -1,42 +1,34 @@
--- What do roles pay, by seniority and currency?
--- Amounts in different currencies are never added or compared. The API does not say whether an
--- amount is for a year, a month or an hour. A range with one end counts as that amount.
+-- What do roles pay, by seniority, currency and salary period?
+-- Amounts in different currencies or periods are never added or compared. The API does not document
+-- what a salary is paid for: name the field here if it sends it under another name than salaryPeriod.
+-- A range with one end counts as that amount.
 with ranges as (
     select
-        coalesce(nullif(currency, ''), 'not given') as currency,
-        coalesce(nullif(seniority_level, ''), 'not given') as seniority_level,
-        coalesce(nullif(min_salary, 0), max_salary) as one_end,
-        coalesce(nullif(max_salary, 0), min_salary) as other_end
+        coalesce(nullif(jobs.currency, ''), 'not given') as currency,
+        coalesce(
+            jobs.additional_fields::json ->> 'salaryPeriod',
+            details.additional_fields::json ->> 'salaryPeriod',
+            'not given'
+        ) as salary_period,
+        coalesce(nullif(jobs.seniority_level, ''), 'not given') as seniority_level,
+        coalesce(nullif(jobs.min_salary, 0), jobs.max_salary) as one_end,
+        coalesce(nullif(jobs.max_salary, 0), jobs.min_salary) as other_end
     from public_jobs.jobs
     join public_jobs.job_publications using (id)
+    left join public_jobs.job_details as details using (id)
     where unpublished_at is null
       and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
-      and (min_salary > 0 or max_salary > 0)
-),
-
--- Not every database has a function for the median of a group.
-ordered as (
-    select
-        *,
-        row_number() over (
-            partition by currency, seniority_level order by one_end + other_end
-        ) as place,
-        count(*) over (partition by currency, seniority_level) as number_of_roles
-    from ranges
+      and (jobs.min_salary > 0 or jobs.max_salary > 0)
 )
 
 select
     currency,
+    salary_period,
     seniority_level,
-    max(number_of_roles) as roles,
+    count(*) as roles,
     min(least(one_end, other_end)) as lowest,
-    avg(
-        case
-            when 2 * place between number_of_roles and number_of_roles + 2
-                then (one_end + other_end) / 2
-        end
-    ) as median,
+    percentile_cont(0.5) within group (order by (one_end + other_end) / 2) as median,
     max(greatest(one_end, other_end)) as highest
-from ordered
-group by currency, seniority_level
-order by currency, median, seniority_level;
+from ranges
+group by currency, salary_period, seniority_level
+order by currency, salary_period, median, seniority_level;

@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tap_public_jobs.lines import shortened
 
@@ -172,6 +172,29 @@ class Report:
                 parts.append(f"new fields in {stream}: {', '.join(map(shortened, names))}")
         parts.append(f"took {in_words(self.clock() - self._started_at)}")
         return f"{'; '.join(parts)}."
+
+    def numbers(self, retries: int) -> dict[str, Any]:
+        """Return the numbers of the summary, as fields for JSON logs.
+
+        Args:
+            retries: Further tries of requests that failed.
+        """
+        counts: dict[str, Any] = {
+            "records": dict(self.records),
+            "requests": self.throttle.requests,
+            "rejections": self.throttle.rejections,
+            "retries": retries,
+            "opened": self.opened,
+            "closed": self.closed,
+            "new_fields": {stream: names for stream, names in self.new_fields.items() if names},
+            "seconds": round(self.clock() - self._started_at, 1),
+        }
+        if self.details != DetailCounts():
+            counts["details"] = {
+                name: getattr(self.details, name)
+                for name in ("fetched", "unchanged", "failed", "unpublished")
+            }
+        return counts
 
     def still_missing(self, gaps: Collection[tuple[int, str]]) -> None:
         """Log what has been missing for an hour or longer.

@@ -66,11 +66,18 @@ def from_environment() -> dict[str, Json]:
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
-    """Fill in the defaults of settings that are missing, null or empty.
+    """Fill in the defaults of settings that are missing, null or empty, and the key from its file.
 
-    In a deployment, an empty variable means that the setting is unset.
+    In a deployment, an empty variable means that the setting is unset. A file without a key is
+    left for `problems` to name.
     """
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
+    if "api_key" not in given and isinstance(path := given.get("api_key_file"), str):
+        with suppress(OSError, ValueError):
+            key = Path(path).read_text("utf-8").strip()
+            if _check_key(key) is None:
+                given["api_key"] = key
+                del given["api_key_file"]
     defaults = {name: rules["default"] for name, rules in SETTINGS.items() if "default" in rules}
     return defaults | given
 
@@ -83,12 +90,15 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     """
     errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
-    missing = [name for name in SETTINGS if name in required and name not in config]
+    in_file = {"api_key"} if "api_key_file" in config else set()
+    missing = [name for name in SETTINGS if name in required - in_file and name not in config]
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     if missing:
         place = "in the environment, or in .env of the working folder"
         found.append(f"Set variables {place}; if one is set already, {_REMEDY}.")
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
+    if in_file:
+        found.append(_key_file_problem(config))
     for name, check in _CHECKS.items():
         if isinstance(config.get(name), str) and (problem := check(config[name])):
             found.append(problem)
@@ -159,6 +169,15 @@ def _check_key(value: str) -> str | None:
     if re.fullmatch("[!#-&(-~]+", value):  # what a header can carry, but for quotes
         return None
     return "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
+
+
+def _key_file_problem(config: Mapping[str, Json]) -> str:
+    """Say why no key was read from its file."""
+    if "api_key" in config:
+        return "api_key and api_key_file are both set: remove one."
+    path = str(config["api_key_file"])
+    shown = repr(path) if os.sep in path else "…"  # it may be the key itself
+    return f"api_key_file must be a file that contains the key alone: {shown}."
 
 
 def _check_base_url(value: str) -> str | None:

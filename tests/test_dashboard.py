@@ -31,7 +31,7 @@ AMOUNTS: Row = {"min_salary": 0, "max_salary": 5000, "salary_low": 5000, "salary
 YEAR: Row = dict.fromkeys(("annual_low", "annual_middle", "annual_high"), 60000)
 ALWAYS: Row = {"in_force_from": "0001-01-01", "in_force_until": "9999-12-31"}
 ESTIMATE: Row = {"organisation": "acme", "dimension": "overall", "value": "all"}
-CLOSING: Row = {"median_days_before": 7.5, "longest_days": 29.5, "at_risk": 1, "closed": 0}
+CLOSING: Row = {"longest_days": 29.5, "at_risk": 1, "closed": 0}
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
 HAPPENED = [("opened", "2026-10-31 04"), ("closed", "2026-10-01 04")]
 # Two roles of acme, of which one was open four weeks before, and another organisation without any.

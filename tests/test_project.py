@@ -108,28 +108,6 @@ class TestRelease:
         assert says in finished.output
 
 
-@pytest.mark.e2e
-def test_the_units_for_systemd_are_valid_and_hardened(tmp_path: Path) -> None:
-    """As far as systemd can say without starting them: 10 is an exposed service, 0 a safe one."""
-    units = [tmp_path / file.name for file in (REPOSITORY / "deploy" / "systemd").iterdir()]
-    for unit in units:
-        text = (REPOSITORY / "deploy" / "systemd" / unit.name).read_text("utf-8")
-        unit.write_text(text.replace("/opt/public-jobs/sync", "/bin/true"), "utf-8")
-    verified = ["systemd-analyze", "verify", *map(str, units)]
-    assert subprocess.check_output(verified, stderr=subprocess.STDOUT, text=True) == ""
-    rated = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager"]
-    service = tmp_path / "public-jobs.service"
-    subprocess.run([*rated, service], check=True)
-    # Each try that fails alerts, whatever the version of systemd.
-    found = re.search(
-        r"^ExecStopPost=\+/bin/sh -c '(.+)'$", service.read_text("utf-8"), re.MULTILINE
-    )
-    tries = f"for SERVICE_RESULT in success exit-code; do {found and found[1]}; done"
-    script = f"systemctl() {{ echo $SERVICE_RESULT: $@; }}; {tries}"
-    alerts = subprocess.check_output(["/bin/sh", "-c", script], text=True)
-    assert alerts == "exit-code: start --no-block public-jobs-alert\n"
-
-
 MELTANO = """#!/bin/sh
 # Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
 trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
@@ -152,7 +130,7 @@ STATUSES = (
 
 
 class TestRunMeltano:
-    """The first process of a container, and what Airflow starts."""
+    """What Airflow starts."""
 
     def start(
         self, folder: Path, arguments: str, programs: dict[str, str], **variables: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from decimal import Decimal
+from importlib.metadata import distributions
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +56,17 @@ def test_a_page_has_at_most_900_words_of_prose(path: Path) -> None:
     prose = re.sub(rf"^ *```.*?^ *```|{written}", "", text, flags=re.MULTILINE | re.DOTALL)
 
     assert len(re.findall(r"\S*\w\S*", prose)) <= 900
+
+
+def test_the_readme_says_how_large_the_packages_are() -> None:
+    """Those that `uv run` installs, without what it compiles."""
+    groups = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    names = {re.split("[= ]", pin)[0] for pin in groups["pins"] if "sys_platform" not in pin}
+    installed = [it for it in distributions() if it.name.lower() in names]
+    size = sum(file.size or 0 for it in installed for file in it.files or ())
+
+    (said,) = re.findall(r"first installs (\d+) MB of packages", README)
+    assert int(said) == pytest.approx(size / 1e6, rel=0.1)
 
 
 def test_every_page_is_named_in_the_readme() -> None:

@@ -162,6 +162,17 @@ def test_the_summary_counts_everything(report: Report, time: FakeTime) -> None:
         "new fields in job_details: salaryPeriod, remote; "
         "took about 51 minutes."
     )
+    assert report.numbers(1) == {
+        "records": {"jobs": 3000, "job_publications": 3001, "job_details": 2},
+        "requests": 3031,
+        "rejections": 2,
+        "retries": 1,
+        "details": {"fetched": 2, "unchanged": 2995, "failed": 2, "unpublished": 1},
+        "opened": 2,
+        "closed": 1,
+        "new_fields": {"job_details": ["salaryPeriod", "remote"]},
+        "seconds": 3060.0,
+    }
 
 
 @pytest.mark.parametrize(("opened", "closed"), [(1, 0), (0, 2)])

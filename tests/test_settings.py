@@ -78,6 +78,35 @@ def test_a_wrong_setting_gets_one_clear_error(
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize(
+    ("text", "config", "error"),
+    [
+        (f"{KEY}\n", {}, "api_key and api_key_file are both set: remove one."),
+        (f'"{KEY}"', {"api_key": ""}, "api_key_file must be a file that contains the key alone: "),
+        ("", {"api_key": None}, "api_key_file must be a file that contains the key alone: "),
+        (None, {"api_key": None}, "api_key_file must be a file that contains the key alone: "),
+        ("", {"api_key": None, "api_key_file": KEY}, "api_key_file must be a file that contains t"),
+    ],
+    ids=["both", "quotes", "empty", "no file", "the key in place of its file"],
+)
+def test_a_file_without_a_key_is_named_without_its_content(
+    tmp_path: Path, text: str | None, config: dict[str, Any], error: str
+) -> None:
+    file = tmp_path / "key"
+    if text is not None:
+        file.write_text(text, "utf-8")
+
+    assert refused(**({"api_key_file": str(file)} | config)).startswith(error)
+
+
+def test_the_key_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n", "utf-8")
+
+    config = {"api_key": "", "api_key_file": str(file), "base_url": GOOD["base_url"]}
+    assert TapPublicJobs(config=config).config["api_key"] == KEY
+
+
 def test_all_wrong_settings_are_named_in_the_order_of_the_schema() -> None:
     error = refused(page_size=0, auth_header="x", base_url=None, api_key=None)
 

@@ -116,7 +116,10 @@ class TestPluginDefinition:
         assert theirs == theirs | ours
 
     def test_groups_the_settings_that_are_required(self) -> None:
-        assert plugin_definition()["settings_group_validation"] == [REQUIRED]
+        assert plugin_definition()["settings_group_validation"] == [
+            REQUIRED,
+            ["api_key_file", "base_url"],
+        ]
 
     def test_runs_on_the_versions_of_python_that_the_package_names(self) -> None:
         classifiers = metadata("tap-public-jobs").get_all("Classifier") or []

@@ -138,6 +138,7 @@ def _program(name: str) -> str:
     (plugin,) = (it for it in plugins["loaders"] + plugins["utilities"] if it["name"] == name)
     requirements = [part for it in plugin["pip_url"].split() for part in ("--with", it)]
     requirements[0] = "--from"
-    options = ("--compile-bytecode", "--python", "3.11", *requirements)
+    overrides = ("--overrides", f"{TRANSFORM}/overrides.txt")
+    options = ("--compile-bytecode", "--python", "3.11", *overrides, *requirements)
     prefix = install("tool", "run", *options, "python", "-c", "import sys; print(sys.prefix)")
     return str(Path(prefix, "bin", plugin["executable"]))

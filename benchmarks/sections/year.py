@@ -253,7 +253,7 @@ class Year:
                 streams = [*super().discover_streams()]
                 for stream in streams:
                     # Final in the SDK.
-                    stream.sync = partial(warehouse.load, self, stream)  # type: ignore[misc, method-assign]
+                    stream.sync = partial(warehouse.load, self, stream)  # type: ignore[misc, method-assign, arg-type]
                 return streams
 
         error = ""
@@ -377,7 +377,7 @@ def measure(bench: Bench) -> Section:
             bench.report(f"{year} ({days} days): {_cells(tally)}; alerts: {tally.alerts}")
             lines.append(f"{year} | {_cells(tally)}")
             claims.append(Claim(f"{year}: {{}} rows are wrong", len(tally.wrong_rows), at_most=0))
-            if incidents is usual_incidents:
+            if bench.full and incidents is usual_incidents:  # in a quarter they weigh more
                 alerts, surplus = len(tally.alerts), tally.surplus_percent
                 claims += [
                     Claim(f"{year}: at most {{}} alerts", alerts, schedule.most_alerts),

@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+import textwrap
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,11 @@ DATABASE = Path("output", "demo.duckdb")
 DASHBOARD = Path("dashboard", "page.py")
 # A snapshot records what a listing shows, in half the time of a build of all tables.
 BUILD, SNAPSHOT = "dbt-duckdb:build", "dbt-duckdb:snapshot"
+# As README has it.
+START = """\
+pip install uv && git clone https://git.example.com/public-jobs/tap-public-jobs
+uvx copier copy --trust tap-public-jobs my-pipeline
+my-pipeline/sync"""
 
 
 class Change(NamedTuple):
@@ -123,7 +129,13 @@ def _show_syncs(database: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, serving(sandbox) as base_url:
         variables = meltano.environment(sandbox, base_url, database, Path(folder))
         click.echo(
-            f"A sandbox of the Public Jobs API serves {JOBS} made-up jobs at {base_url}.\n"
+            f"This demo loads {JOBS} made-up jobs into DuckDB, builds tables of them, and asks\n"
+            f"{len(QUESTIONS)} questions in SQL. Then jobs open and close, and it loads "
+            f"{len(CHANGES)} more times and\nasks {len(OVER_TIME)} more. "
+            "It takes about a minute, and the first time as long as it takes to\n"
+            "install Meltano and dbt. It writes "
+            f"{DATABASE} and {DATABASE.with_suffix('.html')}.\n\n"
+            f"A sandbox of the Public Jobs API serves the jobs at {base_url}.\n"
             f"Like the API it allows {REQUESTS} requests per period; here a period is {PERIOD} "
             f"second, not 60.\n\n{COMMAND} {BUILD}"
         )
@@ -161,11 +173,8 @@ def _show_syncs(database: Path) -> None:
         f"\nThe warehouse is {DATABASE}: the tap's tables are in the schema {SCHEMA}, and dbt's in "
         "analytics. Each demo creates it again. Ask it more:\n\n"
         f"  uvx --from duckdb-cli duckdb -readonly {DATABASE}\n\n"
-        "transform/README.md has more questions.\n\n"
-        "With your own key, in this folder:\n\n"
-        "  cp -n .env.example .env      # then write your key and your API's address into .env\n"
-        "  uv tool install 'meltano~=4.4'\n"
-        f"  meltano run tap-public-jobs target-duckdb {BUILD}\n\n"
-        "That fills output/warehouse.duckdb, which holds nothing from the demo. docs/start.md has "
-        "the other warehouses, and your own Meltano project."
+        "docs/questions.md has more questions.\n\n"
+        "With your own key, beside this folder:\n\n"
+        f"{textwrap.indent(START, '  ')}\n\n"
+        "The second asks for the key, the warehouse and the schedule; the third loads and builds."
     )

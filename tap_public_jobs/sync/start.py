@@ -27,11 +27,10 @@ logger = logging.getLogger(__name__)
 REPLICA_LAG = 600
 
 OTHER_ORGANISATION = (
-    "Nothing is loaded until you act, and nothing was removed. api_key has changed, and the API "
-    "lists none of the {:,} jobs that were synced before, so the key seems to belong to another "
-    "organisation. Set api_key back, or give each organisation its own state and schema. To "
-    "replace the contents of the tables, which begins their history anew, run once with meltano "
-    "run --full-refresh."
+    "Nothing was loaded: api_key has changed, and the API lists none of the {:,} jobs that were "
+    "synced before, so the key seems to belong to another organisation. Set api_key back, or give "
+    "each organisation its own state and schema. To replace the contents of the tables, which "
+    "begins their history anew, run once with meltano run --full-refresh."
 )
 
 

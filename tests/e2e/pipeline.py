@@ -93,6 +93,7 @@ def installed(requirements: str) -> Path:
     # Some targets need drivers that have no wheels for newer Pythons.
     package, *others = requirements.split()
     tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", package]
+    tool += ["--overrides", str(REPOSITORY / "transform" / "overrides.txt")]
     for other in others:
         tool += ["--with", other]
     script = "import sys; print(sys.prefix)"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
+from importlib.metadata import distributions
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 from e2e import stores
-from e2e.pipeline import run
+from e2e.pipeline import installed, run
 from public_jobs_sandbox.app import JOBS_PATH
+from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from support.plugins import REPOSITORY
 
@@ -74,6 +78,38 @@ def test_readme_shows_what_the_demo_prints(shown: str) -> None:
     readme = (REPOSITORY / "README.md").read_text("utf-8")
 
     assert readme.partition("```text\n")[2].partition("```")[0].strip() in shown
+
+
+def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: str) -> None:
+    """The first screen ends before the first answer."""
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
+    start = readme.partition("## Set it up")[2].partition("```sh\n")[2].partition("```")[0]
+    opened, _, _ = shown.partition("\n1. ")
+
+    assert shown.startswith("This demo loads 120 made-up jobs")
+    assert len([line for line in opened.splitlines() if "Install" not in line]) <= 30
+    assert textwrap.indent(start, "  ") in shown
+    assert shown.count("git clone") == 1
+
+
+def test_readme_says_how_much_the_demo_installs(shown: str, project: Project) -> None:
+    """What `uv run` has not: Meltano, the loader, dbt, and what draws the page."""
+    assert shown
+    page = [*uv_command(), "python", "find", "--script", "dashboard/page.py"]
+    drawn = Path(run(*page, folder=project.folder).succeeded().output.strip())
+    plugins = [*project.folder.glob(".meltano/loaders/*/venv/bin/python")]
+    plugins += project.folder.glob(".meltano/utilities/*/venv/bin/python")
+    folders = [
+        str(packages)
+        for python in (installed("meltano~=4.4") / "python", drawn, *plugins)
+        for packages in python.parent.parent.glob("lib/*/site-packages")
+    ]
+    files = [file for it in folders for one in distributions(path=[it]) for file in one.files or ()]
+
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
+    (said,) = re.findall(r"another (\d+) MB, and takes about a minute", readme)
+    assert len(folders) == 4
+    assert int(said) == pytest.approx(sum(file.size or 0 for file in files) / 1e6, rel=0.1)
 
 
 def test_the_throttle_is_at_work_and_later_syncs_fetch_what_is_new_or_gone(shown: str) -> None:

@@ -42,7 +42,7 @@ BQEMULATOR = (
 
 PROJECT = "project"
 BUCKET = "lake"
-QUERIES = ("open_roles", "changes", "salary_ranges", "days_open")
+QUERIES = ("open_roles", "changes", "days_open")
 ADDED = ("_PROCESS_DATE", "filename")
 
 

@@ -21,6 +21,9 @@ from google.cloud import bigquery
 from target_bigquery import batch_job, core
 from target_bigquery.target import TargetBigQuery
 
+# By the types of the API; INTEGER would have 32 bits in DuckDB, of which bqemulator is made.
+SQL_TYPES = {"FLOAT": "FLOAT64", "INTEGER": "INT64"}
+
 
 class Client(bigquery.Client):
     def query(self, query: str, **options: Any) -> bigquery.QueryJob:
@@ -31,8 +34,9 @@ class Client(bigquery.Client):
     def update_table(self, table: bigquery.Table, *others: Any, **options: Any) -> bigquery.Table:
         known = self.get_table(table.reference).schema
         for column in table.schema[len(known) :]:
-            kind = column.field_type.upper().replace("FLOAT", "FLOAT64")
-            statement = f"alter table `{table.reference}` add column `{column.name}` {kind}"
+            kind = column.field_type.upper()
+            statement = f"alter table `{table.reference}` add column `{column.name}` "
+            statement += SQL_TYPES.get(kind, kind)
             self.query(statement).result()
         return super().update_table(table, *others, **options)
 

@@ -63,7 +63,7 @@ class Warehouse(Builds):
         python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
         imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
         dbt = program(HERE / f"fake_dbt_{self.name}.py", *imports, python=python)
-        return run_dbt(dbt, self.folder, self.project, *arguments, **self.variables)
+        return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         engine = self.emulated.store(self.folder, self.address)

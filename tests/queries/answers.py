@@ -19,11 +19,13 @@ PAGE = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
 def days_open() -> list[Row]:
     """Bounds of how long each role was open, and of when it opened and closed."""
     answer: list[Row] = []
+    listings = {row[name] for row in PUBLICATIONS for name in TIMES} - {None}
     for row in PUBLICATIONS:
         job = next((job for job in JOBS if job["id"] == row["id"]), {})
         opened, seen, last = row["opened_after"], row["first_seen_at"], row["last_seen_at"]
         is_open = row["unpublished_at"] is None and last == LATEST
-        closed = None if is_open else row["unpublished_at"] or LATEST
+        later = [time for time in listings if time > last]
+        closed = None if is_open else row["unpublished_at"] or min(later)
         answer.append((
             *(job.get("job_title"), job.get("department") or None),
             "open" if is_open else "closed",
@@ -36,6 +38,7 @@ def days_open() -> list[Row]:
 
 
 DAY = dt.timedelta(days=1)
+TIMES = ("opened_after", "first_seen_at", "last_seen_at", "unpublished_at")
 ANSWERS: dict[str, list[Row]] = {
     "open_roles": [
         ("Engineering", "Berlin", 2),
@@ -46,10 +49,11 @@ ANSWERS: dict[str, list[Row]] = {
         ("not given", "not given", 1),
     ],
     "salary_ranges": [
-        ("CHF", "senior", 1, 100000, 110000, 120000),
-        ("EUR", "senior", 2, 50000.5, 65000.125, 80000),
-        ("GBP", "junior", 1, 30000, 30000, 30000),
-        ("GBP", "not given", 1, 61000, 61000, 61000),
+        ("CHF", "not given", "senior", 1, 100000, 110000, 120000),
+        ("EUR", "month", "senior", 1, 50000.5, 60000.25, 70000),
+        ("EUR", "not given", "senior", 1, 60000, 70000, 80000),
+        ("GBP", "not given", "junior", 1, 30000, 30000, 30000),
+        ("GBP", "not given", "not given", 1, 61000, 61000, 61000),
     ],
     "knockout_questions": [
         ("Backend Engineer", "May you work here?", "boolean", False, "backend"),
@@ -62,6 +66,7 @@ ANSWERS: dict[str, list[Row]] = {
         ("remote", 2, True),
         ("requiredSkills", 2, ["SQL", "Größe"]),
         ("minSalary", 1, "competitive"),
+        ("salaryPeriod", 1, "month"),
         ("yearsExperience", 1, "5+"),
     ],
     "days_open": days_open(),

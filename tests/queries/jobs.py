@@ -41,7 +41,7 @@ QUESTIONS: dict[str, list[Any]] = {
 }
 OTHERS: dict[str, dict[str, Any]] = {
     "backend": {"requiredSkills": ["SQL", "Größe"], "remote": True},
-    "frontend": {"requiredSkills": [], "remote": None},
+    "frontend": {"requiredSkills": [], "remote": None, "salaryPeriod": "month"},
     "head": {"minSalary": "competitive", "yearsExperience": "5+"},
     "unpublished": {"secret": 1},
     "lost": {"secret": 2},

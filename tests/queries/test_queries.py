@@ -130,7 +130,9 @@ def test_a_job_published_again_is_no_longer_closed(warehouse: Warehouse) -> None
     ]
     by_id = {row[-1]: row[2:-1] for row in warehouse.rows(query("days_open"))}
     assert by_id["unpublished"] == ("open", LATEST, again, None, None, 0, 1)
-    assert by_id["lost"] == ("closed", None, FIRST, listing(11, 16), again, 70, None)
+    # No listing closed it, and no later one moves its closing on.
+    closed_by = listing(11, 18)
+    assert by_id["lost"] == ("closed", None, FIRST, listing(11, 16), closed_by, 70, None)
 
 
 RULE = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter, defaultdict
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,16 @@ Row = dict[str, Any]
 DAY = timedelta(days=1)
 NUMBERS = columns_of("number", "integer")
 DIMENSIONS = ("department", "location", "seniority_level", "type")
-# Columns that only the builds know, and one that a unit test in dbt proves.
-UNKNOWN = {"version", "recorded_at", "updated_at", "reposted_from"}
+# Columns that only the builds know, and two that unit tests in dbt prove.
+UNKNOWN = {"version", "recorded_at", "updated_at", "reposted_from", "department_median_days"}
 
 
 def days(length: timedelta) -> float:
     return round(length / DAY, 1)
+
+
+def monday(day: date) -> date:
+    return day - day.weekday() * DAY
 
 
 def stored(value: object) -> object:
@@ -131,11 +135,13 @@ class History:
         return found
 
     def open_jobs(self) -> list[Row]:
+        changed = {row["id"]: row["in_force_from"] for row in self.job_versions()}
+        never = datetime.min  # noqa: DTZ901
         return [
             row
             | {
-                "first_seen_at": row["opened_by"],
                 "last_seen_at": self._latest.time,
+                "last_changed_by": None if changed[row["id"]] == never else changed[row["id"]],
                 "was_open_before": row["opened_after"] is None,
                 "days_open": row["days_open_at_least"],
             }
@@ -146,10 +152,10 @@ class History:
     def jobs_ever(self) -> list[Row]:
         jobs: dict[str, Row] = {}
         for row in self.publication_periods():
-            first = {f"first_{name}": row[name] for name in ("opened_after", "opened_by")}
-            before = jobs.get(row["id"], first | {"days_open": 0})
+            before = jobs.get(row["id"], row | {"days_open": 0})
+            first = {name: before[name] for name in ("opened_after", "opened_by")}
             length = round(before["days_open"] + row["days_open_at_least"], 1)
-            jobs[row["id"]] = before | row | {"periods": row["period"], "days_open": length}
+            jobs[row["id"]] = row | first | {"periods": row["period"], "days_open": length}
         return list(jobs.values())
 
     def job_versions(self) -> list[Row]:
@@ -231,6 +237,57 @@ class History:
             for day, group in set().union(*counts.values())
         ]
 
+    def weekly_open_jobs(self) -> list[Row]:
+        rows: list[Row] = []
+        periods, versions = self.publication_periods(), self.job_versions()
+        week = monday(self._listings[0].time.date())
+        while week <= self._last_day:
+            end = datetime.combine(week + 7 * DAY, time.min)
+            for period in periods:
+                if period["opened_by"] >= end or (period["closed_by"] or datetime.max) < end:  # noqa: DTZ901
+                    continue
+                (version,) = (
+                    it
+                    for it in versions
+                    if it["id"] == period["id"]
+                    and it["in_force_from"] < end <= it["in_force_until"]
+                )
+                names = ("opened_after", "opened_by", "public_id")
+                rows.append(version | {name: period[name] for name in names})
+                rows[-1] |= {
+                    "week": week,
+                    "days_open": days(min(end, self._latest.time) - period["opened_by"]),
+                    "is_carried_forward": self._latest.time.date() < week,
+                    "has_all_organisations": end.date() > self._all_listed_on,
+                }
+            week += 7 * DAY
+        return rows
+
+    def dates(self) -> list[Row]:
+        years = (it.time.year for it in (self._listings[0], self._latest))
+        first, end = (date(year + last, 1, 1) for last, year in enumerate(years))
+        return [
+            {
+                "day": day,
+                "week": monday(day),
+                "month": day.replace(day=1),
+                "quarter": day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
+                "year": day.year,
+            }
+            for day in (first + number * DAY for number in range((end - first).days))
+        ]
+
+    def field_values(self) -> list[Row]:
+        """An element of a list is a value."""
+        rows = []
+        for row in map(self._job, self._latest.jobs.values()):
+            for field, found in row["additional_fields"].items():
+                values = found if isinstance(found, list) else [found]
+                for number, value in enumerate(map(as_text, values), 1):
+                    if value is not None:
+                        rows.append(row | {"field": field, "value_number": number, "value": value})
+        return rows
+
     def completeness(self) -> list[Row]:
         rows = [self._job(job) for job in self._latest.jobs.values()]
         found = []
@@ -244,6 +301,8 @@ class History:
 
 def assert_holds(warehouse: Builds, table: str, *histories: History) -> None:
     """Hold a final table against what happened in these organisations."""
+    if table == "dates":  # it belongs to no organisation
+        histories = histories[:1]
     expected = [row for history in histories for row in history.rows(table)]
     assert comparable(warehouse.rows(f"analytics.{table}")) == comparable(expected)
 
@@ -253,7 +312,7 @@ def comparable(rows: list[Row]) -> list[Row]:
     found = []
     for row in rows:
         values = {name: value for name, value in row.items() if name not in UNKNOWN}
-        for name in (*JSON_TEXT, "old_value", "new_value"):
+        for name in (*JSON_TEXT, "old_value", "new_value", "value"):
             if isinstance(values.get(name), str) and values[name][:1] in {"[", "{"}:
                 values[name] = json.loads(values[name])
         found.append(values)

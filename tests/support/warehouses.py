@@ -18,10 +18,10 @@ from support.plugins import REPOSITORY, plugin
 from typing_extensions import override
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from e2e.targets import Target
-    from forked import Program
 
 TRANSFORM = REPOSITORY / "transform"
 
@@ -38,14 +38,18 @@ def dbt_command(name: str) -> Path:
 
 
 def run_dbt(
-    dbt: Program, folder: Path, project: Path, *arguments: str | Path, **variables: str
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    folder: Path,
+    project: Path,
+    *arguments: str | Path,
+    **variables: str,
 ) -> tuple[int, str]:
     """Run dbt, with its files in a folder; returns its status and what it prints."""
     zone = "America/New_York"  # nothing that dbt writes depends on where it runs
     files = str(folder / "dbt")
     shell = {"DBT_TARGET_PATH": files, "DBT_LOG_PATH": files, "TZ": zone, "PGTZ": zone}
     shell |= {"DBT_PROFILES_DIR": str(TRANSFORM)} | variables
-    result = dbt.run(["--no-use-colors", *arguments], environment(**shell), folder=project)
+    result = run(["--no-use-colors", *arguments], environment(**shell), folder=project)
     return result.returncode, result.stdout + result.stderr
 
 
@@ -95,7 +99,7 @@ class Builds(ABC):
         dbt = program(dbt_command(self.utility), "dbt.cli.main")
         output = plugin("utilities", self.utility)["config"]["target"]
         options = (*arguments, "--target", output)
-        return run_dbt(dbt, self.folder, self.project, *options, **self.variables)
+        return run_dbt(dbt.run, self.folder, self.project, *options, **self.variables)
 
     def build(self, *arguments: str) -> str:
         """Run `dbt build`, which must end well; returns what it prints."""

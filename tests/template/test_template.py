@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import shlex
 import shutil
+import signal
+import socket
 import stat
-import sys
+import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import requests
 import yaml
 from dotenv import dotenv_values
-from e2e.pipeline import Run, installed, run
+from e2e.pipeline import environment, installed, run
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from e2e.truth import FIELDS, published
@@ -25,15 +32,18 @@ from public_jobs_sandbox.postings import make_jobs
 from support.plugins import REPOSITORY, definition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from public_jobs_sandbox.state import Sandbox
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
-PROJECTS = {
+PROJECTS: dict[str, dict[str, Any]] = {
     f"{warehouse}-{schedule}": CASES["secrets"]
     | {"warehouse": warehouse, "credentials": next(iter(secrets.values()), "")}
-    | {"schedule": schedule, "alert": "none" if warehouse == "bigquery" else "webhook"}
+    | {"schedule": schedule, "webhooks": schedule in ("cron", "systemd")}
+    | {"alert": "none" if warehouse == "bigquery" or schedule == "none" else "message"}
     for warehouse, secrets in CASES["credentials"].items()
     for schedule in CASES["schedules"]
     if not (warehouse == "duckdb" and schedule in ELSEWHERE)
@@ -58,10 +68,10 @@ Made = tuple[Path, dict[str, str]]
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("template")]
 
 
-def copier(*arguments: str | Path, folder: Path, **answers: str) -> str:
+def copier(*arguments: str | Path, where: Path, **answers: str) -> str:
     data = [f"--data={name}={answer}" for name, answer in answers.items()]
     command = [installed(COPIER) / "copier", *arguments, "--trust", "--defaults", *data]
-    return run(*command, folder=folder).succeeded().output
+    return run(*command, folder=where).succeeded().output
 
 
 def commit(folder: Path, version: str) -> None:
@@ -82,7 +92,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    folder = tmp_path_factory.mktemp("projects")
+    folder = tmp_path_factory.mktemp("my projects")  # with a space
     ignored = shutil.ignore_patterns(".git")  # copier is faster without
     files = shutil.copytree(source, folder / "template", ignore=ignored)
     answers = PROJECTS | {name: wrong for name, (wrong, _) in CASES["refused"].items()}
@@ -105,20 +115,28 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     found = [str(it.relative_to(folder)) for it in folder.rglob("*") if it.is_file()]
     assert sorted(found) == sorted(files)
 
-    api_key, state, alert = CASES["secrets"].values()
-    secrets = CASES["credentials"][warehouse] | {"TAP_PUBLIC_JOBS_API_KEY": api_key}
+    given = CASES["secrets"]
+    secrets = CASES["credentials"][warehouse] | {"TAP_PUBLIC_JOBS_API_KEY": given["api_key"]}
     if schedule in ELSEWHERE:
-        secrets["MELTANO_DATABASE_URI"] = secrets.get("TARGET_POSTGRES_SQLALCHEMY_URL", state)
-    if warehouse != "bigquery":
-        secrets["ALERT_URL"] = alert
-    lines = (folder / ".env").read_text("utf-8").splitlines()
-    assert dotenv_values(folder / ".env") == secrets
+        secrets["MELTANO_DATABASE_URI"] = given["state_url"]
+    if schedule != "none":
+        secrets["PING_URL"] = given["ping_url"]
+        if warehouse != "bigquery":
+            secrets["ALERT_URL"] = given["alert_url"]
+    if schedule in ("cron", "systemd"):
+        secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
+    lines = (folder / ".env.new").read_text("utf-8").splitlines()
+    assert dotenv_values(folder / ".env.new") == secrets
     # As Docker and kubectl read it.
     assert dict(line.split("=", 1) for line in lines if not line.startswith("#")) == secrets
-    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env")
+    required = dotenv_values(folder / ".env.example")
+    assert required == dict.fromkeys(secrets.keys() - {"PING_URL"}, "")
+    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env.new")
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
+    if schedule in ("cron", "systemd"):
+        assert 'sync" --if-news' in others or "sync' --if-news" in others
 
     plugins = yaml.safe_load((folder / "plugins.yml").read_text("utf-8"))["plugins"]
     (tap,) = plugins["extractors"]
@@ -140,140 +158,518 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
 
     assert read("schedule/*.service", "systemd-analyze", "verify") == ""
     assert read("schedule/*.timer", "systemd-analyze", "verify") == ""
-    # A retry would hide what no alert has reported.
-    retried = read("schedule/*", "grep", "--files-with-matches", "RestartSec=\\|retries=")
-    names = {Path(line).parts[-3] for line in retried.splitlines()}
-    assert names == {
-        name
-        for name, answers in PROJECTS.items()
-        if answers["schedule"] in ("systemd", "airflow") and answers["alert"] == "webhook"
-    }
     kubernetes = installed("kubernetes-validate~=1.37") / "kubernetes-validate"
-    assert "cronjob/public-jobs" in read("schedule/*.yml", kubernetes, "--strict")
+    assert "cronjob/acme-jobs" in read("schedule/*.yml", kubernetes, "--strict")
     github = installed("check-jsonschema~=0.39") / "check-jsonschema"
     schema = ("--builtin-schema", "vendor.github-workflows")
     assert "validation done" in read(".github/workflows/*", github, *schema)
+    zizmor = ("--offline", "--no-progress", "--persona=regular")
+    assert "No findings to report" in read(
+        ".github/workflows/*", installed("zizmor") / "zizmor", *zizmor
+    )
     options = ["--quiet", "--isolated", "--only-group=airflow", f"--project={REPOSITORY}"]
     airflow = [*uv_command(), "run", *options, "python", "-c", IMPORT]
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
 
 
+# Writes what Meltano writes when a load ends in one of these ways, or a build or freshness fails.
 MELTANO = """#!/bin/sh
 flock --nonblock .lock true
-echo "umask $(umask), locked $?: $*" >> calls
-[ "$1" != run ] && exit $BUILD
-[ -z "$SIGNALLED" ] || kill -TERM $PPID
-exit $LOAD
+[ "$?$(umask)" = 10077 ] || echo "not locked" >> calls
+case "$2" in
+run) echo "$TAP_PUBLIC_JOBS_DETAIL_REFRESH run" >> calls ;;
+invoke) echo "invoke $4" >> calls ;;
+esac
+load=$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)")
+line() { echo "{\\"name\\": \\"$1\\", \\"event\\": \\"$2\\", \\"level\\": \\"$3\\"$4}"; }
+ended() { line meltano ended error ", \\"exit_codes\\": {$1}"; exit 1; }
+tap=tap-public-jobs
+case "$2 $load $4" in
+run*refused*) line $tap Synced info ', "records": {}'
+    line $tap "The API refused the key." critical; ended '"extractors": 1' ;;
+run*incomplete*) line $tap Synced info ', "records": {"jobs": 40}'
+    line $tap "The sync is incomplete: a." critical; ended '"extractors": 1' ;;
+run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
+    line $tap "The target stopped reading." critical
+    line target "a traceback" info; line target-duckdb "The file is locked." info
+    ended '"extractors": 1, "loaders": 1' ;;
+run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
+run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
+*:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
+state*) echo '{"singer_state": {}}' ;;
+esac
 """
-LOAD = "umask 0077, locked 1: run --no-install tap-public-jobs target-duckdb"
-BUILD = "umask 0077, locked 1: invoke --no-install dbt-duckdb:build"
-ALERTS: list[str] = []
+HANGS = """#!/bin/sh
+trap 'echo the tap stops; exit 143' TERM
+mkfifo .pipe || exit
+echo hanging
+while true; do read -r _ < .pipe; done
+"""
+SLEEP = """#!/bin/sh
+echo "sleep $*" >> calls
+[ -z "$WAITS" ] || { echo waiting; exec /bin/sleep 600; }
+"""
+NEWS = '#!/bin/sh\n[ "$2$3" = --state.meltano/state.json ] && exit $NEWS\nexit 9\n'
+Heard = list[tuple[str, Any]]
 
 
-class Webhook(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        ALERTS.append(body["text"].partition("failed with status ")[2])
-        self.send_response(204)
-        self.end_headers()
+class Project:
+    """A project with Meltano, `sleep` and the receiver replaced, and with addresses that listen."""
+
+    def __init__(self, folder: Path, heard: Heard, address: str) -> None:
+        self.folder, self.heard = folder, heard
+        self.variables = {
+            "PATH": f"{folder}/bin:/usr/bin:/bin",
+            "PING_URL": f"http://{address}/ping",
+        }
+        self.variables |= {"ALERT_URL": f"json://{address}/secret", "FAILS": "none", "WAITS": ""}
+        python = installed("meltano~=4.4 apprise~=2.2") / "python"
+        news = ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook"
+        programs = {".venv/bin/meltano": MELTANO, "bin/sleep": SLEEP, news: NEWS}
+        programs |= {"bin/tap-public-jobs": HANGS}
+        programs |= {".venv/bin/python": f'#!/bin/sh\nexec {python} "$@"\n'}
+        for name, text in programs.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, "utf-8")
+            (folder / name).chmod(0o755)
+        shutil.copy(folder / ".env.new", folder / ".env")
+        (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
+        (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
+        self.failing = folder / ".meltano/failing.json"
+        self.failing.unlink(missing_ok=True)
+
+    def command(self) -> str:
+        """What the schedule runs."""
+        name = self.folder.name.partition("-")[2]
+        files = CASES["schedules"][name]
+        text = (self.folder / files[0]).read_text("utf-8")
+        if name == "cron":
+            (found,) = re.findall(r"^0 4 \* \* \* (.+)$", text, re.MULTILINE)
+            return str(found)
+        if name == "systemd":
+            (found,) = re.findall("^ExecStart=(.+)$", text, re.MULTILINE)
+            return str(found)
+        if name == "github":
+            return str(yaml.safe_load(text)["jobs"]["sync"]["steps"][-1]["run"])
+        if name == "airflow":
+            (found,) = re.findall('bash_command="(.+)",', text)
+            (cwd,) = re.findall('cwd="(.+)",', text)
+            return f"cd '{cwd}' && {found}"
+        image = (self.folder / "Dockerfile").read_text("utf-8")
+        (entry,), (arguments,) = (
+            re.findall(f"^{it} (.+)$", image, re.MULTILINE) for it in ("ENTRYPOINT", "CMD")
+        )
+        return shlex.join((json.loads(entry) + json.loads(arguments))[2:])
+
+    def start(self, command: str, **variables: str) -> subprocess.Popen[str]:
+        (self.folder / "calls").write_text("", "utf-8")
+        self.heard.clear()
+        return subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}" if command.startswith("./") else command],
+            cwd=self.folder,
+            env=environment(**self.variables) | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, command: str, **variables: str) -> tuple[int, list[str], str]:
+        """Its status, what was called, and its last two lines."""
+        with self.start(command, **variables) as process:
+            output, self.errors = process.communicate()
+        assert "secret" not in output + self.errors
+        lines = (self.folder / "calls").read_text("utf-8").splitlines()
+        return process.returncode, [" ".join(it.split()) for it in lines], last_two(output)
 
 
-def test_sync_builds_after_an_incomplete_load_keeps_its_status_and_alerts(made: Made) -> None:
-    """With a Meltano that notes how it is called."""
-    project = made[0] / "duckdb-none"
-    assert "./setup" in run(project / "sync", folder=project).output
-    (project / ".venv/bin").mkdir(parents=True)
-    (project / ".venv/bin/python").symlink_to(sys.executable)
-    meltano, calls = project / ".venv/bin/meltano", project / "calls"
-    meltano.write_text(MELTANO, "utf-8")
-    meltano.chmod(0o755)
+def last_two(output: str) -> str:
+    return "\n".join(output.rstrip().splitlines()[-2:])
 
-    def sync(load: str, build: str, signalled: str = "") -> tuple[int, list[str], list[str]]:
-        calls.write_text("", "utf-8")
-        ALERTS.clear()
-        given = {"ALERT_URL": url, "LOAD": load, "BUILD": build, "SIGNALLED": signalled}
-        finished = run(project / "sync", folder=project.parent, **given)
-        assert "secret" not in finished.output
-        return finished.status, calls.read_text("utf-8").splitlines(), ALERTS.copy()
 
-    with HTTPServer(("127.0.0.1", 0), Webhook) as server:
+@pytest.fixture(scope="module")
+def listener() -> Iterator[tuple[Heard, str]]:
+    heard: Heard = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer((body["title"], body["message"]))
+
+        def do_GET(self) -> None:
+            self.answer(("GET", self.path))
+
+        def answer(self, request: tuple[str, Any]) -> None:
+            heard.append(request)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever).start()
-        url = f"http://127.0.0.1:{server.server_port}/secret"
-        assert sync("0", "0") == (0, [LOAD, BUILD], [])
-        assert sync("1", "0") == (1, [LOAD, BUILD], ["1."])
-        assert sync("0", "2") == (2, [LOAD, BUILD], ["2."])
-        assert sync("1", "2") == (1, [LOAD, BUILD], ["1."])
-        assert sync("3", "0", "yes") == (3, [LOAD], ["3."])
+        yield heard, f"127.0.0.1:{server.server_port}"
         server.shutdown()
-    assert sync("1", "0") == (1, [LOAD, BUILD], [])  # nobody listens any more
 
 
-def assert_holds(target: Target, folder: Path, database: str, sandbox: Sandbox) -> None:
+@pytest.fixture
+def project(made: Made, listener: tuple[Heard, str]) -> Callable[[str], Project]:
+    return lambda name: Project(made[0] / name, *listener)
+
+
+LOAD, BUILD, FRESHNESS = "run", "invoke dbt-duckdb:build", "invoke dbt-duckdb:freshness"
+ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
+WAIT = "sleep 720"
+PING: Heard = [("GET", "/ping")]
+REFUSED = "The load failed: The API refused the key."
+INCOMPLETE = "The load failed: The sync is incomplete: a."
+NO_BUILD = "The build failed: Database Error in model open_jobs no space"
+
+
+@pytest.mark.parametrize(
+    ("load", "fails", "status", "calls", "says"),
+    [
+        ("done", "none", 0, [LOAD, BUILD], f"1,040 jobs loaded, tables built.\n{ASK}"),
+        ("incomplete", "none", 1, [LOAD, BUILD], f"{INCOMPLETE}\nThe tables have what was loaded."),
+        ("done", "build", 1, [LOAD, BUILD], f"{NO_BUILD}\nThe tables have what was loaded."),
+        ("incomplete", "build", 1, [LOAD, BUILD], INCOMPLETE),
+        ("refused", "none", 1, [LOAD], f"{REFUSED}\nNothing was loaded or built."),
+        ("locked", "none", 1, [LOAD], "The load failed: The file is locked.\nNothing was loaded"),
+    ],
+)
+def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
+    project: Callable[[str], Project],
+    load: str,
+    fails: str,
+    status: int,
+    calls: list[str],
+    says: str,
+) -> None:
+    it = project("duckdb-none")
+    copy = it.folder / "output/warehouse-copy.duckdb"
+    copy.unlink(missing_ok=True)
+
+    ended, called, said = it.run("./sync", LOADS=load, FAILS=fails)
+
+    assert (ended, called) == (status, calls)
+    assert said.startswith(says)
+    assert it.heard == []  # somebody is looking
+    assert copy.exists() == (BUILD in calls and fails == "none")
+
+
+SCHEDULED = ["duckdb-cron", "duckdb-systemd", "duckdb-airflow", "postgres-github"]
+LOGS = {
+    "cron": "output/sync.log",
+    "systemd": "journalctl --user -u acme-jobs",
+    "airflow": "the task sync of the DAG acme_jobs",
+    "github": "/actions/runs/",
+    "kubernetes": "kubectl logs",
+}
+
+
+@pytest.mark.parametrize("name", [*SCHEDULED, "postgres-kubernetes"])
+def test_an_alert_of_each_schedule_is_a_failed_retry(
+    project: Callable[[str], Project], name: str
+) -> None:
+    it = project(name)
+    warehouse, schedule = name.split("-")
+    mode = "changed " if schedule in ("cron", "systemd") else ""  # those with webhooks
+    build, fresh = (f"invoke dbt-{warehouse}:{command}" for command in ("build", "freshness"))
+    load = f"{mode}run"
+
+    def run(loads: str, fails: str = "none") -> tuple[int, list[str]]:
+        return it.run(it.command(), LOADS=loads, FAILS=fails)[:2]
+
+    assert run("done") == (0, [load, build, fresh])
+    assert it.heard == PING
+    assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
+    assert it.heard == PING
+    assert run("refused refused") == (1, [load, WAIT, load])
+    ((title, message),) = it.heard
+    reason, where = message.splitlines()
+    assert title == f"{name} failed"
+    assert reason == REFUSED
+    assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
+    assert LOGS[schedule] in where
+    # A load that was complete is not repeated for the build.
+    assert run("done", "build") == (1, [load, build, WAIT, build])
+    assert [text.partition("\n")[0] for _, text in it.heard] == [NO_BUILD]
+    assert run("done", "freshness") == (1, [load, build, fresh, WAIT, build, fresh])
+    assert [text.partition(":")[0] for _, text in it.heard] == ["The tables are old"]
+    assert not mode or (it.folder / ".meltano/state.json").exists()
+    # Nobody listens any more.
+    it.variables |= {
+        "ALERT_URL": "json://127.0.0.1:1/secret",
+        "PING_URL": "http://127.0.0.1:1/secret",
+    }
+    log = it.folder / "output/sync.log"  # where cron sends both, as the alert is no mail
+    for loads, status, says in (
+        ("refused refused", 1, "No alert was sent: "),
+        ("done", 0, "PING_URL was not reached: "),
+    ):
+        assert run(loads)[0] == status
+        written = log.read_text("utf-8") if schedule == "cron" else it.errors
+        assert says in written
+        assert "secret" not in written
+
+
+MINUTE = 60
+
+
+@pytest.mark.parametrize(
+    ("news", "load", "failing", "status", "runs", "alerts", "left"),
+    [
+        (1, "done", None, 0, 0, 0, None),
+        (0, "done", None, 0, 1, 0, None),
+        (2, "done", None, 0, 1, 0, None),  # an error of the receiver: a run reports it
+        (0, "refused", None, 1, 1, 0, (0, None)),
+        (0, "refused", (11, None), 1, 1, 0, (11, None)),
+        (0, "refused", (13, None), 1, 1, 1, (13, 0)),
+        (0, "refused", (60, 47), 1, 1, 0, (60, 47)),
+        (0, "refused", (80, 61), 1, 1, 1, (80, 0)),
+        (1, "done", (80, 5), 0, 1, 0, None),  # what failed is work
+    ],
+)
+def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
+    project: Callable[[str], Project],
+    news: int,
+    load: str,
+    failing: tuple[int, int | None] | None,
+    status: int,
+    runs: int,
+    alerts: int,
+    left: tuple[int, int | None] | None,
+) -> None:
+    """In minutes: since when the runs fail, and when the last alert was, before and after."""
+    it = project("duckdb-cron")
+    now = time.time()
+    if failing:
+        ages = [now - MINUTE * age if age is not None else 0 for age in failing]
+        it.failing.write_text(json.dumps(ages), "utf-8")
+
+    ended, calls, _ = it.run("./sync --if-news", LOADS=load, NEWS=str(news))
+
+    assert ended == status
+    assert calls.count("notified run") == runs
+    assert WAIT not in calls
+    assert len(it.heard) == alerts
+    assert it.failing.exists() == bool(left)
+    if left:
+        written = json.loads(it.failing.read_text("utf-8"))
+        expected = [now - MINUTE * age if age is not None else 0 for age in left]
+        assert written == pytest.approx(expected, abs=MINUTE / 2)
+
+
+def test_a_frequent_run_leaves_a_running_one_alone(project: Callable[[str], Project]) -> None:
+    it = project("duckdb-cron")
+    with (it.folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
+
+
+@pytest.mark.parametrize(
+    ("sent", "loads", "status", "alerts"),
+    [
+        (signal.SIGTERM, "hangs", 143, 0),
+        (signal.SIGINT, "hangs", 130, 0),
+        (signal.SIGTERM, "refused", 143, 0),  # while it waits for the retry
+        (signal.SIGALRM, "hangs", 1, 1),  # after the time limit
+    ],
+)
+def test_a_signal_stops_the_tap_and_nothing_is_built(
+    project: Callable[[str], Project], sent: int, loads: str, status: int, alerts: int
+) -> None:
+    it = project("duckdb-systemd")
+    (it.folder / ".pipe").unlink(missing_ok=True)
+    seen = "hanging" if loads == "hangs" else "waiting"
+    with it.start("./sync --scheduled", LOADS=loads, WAITS="yes") as process:
+        assert process.stdout
+        assert any(seen in line for line in process.stdout)
+        if sent == signal.SIGTERM and loads == "hangs":  # as README.md says
+            run("pkill", "-TERM", "-f", f"{it.folder}/sync.py", folder=it.folder).succeeded()
+        else:
+            process.send_signal(sent)
+        output, _ = process.communicate()
+
+    assert process.returncode == status
+    assert ("the tap stops" in output) == (loads == "hangs")
+    assert "dbt-duckdb" not in (it.folder / "calls").read_text("utf-8")
+    assert [text.partition("\n")[0] for _, text in it.heard] == [
+        "The run did not end within 345 minutes."
+    ] * alerts
+
+
+def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project]) -> None:
+    it = project("duckdb-none")
+    (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=\n", "utf-8")
+    assert it.run("./sync")[:2] == (1, [])
+    assert it.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {it.folder}/.env.\n"
+    assert it.run("./sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 0
+    (it.folder / ".venv/folder").write_text("/elsewhere\n", "utf-8")  # it was moved
+    assert it.run("./sync")[:2] == (1, [])
+    assert it.errors == f"This project is not set up in this folder: run '{it.folder}/setup'.\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "answers", "after", "says"),
+    [
+        (None, "KEY=a&\\1$b", ["KEY=a&\\1$b"], []),
+        ("KEY=old\nMINE=1\n", "KEY=new", ["KEY=new", "MINE=1"], ["the new KEY replaces the old"]),
+        ("KEY=old\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
+        ("KEY=\n", "KEY=new", ["KEY=new"], []),
+        ("KEY=old\n", "KEY=old\n# why\nPING_URL=x", ["KEY=old", "# why", "PING_URL=x"], []),
+        (
+            "KEY=old\n# PING_URL=\n",
+            "KEY=\n# PING_URL=",
+            ["KEY=old", "# PING_URL="],
+            ["KEY is kept"],
+        ),
+    ],
+)
+def test_a_second_try_writes_the_answers_that_were_given(
+    made: Made, tmp_path: Path, before: str | None, answers: str, after: list[str], says: list[str]
+) -> None:
+    """Without uv, so that nothing is installed."""
+    shutil.copy(made[0] / "duckdb-none/setup", tmp_path)
+    (tmp_path / ".env.new").write_text(f"{answers}\n", "utf-8")
+    if before:
+        (tmp_path / ".env").write_text(before, "utf-8")
+
+    ended = run(tmp_path / "setup", folder=tmp_path, UV="missing-uv")
+
+    assert (tmp_path / ".env").read_text("utf-8").splitlines() == after
+    assert stat.filemode((tmp_path / ".env").stat().st_mode) == "-rw-------"
+    assert not (tmp_path / ".env.new").exists()
+    *lines, _, missing, then = ended.output.splitlines()
+    assert [said in line for said, line in zip(says, lines, strict=True)] == [True] * len(says)
+    assert (ended.status, missing) == (1, "uv is missing: pip install uv")
+    assert then == f"Then run: {tmp_path}/setup"
+
+
+def assert_holds(
+    target: Target, folder: Path, database: str, sandbox: Sandbox, analytics: str = "analytics"
+) -> None:
     """Compare every row of the raw tables, and the titles in the final ones."""
     store = target.store(folder, database)
     assert isinstance(store, Database)
     for table in FIELDS:
         rows = target.rows(published(sandbox), table)
         assert store.published(table) == store.rows(table) == rows
-    open_jobs = store.fetch("select id, job_title from analytics.open_jobs")
+    open_jobs = store.fetch(f"select id, job_title from {analytics}.open_jobs")  # noqa: S608
     titles = {row["id"]: row["job_title"] for row in open_jobs}
     assert titles == {job["id"]: job["jobTitle"] for job in published(sandbox)}
 
 
 @pytest.mark.xdist_group("clone")  # beside the others
-def test_duckdb_from_a_clone_with_cron(source: Path, tmp_path: Path) -> None:
-    """Cron mails nothing until a run is incomplete, and that run is built too."""
+def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: Path) -> None:
+    """Cron mails nothing until a run has failed twice; a run that is incomplete is built too."""
     project, clone = tmp_path / "my-pipeline", source.name
     with demo(5) as (sandbox, settings):
-        answers = {"base_url": settings["base_url"], "api_key": sandbox.key, "schedule": "cron"}
-        made = copier("copy", clone, project, folder=source.parent, **answers)
-        assert "The key works: 5 published jobs" in made
+        answers = {"base_url": settings["base_url"], "schedule": "cron"}
+        first = copier("copy", clone, project, where=source.parent, **answers, api_key="pj_wrong")
+        failed, then = last_two(first).splitlines()
+        assert failed.startswith("The test failed: The API refused the key (401)")
+        assert then == f"Then run: {project}/setup"
+        made = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
+        assert ".env: the new TAP_PUBLIC_JOBS_API_KEY replaces the old one." in made
+        works, then = last_two(made).splitlines()
+        assert works.startswith("The key works: 5 published jobs")
+        assert then.endswith(f"Load the first time: {project}/sync")
         assert sandbox.key not in made
-        assert stat.filemode((project / ".env").stat().st_mode) == "-rw-------"
 
-        crontab = (project / "schedule/crontab").read_text("utf-8")
+        ended = run(project / "sync", folder=tmp_path).succeeded()
+        assert last_two(ended.output) == f"5 jobs loaded, tables built.\n{ASK}"
+        moved = project.rename(tmp_path / "moved pipeline")
+        assert "run '" in run(moved / "sync", folder=tmp_path).output
+        assert f"folder='{moved}'" in run(moved / "setup", folder=tmp_path).succeeded().output
+        commit(moved, "moved")
+        copier("update", where=moved, folder=str(moved))
+
+        crontab = (moved / "schedule/crontab").read_text("utf-8")
         (line,) = re.findall(r"^0 4 \* \* \* (.+)$", crontab, re.MULTILINE)
-        assert run("/bin/sh", "-c", line, folder=tmp_path) == Run(0, "")
-        assert_holds(DUCKDB, project / "output", "", sandbox)
-
         sandbox.publish(make_jobs(6)[-1])
         refused = published(sandbox)[0]["publicId"]
         sandbox.fail_next("http_400", times=None, path=f"/{refused}")
-        mail = run("/bin/sh", "-c", line, folder=tmp_path).output
-        assert mail.startswith("A run failed:\n")
-        assert "The sync is incomplete" in mail
-        assert_holds(DUCKDB, project / "output", "", sandbox)
+        sandbox.requests.clear()
+        sleep = tmp_path / "bin/sleep"
+        sleep.parent.mkdir()
+        sleep.write_text(SLEEP.replace("calls", str(tmp_path / "calls")), "utf-8")
+        sleep.chmod(0o755)
+        path = f"{sleep.parent}:{os.environ['PATH']}"
+        mail = run("/bin/sh", "-c", line, folder=tmp_path, PATH=path, WAITS="").output
+        assert (tmp_path / "calls").read_text("utf-8") == f"{WAIT}\n"
+        reason, where = mail.splitlines()
+        assert reason.startswith("The load failed: The sync is incomplete: ")
+        assert where.endswith(f"Log: {moved}/output/sync.log")
+        # The state came along: of each job the known detail, and twice the one that is refused.
+        assert_holds(DUCKDB, moved / "output", "", sandbox)
 
 
 @pytest.mark.xdist_group("update")
-def test_postgresql_and_an_update(source: Path, tmp_path: Path, database: str) -> None:
+def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
+    source: Path, tmp_path: Path, database: str, s3: dict[str, str]
+) -> None:
     """An update keeps what the user has changed, and the next run what was loaded."""
     project = tmp_path / "my-pipeline"
-    target = meltanolabs("hard", "public_jobs")
-    answers = {"warehouse": "postgres", "credentials": psycopg_url(database)}
+    target = meltanolabs("hard", "my_pipeline")
+    answers = {"warehouse": "postgres", "credentials": psycopg_url(database), "schedule": "github"}
+    answers |= {"source": source.as_uri(), "state": "s3", "state_url": "s3://state/of-runs"}
     with demo(5) as (sandbox, tap):
-        answers |= {"source": source.as_uri(), "api_key": sandbox.key, "base_url": tap["base_url"]}
-        copier("copy", source, project, folder=tmp_path, **answers)
-        output = run(project / "sync", folder=tmp_path).succeeded().output
+        given = answers | {"api_key": sandbox.key, "base_url": tap["base_url"]}
+        copier("copy", source, project, where=tmp_path, **given)
+        output = run(project / "sync", folder=tmp_path, **s3).succeeded().output
         # One line says how the build ended, and none what it does.
         assert output.count("public_jobs: ") == 1
         assert "OK created" not in output
         assert "unit_test" not in output
-        assert_holds(target, project, database, sandbox)
+        assert_holds(target, project, database, sandbox, "my_pipeline_analytics")
 
-        secrets, settings = (project / ".env").read_text("utf-8"), project / "meltano.yml"
+        # Another organisation in the same database takes nothing away.
+        with demo(3) as (others, theirs):
+            given = answers | {"api_key": others.key, "base_url": theirs["base_url"]}
+            other = tmp_path / "globex"
+            copier("copy", source, other, where=tmp_path, **given | {"schedule": "none"})
+            run(other / "sync", folder=tmp_path).succeeded()
+            assert_holds(meltanolabs("hard", "globex"), other, database, others, "globex_analytics")
+        assert_holds(target, project, database, sandbox, "my_pipeline_analytics")
+
+        settings = project / "meltano.yml"
         settings.write_text(settings.read_text("utf-8").replace("refresh: all", "refresh: changed"))
+        script = project / "sync"
+        script.write_text(script.read_text("utf-8").replace("#!/bin/sh", "#!/bin/sh -u"))
+        (project / "run.log").write_text("a leftover", "utf-8")
         commit(project, "before")
-        with (source / "template/sync.jinja").open("a") as script:
-            script.write("# newer\n")
+        newer = source / "template/sync.jinja"
+        newer.write_text(newer.read_text("utf-8").replace("#!/bin/sh", "#!/usr/bin/env sh"))
         commit(source, "v99.2")
-        copier("update", folder=project)
-        assert (project / "sync").read_text("utf-8").endswith("# newer\n")
+        updated = copier("update", where=project)
+        assert "changed the same lines of sync: yours are kept" in updated
+        assert script.read_text("utf-8").startswith("#!/bin/sh -u\n")
+        assert (project / "sync.new").read_text("utf-8").startswith("#!/usr/bin/env sh\n")
         assert "_commit: v99.2" in (project / ".copier-answers.yml").read_text("utf-8")
         assert "refresh: changed" in settings.read_text("utf-8")
-        assert (project / ".env").read_text("utf-8") == secrets
+        assert f"KEY={sandbox.key}\n" in (project / ".env").read_text("utf-8")
 
+        (project / ".meltano/meltano.db").unlink()  # as on a new machine
         sandbox.requests.clear()
-        run(project / "sync", folder=tmp_path).succeeded()
-        assert_holds(target, project, database, sandbox)
+        run(project / "sync", folder=tmp_path, **s3).succeeded()
+        assert_holds(target, project, database, sandbox, "my_pipeline_analytics")
         assert len(sandbox.requests) == 1  # the list: state and `changed` have outlived the update
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    """Variables for an S3 with a bucket."""
+    server = [str(installed("moto[server]~=5.2") / "moto_server"), "-p", "0"]
+    with subprocess.Popen(server, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        found = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
+        address = next(it[1] for it in found if it)
+        requests.put(f"{address}/state", timeout=30).raise_for_status()
+        yield {
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "key",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL_S3": address,
+        }
+        process.terminate()
+        process.communicate()

@@ -1,12 +1,15 @@
-"""What analysts read after nine days of syncs, held against what happened in the portal."""
+"""What analysts read after nine weeks, held against what happened in the portal."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
@@ -25,9 +28,14 @@ if TYPE_CHECKING:
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
-QUESTIONS = TRANSFORM.parent / "docs" / "questions.md"
-EXAMPLES = re.findall(
-    r"^```sql\n(.*?);\n```$", QUESTIONS.read_text("utf-8"), re.MULTILINE | re.DOTALL
+PAGES = TRANSFORM.parent / "docs"
+QUERY = r"^```sql\n(.*?);\n```$"
+EXAMPLES = re.findall(QUERY, (PAGES / "questions.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+# With the rows of the table that follows.
+ANSWERED = re.findall(
+    rf"{QUERY}\n\n.*?\n\| ---.*?\n(.*?)\n\n",
+    (PAGES / "monday.md").read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
 )
 # Queries of the comments in the database.
 COMMENTS = {
@@ -94,6 +102,32 @@ def nine_days(portal: Portal) -> None:
     portal.publish(8)
     portal.edit(3, minSalary=55_000, currency="CHF")
     portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+
+def three_mondays(portal: Portal) -> None:
+    """A sync seldom enough that weeks have no listing, and the last one in the next year."""
+    new = [job | {"department": "Logistics"} for job in make_jobs(3, seed=37)]
+    portal.day(37)
+    for job in new:
+        portal.publish(job | {"minSalary": 0, "maxSalary": 0})
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+
+    portal.day(44)
+    for job in new[:2]:
+        portal.sandbox.unpublish(job["publicId"])
+    portal.unpublish(5)
+    portal.unpublish(7)
+    portal.sync()
+
+    portal.day(65)
+    for job in make_jobs(2, seed=65):
+        portal.publish(job)
+    portal.sandbox.edit(new[2]["publicId"], minSalary=40_000)
+    portal.edit(1, maxSalary=64_050)
+    portal.edit(3, minSalary=57_750, maxSalary=77_000)
+    portal.sync()
 
 
 @dataclass
@@ -115,6 +149,7 @@ def finished(
     warehouse = new_warehouse(request.param)
     with pytest.MonkeyPatch.context() as monkeypatch, opened(warehouse, monkeypatch) as portal:
         nine_days(portal)
+        three_mondays(portal)
         # With the unit tests, which no other build here runs, and all data tests.
         status, output = warehouse.dbt("build")
         assert status == 0, output
@@ -148,6 +183,41 @@ def test_the_database_has_the_descriptions_as_comments(finished: Finished, table
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_a_question_of_the_page_has_an_answer(finished: Finished, number: int) -> None:
     assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
+
+
+@pytest.mark.parametrize("finished", KINDS[1:], indirect=True)
+def test_a_build_does_not_wait_long_for_an_open_transaction(finished: Finished) -> None:
+    """Others who read the table would wait behind it."""
+    build = ("build", "--select", "public_jobs__open_jobs", *WITHOUT_TESTS)
+    with psycopg.connect(finished.warehouse.address) as analyst:
+        analyst.execute("select from analytics.open_jobs")
+        status, output = finished.warehouse.dbt(*build, "--vars", "lock_timeout: 200ms")
+    assert status == 1
+    assert "canceling statement due to lock timeout" in output
+    finished.warehouse.build(*build[1:])
+
+
+def as_shown(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    if isinstance(value, float | Decimal):
+        return f"{float(value):.8g}"
+    return "" if value is None else str(value)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_question_for_monday_has_the_answer_of_the_readme(
+    finished: Finished, number: int
+) -> None:
+    """In six lines at most, of one table."""
+    query, shown = ANSWERED[number]
+    assert len(query.splitlines()) <= 6
+    assert query.count("analytics.") == 1
+    rows = finished.warehouse.rows(f"({query}) as answer")
+    answer = [[as_shown(value) for value in row.values()] for row in rows]
+    assert answer == [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in shown.splitlines()
+    ]
 
 
 def test_a_second_build_grants_again_and_changes_nothing(finished: Finished) -> None:

@@ -37,6 +37,13 @@ PROJECT = {
 }
 # Names of the package's tables, which the project has, too.
 MINE = ("stg_jobs", "published_jobs", "listings", "open_jobs")
+SESSION = """
+{{ config(materialized='table') }}
+-- depends_on: {{ ref('public_jobs', 'public_jobs__open_jobs') }}
+select
+    current_setting('TimeZone') as zone,
+    {{ "current_setting('lock_timeout')" if target.type == 'postgres' else "'0'" }} as "limit"
+"""
 SUMMARIES = "create or replace view acme.summaries as select * from acme.jobs"
 
 pytestmark = pytest.mark.e2e
@@ -52,6 +59,7 @@ def taking_the_package(folder: Path) -> Path:
     project = folder / "my_project"
     for name, content in {
         **{f"models/{name}.sql": f"select '{name}' as mine" for name in MINE},
+        "models/session.sql": SESSION,
         "dbt_project.yml": json.dumps(PROJECT),
         "packages.yml": json.dumps(packages),
         "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
@@ -75,9 +83,12 @@ def test_the_project_of_a_user_takes_the_package(
         portal.edit(0, jobTitle="Cook ", location="Somewhere", paidPer="hour", minSalary=10)
         portal.sync()
         warehouse.run(SUMMARIES)
-        output = portal.build()
+        status, output = warehouse.dbt("build")
+        assert status == 0, output
         assert " WARN=0 ERROR=0 SKIP=0 " in output
         assert "WARNING" not in output
+        # The package sets the session of its own nodes, and not that of the user's.
+        assert warehouse.rows("analytics.session") == [{"zone": "America/New_York", "limit": "0"}]
         for name in MINE:
             assert warehouse.rows(f"analytics.{name}") == [{"mine": name}]
 

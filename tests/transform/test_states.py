@@ -19,24 +19,27 @@ pytestmark = pytest.mark.e2e
 
 
 def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehouse) -> None:
-    """Three such jobs have the same row at first; later rows show what they were.
+    """Four such jobs have the same row at first; later rows show what they were.
 
-    The first was missing and is listed again, the second was missing and is closed, and the third
-    was closed when the state was lost, and is published again after another loss.
+    The first was missing and is listed again, also after the state was lost, as the second is; the
+    third was missing and is closed. The fourth is missing when the state is lost, and from the next
+    listing too, so it may have closed; it is published after another loss.
     """
     portal.sync()
-    keys = [it.job["id"] for it in portal.sandbox.organisation.published()][:3]
-    back, closed, reopened = keys
+    keys = [it.job["id"] for it in portal.sandbox.organisation.published()][:4]
+    back, kept, closed, reopened = keys
     native = "json" if isinstance(warehouse, DuckDB) else "jsonb using knockout_questions::jsonb"
     column = f"knockout_questions type {native}"
     warehouse.run(f"alter table public_jobs.job_details alter column {column}")
     portal.build(*HISTORY_ALONE)
 
-    def listed(number: int, *unlisted: str) -> datetime:
+    def listed(number: int, *unlisted: str, state_is_lost: bool = False) -> datetime:
         time = FIRST + timedelta(days=number - 1)
         others = ", ".join(f"'{key}'" for key in ("", *unlisted))
+        anew = f", first_seen_at = timestamp '{time}', opened_after = null" if state_is_lost else ""
         write(
-            f"last_seen_at = timestamp '{time}'", f"unpublished_at is null and id not in ({others})"
+            f"last_seen_at = timestamp '{time}'{anew}",
+            f"unpublished_at is null and id not in ({others})",
         )
         return time
 
@@ -55,18 +58,19 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
     assert asked
     assert asked.isdisjoint(keys)
 
-    third = listed(3, closed, reopened)
+    third = listed(3, kept, closed, reopened)
     write(f"unpublished_at = timestamp '{third}'", f"id = '{closed}'")
     portal.build(*HISTORY_ALONE)
-    fourth = listed(4, reopened)
-    now = f"timestamp '{fourth}'"
-    write(f"opened_after = null, first_seen_at = {now}, last_seen_at = {now}", f"id = '{reopened}'")
+    fourth = listed(4, reopened, state_is_lost=True)
+    portal.build(*HISTORY_ALONE)
+    fifth = listed(5, state_is_lost=True)
     portal.build()
     assert periods() == {
         (back, None, FIRST, None, None),
+        (kept, None, FIRST, None, None),
         (closed, None, FIRST, FIRST, third),
         (reopened, None, FIRST, FIRST, second),
-        (reopened, third, fourth, None, None),
+        (reopened, fourth, fifth, None, None),
     }
     assert not warehouse.rows("analytics.job_changes")
 

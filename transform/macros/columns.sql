@@ -44,10 +44,43 @@
 {%- endmacro %}
 
 
+{# What a group is called that has no value. #}
+{% macro or_not_given(column) -%}
+    coalesce({{ column }}, 'not given')
+{%- endmacro %}
+
+
+{# Bounds of what has no other. They are not null: DuckDB joins by comparisons fast, by `or` slowly. #}
+{% macro beginning_of_time() -%}
+    cast('0001-01-01' as timestamp)
+{%- endmacro %}
+
+{% macro end_of_time() -%}
+    cast('9999-12-31' as timestamp)
+{%- endmacro %}
+
+
+{# The Monday of a week, the first day of a month and so on. BigQuery's weeks begin on Sunday. #}
+{% macro first_day_of(part, time) -%}
+    {%- if part == 'week' and target.type == 'bigquery' -%}
+    {%- set since_a_monday = dbt.datediff("date '1970-01-05'", time, 'day') -%}
+    cast({{ dbt.dateadd('day', '-mod(' ~ since_a_monday ~ ', 7)', time) }} as date)
+    {%- else -%}
+    cast({{ dbt.date_trunc(part, time) }} as date)
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# A number of days before a time. BigQuery would return a datetime, which no timestamp compares with. #}
+{% macro days_before(time, days) -%}
+    cast({{ dbt.dateadd('day', -days, time) }} as timestamp)
+{%- endmacro %}
+
+
 {# From one time to another in days, to a tenth. #}
 {% macro days_between(first, last) -%}
     cast(
-        round(cast({{ seconds_between(first, last) }} / 86400 as numeric(18, 6)), 1)
+        round(cast({{ dbt.datediff(first, last, 'second') }} as numeric(18, 6)) / 86400, 1)
         as {{ double() }}
     )
 {%- endmacro %}

@@ -31,36 +31,6 @@ whose name ends with _rows belongs into the FROM clause of the query that has th
 {%- endmacro %}
 
 
-{% macro seconds_between(first, last) -%}
-    {{ adapter.dispatch('seconds_between', 'public_jobs')(first, last) }}
-{%- endmacro %}
-
-{% macro default__seconds_between(first, last) -%}
-    extract(epoch from ({{ last }} - {{ first }}))
-{%- endmacro %}
-
-{% macro snowflake__seconds_between(first, last) -%}
-    datediff('millisecond', {{ first }}, {{ last }}) / 1000
-{%- endmacro %}
-
-{% macro bigquery__seconds_between(first, last) -%}
-    timestamp_diff({{ last }}, {{ first }}, millisecond) / 1000
-{%- endmacro %}
-
-
-{% macro days_before(time, days) -%}
-    {{ adapter.dispatch('days_before', 'public_jobs')(time, days) }}
-{%- endmacro %}
-
-{% macro default__days_before(time, days) -%}
-    {{ time }} - interval '{{ days }} days'
-{%- endmacro %}
-
-{% macro bigquery__days_before(time, days) -%}
-    timestamp_sub({{ time }}, interval {{ days }} day)
-{%- endmacro %}
-
-
 {# One row for each day, in a list of columns. #}
 {% macro each_day(first, last) -%}
     {{ adapter.dispatch('each_day', 'public_jobs')(first, last) }}

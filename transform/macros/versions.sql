@@ -61,8 +61,7 @@ different as (
     where content is distinct from previous_content
 )
 
--- The first known version stands for all time before it, and no bound is null: DuckDB joins by
--- comparisons fast, and by `or` slowly.
+-- The first known version stands for all time before it.
 select
     organisation,
     job_key,
@@ -71,10 +70,10 @@ select
     row_number() over {{ by_time }} as version,
     seen_by,
     case
-        when lag(seen_by) over {{ by_time }} is null then cast('0001-01-01' as timestamp)
+        when lag(seen_by) over {{ by_time }} is null then {{ beginning_of_time() }}
         else seen_by
     end as in_force_from,
-    coalesce(lead(seen_by) over {{ by_time }}, cast('9999-12-31' as timestamp)) as in_force_until,
+    coalesce(lead(seen_by) over {{ by_time }}, {{ end_of_time() }}) as in_force_until,
     cast(updated_at as timestamp) as updated_at,
     salary_period
 from different

@@ -9,10 +9,10 @@ with latest as (
 published as (
     select
         organisation,
-        coalesce(department, 'not given') as department,
-        coalesce(location, 'not given') as location,
-        coalesce(seniority_level, 'not given') as seniority_level,
-        coalesce(type, 'not given') as type,
+        {{ or_not_given('department') }} as department,
+        {{ or_not_given('location') }} as location,
+        {{ or_not_given('seniority_level') }} as seniority_level,
+        {{ or_not_given('type') }} as type,
         count(*) as open_jobs
     from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
     group by 1, 2, 3, 4, 5

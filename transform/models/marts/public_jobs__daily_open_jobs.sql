@@ -3,7 +3,6 @@
 {%- set group = 'organisation, ' ~ dimensions | join(', ') %}
 {%- set separator = ' || chr(31) || ' %}
 {%- set by_day = '(partition by ' ~ group ~ ' order by day)' %}
-{%- set end_of_time = "cast('9999-12-31' as timestamp)" -%}
 
 -- All organisations end on the same day, so that their sum falls only when jobs are closed.
 with listings as (
@@ -26,7 +25,7 @@ versions as (
         select
             job_key,
             {%- for column in dimensions %}
-            coalesce({{ column }}, 'not given') as {{ column }},
+            {{ or_not_given(column) }} as {{ column }},
             {%- endfor %}
             in_force_from
         from {{ ref('public_jobs', 'public_jobs__job_versions') }}
@@ -37,7 +36,7 @@ versions as (
 assignments as (
     select
         *,
-        lead(in_force_from, 1, {{ end_of_time }})
+        lead(in_force_from, 1, {{ end_of_time() }})
             over (partition by job_key order by in_force_from) as in_force_until
     from versions
     where is_other
@@ -49,17 +48,17 @@ stays as (
         periods.*,
         listings.last_listed_on,
         {%- for column in dimensions %}
-        coalesce(assignments.{{ column }}, 'not given') as in_{{ column }},
+        {{ or_not_given('assignments.' ~ column) }} as in_{{ column }},
         {%- endfor %}
         coalesce(assignments.in_force_from, periods.opened_by) as in_force_from,
-        coalesce(assignments.in_force_until, {{ end_of_time }}) as in_force_until
+        coalesce(assignments.in_force_until, {{ end_of_time() }}) as in_force_until
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
     inner join listings using (organisation)
     left join assignments
         on
             periods.job_key = assignments.job_key
             and periods.opened_by < assignments.in_force_until
-            and coalesce(periods.closed_by, {{ end_of_time }}) > assignments.in_force_from
+            and coalesce(periods.closed_by, {{ end_of_time() }}) > assignments.in_force_from
 ),
 
 -- The closing of a job whose row was removed has the time of a build, which is after the listing.
@@ -89,7 +88,7 @@ events as (
         case when in_force_until < closed_by or closed_by is null then 'moved_out' else 'closed' end,
         -1
     from stays
-    where closed_by is not null or in_force_until < {{ end_of_time }}
+    where closed_by is not null or in_force_until < {{ end_of_time() }}
 ),
 
 -- Open is what the last listing of a day shows, or the last one before it.

@@ -2,7 +2,7 @@
 {{ config(
     materialized='incremental',
     incremental_strategy='merge' if target.type == 'bigquery' else 'append',
-    on_schema_change='fail'
+    on_schema_change='append_new_columns'
 ) }}
 {%- set tables = {
     'summary': ['public_jobs__stg_job_history', fields()['jobs']],
@@ -136,7 +136,7 @@ periods as (
     select
         job_key,
         opened_by,
-        coalesce(closed_by, cast('9999-12-31' as timestamp)) as closed_by,
+        coalesce(closed_by, {{ end_of_time() }}) as closed_by,
         lag(closed_after) over (partition by job_key order by period) as last_seen_before
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
 ),

@@ -19,7 +19,7 @@ numbered as (
         in_force_from,
         coalesce(
             lead(in_force_from) over (partition by job_key order by in_force_from),
-            cast('9999-12-31' as timestamp)
+            {{ end_of_time() }}
         ) as in_force_until
     from starts
 ),

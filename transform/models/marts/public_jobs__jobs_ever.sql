@@ -7,8 +7,8 @@ with periods as (
         id,
         count(*) as periods,
         max(case when is_open then 1 else 0 end) = 1 as is_open,
-        min(opened_by) as first_opened_by,
-        max(case when period = 1 then opened_after end) as first_opened_after,
+        min(opened_by) as opened_by,
+        max(case when period = 1 then opened_after end) as opened_after,
         max(closed_after) as last_closed_after,
         max(closed_by) as last_closed_by,
         sum(days_open_at_least) as days_open,
@@ -59,8 +59,8 @@ jobs as (
         versions.additional_fields,
         periods.is_open,
         periods.periods,
-        periods.first_opened_after,
-        periods.first_opened_by,
+        periods.opened_after,
+        periods.opened_by,
         case when not periods.is_open then periods.last_closed_after end as closed_after,
         case when not periods.is_open then periods.last_closed_by end as closed_by,
         cast(round(cast(periods.days_open as numeric(18, 6)), 1) as {{ double() }}) as days_open,
@@ -71,7 +71,7 @@ jobs as (
     left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
         on
             periods.job_key = versions.job_key
-            and versions.in_force_until = cast('9999-12-31' as timestamp)
+            and versions.in_force_until = {{ end_of_time() }}
     left join reposts on periods.job_key = reposts.job_key and reposts.nth = 1
 )
 
@@ -88,8 +88,8 @@ select
     jobs.salary_period,
     jobs.is_open,
     jobs.periods,
-    jobs.first_opened_after,
-    jobs.first_opened_by,
+    jobs.opened_after,
+    jobs.opened_by,
     jobs.closed_after,
     jobs.closed_by,
     jobs.days_open,

@@ -5,6 +5,8 @@ with questions as (
         id,
         public_id,
         job_title,
+        department,
+        seniority_level,
         {{ json_positions('knockout_questions') }} as question_number,
         {{ json_elements('knockout_questions') }} as item
     from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
@@ -19,6 +21,8 @@ answers as (
         id,
         public_id,
         job_title,
+        department,
+        seniority_level,
         question_number,
         {{ text(json_as_text(json_value('item', "'id'"))) }} as question_id,
         {{ text(json_as_text(json_value('item', "'question'"))) }} as question,
@@ -33,6 +37,8 @@ select
     id,
     public_id,
     job_title,
+    department,
+    seniority_level,
     question_number,
     question_id,
     question,

@@ -51,4 +51,6 @@ select
 from events
 inner join {{ ref('public_jobs', 'public_jobs__jobs_ever') }} as jobs using (job_key)
 cross join latest
-where events.happened_by >= {{ days_before('latest.listed_at', 7) }}
+-- An hour less than seven days, because a weekly sync may begin some minutes early or late: the
+-- listing of a week ago ends the week before.
+where events.happened_by > cast({{ dbt.dateadd('hour', -167, 'latest.listed_at') }} as timestamp)

@@ -13,10 +13,13 @@ with jobs as (
         coalesce({{ salary_period('jobs') }}, {{ salary_period('details') }}) as salary_period,
         coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
         periods.opened_after,
-        periods.opened_by as first_seen_at,
+        periods.opened_by,
         publications.last_seen_at,
         periods.opened_after is null as was_open_before,
         periods.days_open_at_least as days_open,
+        time_to_close.median_days as department_median_days,
+        case when versions.in_force_from > {{ beginning_of_time() }} then versions.in_force_from end
+            as last_changed_by,
         {{ of_known('greatest', ['periods.updated_at', 'versions.updated_at']) }} as updated_at
     from {{ ref('public_jobs', 'public_jobs__stg_publications') }} as publications
     left join {{ ref('public_jobs', 'public_jobs__stg_jobs') }} as jobs using (job_key)
@@ -26,7 +29,12 @@ with jobs as (
     left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
         on
             publications.job_key = versions.job_key
-            and versions.in_force_until = cast('9999-12-31' as timestamp)
+            and versions.in_force_until = {{ end_of_time() }}
+    left join {{ ref('public_jobs', 'public_jobs__time_to_close') }} as time_to_close
+        on
+            publications.organisation = time_to_close.organisation
+            and time_to_close.dimension = 'department'
+            and time_to_close.value = {{ or_not_given('jobs.department') }}
     where publications.is_published
 )
 

@@ -3,6 +3,8 @@ with history as (
         *,
         lag(first_seen_at) over (partition by job_key order by dbt_valid_from)
             as previous_first_seen_at,
+        lag(last_seen_at) over (partition by job_key order by dbt_valid_from)
+            as previous_last_seen_at,
         lag(listed_at) over (partition by job_key order by dbt_valid_from)
             as previous_listed_at,
         lag(is_published) over (partition by job_key order by dbt_valid_from)
@@ -12,23 +14,51 @@ with history as (
     from {{ ref('public_jobs', 'public_jobs__publication_history') }}
 ),
 
--- A period is over when a build saw the job closed, or when a listing since then did not show it.
--- A job that only was missing goes on in the same period when it is listed again. After a lost or
--- restored state the tap may write other times for the same period.
+-- The first listing after the tap's state began, or was lost: none before it is known, so whatever
+-- it shows was opened after nothing.
+first_listings as (
+    select distinct organisation, first_seen_at as listed_at
+    from history
+    where opened_after is null
+),
+
+-- The tap asks for a job that a listing lacks, and closes it if it is gone. It does not ask for a
+-- job that a lost state has forgotten: that one may be gone, too.
+forgotten as (
+    select distinct history.dbt_scd_id
+    from history
+    inner join first_listings
+        on
+            history.organisation = first_listings.organisation
+            and history.previous_last_seen_at < first_listings.listed_at
+            and history.first_seen_at > first_listings.listed_at
+),
+
+-- Each row is a version that a build saw, and each branch one history that begins a new period. In
+-- all others the period goes on: the job was missing from a listing and returned, or only the
+-- times are others, as after a lost or restored state.
 numbered as (
     select
-        *,
+        history.*,
         1 + sum(
             case
+                -- Open, closed and open again from one build to the next.
                 when was_published and opened_after > previous_first_seen_at then 1
-                when is_published and was_closed then 1
-                when is_published and not was_published and first_seen_at > previous_first_seen_at
+                -- Closed, and open again.
+                when was_closed and is_published then 1
+                -- Missing, and open again after a listing that is known not to have shown it, or
+                -- after one from which the tap could not know.
+                when not was_published and is_published and first_seen_at > previous_first_seen_at
+                    and (opened_after is not null or forgotten.dbt_scd_id is not null) then 1
+                -- Closed or missing, and open and closed again from one build to the next.
+                when not was_published and not is_published and first_seen_at > previous_listed_at
+                    and (was_closed or opened_after is not null or forgotten.dbt_scd_id is not null)
                     then 1
-                when not was_published and first_seen_at > previous_listed_at then 1
                 else 0
             end
         ) over (partition by job_key order by dbt_valid_from rows unbounded preceding) as period
     from history
+    left join forgotten using (dbt_scd_id)
 ),
 
 numbered_within as (

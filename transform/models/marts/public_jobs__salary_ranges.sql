@@ -3,9 +3,9 @@
 with ranges as (
     select
         organisation,
-        coalesce(seniority_level, 'not given') as seniority_level,
-        coalesce(currency, 'not given') as currency,
-        coalesce(salary_period, 'not given') as salary_period,
+        {{ or_not_given('seniority_level') }} as seniority_level,
+        {{ or_not_given('currency') }} as currency,
+        {{ or_not_given('salary_period') }} as salary_period,
         salary_low,
         salary_middle,
         salary_high

@@ -1,0 +1,386 @@
+"""Load the published jobs, and build the tables for analysts of what was loaded.
+
+`sync` calls this with the project's Python; ./sync --help shows the ways to run it.
+The log goes to stdout. An alert also goes to stderr, so cron mails it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import getpass
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dotenv import dotenv_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+# Most failures heal by themselves within twelve minutes, so only a failed retry is an alert.
+RETRY_AFTER = 12 * 60
+# A run that fails every few minutes alerts once an hour.
+ALERT_EVERY = 60 * 60
+# Schedulers end a run after six hours. This is before that, so that there still is an alert.
+TIME_LIMIT = 345 * 60
+# After a signal, the target has this long to load what it has.
+TIME_TO_STOP = 100
+
+MELTANO = (".venv/bin/meltano", "--log-format=json")
+TAP = "tap-public-jobs"
+NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
+# What the next run has to know: the tap's state, and since when runs of --if-news fail.
+STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
+WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
+
+
+class Interrupted(BaseException):
+    """A signal, or the time limit, which is SIGALRM."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.status = 128 + number
+
+
+class Line(NamedTuple):
+    """A line of Meltano's log, whose source is a plugin; of another program, it is text alone."""
+
+    source: str
+    text: str
+    fields: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str) -> Line:
+        """Read a line of JSON; any other line is text."""
+        try:
+            fields = json.loads(text)
+            return cls(fields.get("name", "meltano"), str(fields["event"]).strip(), fields)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls("", re.sub(r"\x1b\[\d*m", "", text).strip(), {})
+
+    def show(self) -> None:
+        """Print the line, in JSON if Meltano is told to log so."""
+        if os.environ.get("MELTANO_CLI_LOG_FORMAT") == "json" and self.fields:
+            print(json.dumps(self.fields), flush=True)
+        elif self.text != "METRIC":
+            print(
+                f"{time.strftime('%H:%M:%S')}  {self.source:<15}  {self.text}".rstrip(), flush=True
+            )
+
+
+class Result(NamedTuple):
+    """What became of the load and the build.
+
+    Attributes:
+        loaded: Whether the load was complete.
+        failure: What failed, and why; empty if nothing did.
+        says: The two last lines of a run.
+    """
+
+    loaded: bool
+    failure: str
+    says: str
+
+
+def setting(name: str) -> str:
+    """Return a variable of the environment or of .env; empty if it is in neither."""
+    return os.environ.get(name) or dotenv_values(".env").get(name) or ""
+
+
+def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
+    """Run a command to its end, and show what it writes.
+
+    Returns:
+        Its status, and its lines.
+    """
+    lines = []
+    with subprocess.Popen(  # noqa: S603  # no user input
+        command,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,  # a signal to the group of this process must not reach it
+    ) as process:
+        assert process.stdout  # noqa: S101  # it is a pipe
+        try:
+            for text in process.stdout:
+                lines.append(Line.parse(text))
+                lines[-1].show()
+        except Interrupted:
+            killer = threading.Timer(TIME_TO_STOP, os.killpg, [process.pid, signal.SIGKILL])
+            killer.start()
+            stop(process.pid)
+            for text in process.stdout:
+                Line.parse(text).show()
+            killer.cancel()
+            raise
+    return process.returncode, lines
+
+
+def stop(group: int) -> None:
+    """End what Meltano runs: the tap alone if it runs, so that the target loads what it has."""
+    import psutil  # noqa: PLC0415  # comes with Meltano, and only a signal needs it
+
+    with suppress(psutil.Error, ProcessLookupError):  # it has just ended
+        for process in psutil.Process(group).children(recursive=True):
+            if any(it.endswith(f"/{TAP}") for it in process.cmdline()[:2]):
+                process.terminate()
+                return
+        os.killpg(group, signal.SIGTERM)
+
+
+def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -> Result:
+    """Load, and build what was loaded.
+
+    Args:
+        options: The options of the command.
+        refresh: The tap's detail_refresh; if empty, that of meltano.yml.
+        load: Whether to load; if not, an earlier load of this run was complete.
+    """
+    failure, jobs, written = "", 0, True
+    if load:
+        target = f"target-{options.warehouse}"
+        mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
+        status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
+        summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
+        records = summary.fields["records"] if summary else {}
+        jobs = records.get("jobs", 0)
+        if status:
+            ended = next((it.fields for it in lines if "exit_codes" in it.fields), {})
+            broken = "loaders" in ended.get("exit_codes", {})
+            failure = f"The load failed: {reason(lines, target if broken else TAP)}"
+            # What loaded nothing changed nothing, and there may be no table yet.
+            written = bool(records) and not broken
+        if options.webhooks:
+            keep_state(target)
+    loaded = not failure
+    if written:
+        status, lines = invoke(options, "build")
+        if status:
+            failure = failure or f"The build failed: {reason_of_dbt(lines)}"
+        elif options.warehouse == "duckdb":
+            copy_warehouse()
+    if options.scheduled and not failure:
+        status, lines = invoke(options, "freshness")
+        if status:
+            failure = f"The tables are old: {reason_of_dbt(lines)}"
+    if failure:
+        built = "The tables have what was loaded." if written else "Nothing was loaded or built."
+        return Result(loaded, failure, f"{failure}\n{built} Correct it, and run ./sync again.")
+    return Result(loaded, "", f"{jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}")
+
+
+def invoke(options: argparse.Namespace, command: str) -> tuple[int, list[Line]]:
+    """Run a command of dbt, as plugins.yml defines it."""
+    return run(*MELTANO, "invoke", "--no-install", f"dbt-{options.warehouse}:{command}")
+
+
+def reason(lines: list[Line], plugin: str) -> str:
+    """Return the last line of the plugin that failed, or else of Meltano."""
+    by_plugin = [it for it in lines if it.source == plugin and it.text]
+    critical = [it for it in by_plugin if it.fields.get("level") == "critical"]
+    errors = [it for it in lines if it.fields.get("level") == "error"]
+    others = [it for it in lines if it.text]
+    found = critical or (by_plugin if plugin != TAP else []) or errors or others
+    # A database may quote all rows of its statement.
+    return found[-1].text[:1000] if found else "it wrote nothing"
+
+
+def reason_of_dbt(lines: list[Line]) -> str:
+    """Return the first error of dbt, which may begin on the line after the name of a model."""
+    texts = [it.text for it in lines]
+    for number, text in enumerate(texts):
+        if re.search(r"Error in|ERROR STALE|Error: ", text):
+            found = [text, *texts[number + 1 : number + 2]]
+            return " ".join(re.sub(r"^\d\d:\d\d:\d\d\s+", "", it) for it in found)
+    return next((it for it in reversed(texts) if it), "dbt wrote nothing")
+
+
+def copy_warehouse() -> None:
+    """Copy the database for readers, because one who has it open would lock it."""
+    new = COPY.with_suffix(".new")
+    shutil.copyfile(WAREHOUSE, new)
+    new.replace(COPY)
+
+
+def keep_state(target: str) -> None:
+    """Write the tap's state where the next run of --if-news reads it."""
+    command = [*MELTANO, "state", "get", f"prod:{TAP}-to-{target}"]
+    got = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  # no user input
+    if got.returncode == 0:
+        new = STATE.with_suffix(".new")
+        new.write_bytes(got.stdout)
+        new.replace(STATE)
+
+
+def has_news() -> bool:
+    """Return whether there is work; on an error too, because a run then reports it."""
+    url = setting("TAP_PUBLIC_JOBS_CHANGES_URL")
+    status, _ = run(NEWS, "news", "--state", STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url)
+    return status != 1 or FAILING.exists()
+
+
+def scheduled(options: argparse.Namespace) -> Result:
+    """Sync; after a failure once more, and alert if that fails too. A success is pinged."""
+    refresh = "changed" if options.webhooks else ""
+    result = sync(options, refresh)
+    if result.failure:
+        print(f"{result.failure}\nTrying again in {RETRY_AFTER // 60} minutes.", flush=True)
+        wait()
+        result = sync(options, refresh, load=not result.loaded)
+    if result.failure:
+        alert(options, result.failure)
+    else:
+        FAILING.unlink(missing_ok=True)
+        ping()
+    return result
+
+
+def wait() -> None:
+    """Wait for the retry."""
+    run("sleep", str(RETRY_AFTER))
+
+
+def if_news(options: argparse.Namespace) -> Result | None:
+    """Sync if there is work; alert once such runs have failed for as long as a retry waits."""
+    if not has_news():
+        return None
+    result = sync(options, "notified")
+    if not result.failure:
+        FAILING.unlink(missing_ok=True)
+        return result
+    now = time.time()
+    try:
+        since, alerted = json.loads(FAILING.read_text("utf-8"))
+    except (OSError, ValueError, TypeError):
+        since, alerted = now, 0.0
+    if now - since >= RETRY_AFTER and now - alerted >= ALERT_EVERY:
+        alert(options, result.failure)
+        alerted = now
+    FAILING.write_text(json.dumps([since, alerted]), "utf-8")
+    return result
+
+
+def alert(options: argparse.Namespace, failure: str) -> None:
+    """Say what failed, where, and where the log is: on stderr, and to the address ALERT_URL."""
+    name = Path.cwd().name
+    text = f"{failure}\nHost: {socket.gethostname()}, project: {name}. Log: {options.log}"
+    print(text, file=sys.stderr, flush=True)
+    if url := setting("ALERT_URL"):
+        from apprise import Apprise  # noqa: PLC0415  # installed if the project has such an alert
+
+        services = Apprise()
+        if not (services.add(url) and services.notify(text, title=f"{name} failed")):
+            print("No alert was sent: ALERT_URL is wrong, or out of reach.", file=sys.stderr)
+
+
+def ping() -> None:
+    """Report a success to the address PING_URL, which alerts if no run reports."""
+    if url := setting("PING_URL"):
+        try:
+            urllib.request.urlopen(url, timeout=30).close()  # noqa: S310  # the user's own address
+        except (OSError, ValueError) as error:  # without the address, which is a secret
+            print(f"PING_URL was not reached: {type(error).__name__}", file=sys.stderr)
+
+
+@contextmanager
+def locked(*, wait: bool) -> Iterator[bool]:
+    """Hold the lock of the project, whose runs must not overlap; false if another run has it."""
+    with Path(".lock").open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def missing() -> list[str]:
+    """Return the lines of .env that have to be filled in."""
+    names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
+    return [name for name in names if not (setting(name) or setting(f"{name}_FILE"))]
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    """End the run; a further signal changes nothing.
+
+    Raises:
+        Interrupted: Always.
+    """
+    signal.alarm(0)
+    for it in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(it, signal.SIG_IGN)
+    raise Interrupted(number)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the options; those that --help does not show are the project's, from the script sync."""
+    parser = argparse.ArgumentParser("sync", description="Load the jobs, and build the tables.")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--scheduled",
+        action="store_true",
+        help="as a schedule runs it: try a failure again after twelve minutes, then alert",
+    )
+    mode.add_argument(
+        "--if-news",
+        action="store_true",
+        help="every few minutes: only if a webhook came, or the last run left work",
+    )
+    parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
+    for name in ("warehouse", "log", "ask"):
+        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Run the command, and return its status."""
+    options = parse(sys.argv[1:])
+    os.umask(0o077)  # while it runs, Meltano keeps the key in a file
+    if names := missing():
+        print(f"Write {' and '.join(names)} into {Path('.env').absolute()}.", file=sys.stderr)
+        return 1
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(number, interrupt)
+    if options.scheduled or options.if_news:
+        signal.alarm(TIME_LIMIT)
+    try:
+        with locked(wait=not options.if_news) as ours:
+            if not ours:
+                return 0  # the run that has the lock reads what is new, or the next one does
+            if options.if_news:
+                result = if_news(options)
+            else:
+                result = scheduled(options) if options.scheduled else sync(options)
+    except PermissionError as error:
+        owner = f"sudo chown -R {getpass.getuser()} '{Path.cwd()}'"
+        print(f"{error.filename} belongs to another user: {owner}", file=sys.stderr)
+        return 1
+    except Interrupted as signalled:
+        if signalled.status == 128 + signal.SIGALRM:
+            alert(options, f"The run did not end within {TIME_LIMIT // 60} minutes.")
+            return 1
+        print("Stopped by a signal. Nothing was built; the next run resumes.", flush=True)
+        return signalled.status
+    if result:
+        print(result.says, flush=True)
+    return 1 if result and result.failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
