@@ -125,7 +125,11 @@ class ChangeLog:
         try:
             self._engine = sa.create_engine(address, poolclass=NullPool, connect_args=timeout)
         except ImportError as error:
-            msg = "changes_url needs a driver that is missing: install psycopg[binary]."
+            msg = (
+                "changes_url needs a driver that is missing: add psycopg[binary] to the tap's "
+                "pip_url in meltano.yml and run `meltano install tap-public-jobs`, or install it "
+                "beside the command."
+            )
             raise ChangeLogError(msg) from error
 
     def append(self, changes: Mapping[str, Iterable[str | None]]) -> None:

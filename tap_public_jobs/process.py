@@ -59,7 +59,10 @@ class WholeMessageWriter(SingerWriter):
         try:
             super().write_message(message)
         except BrokenPipeError as error:
-            msg = "The target stopped reading: look for its own error above, and run again."
+            msg = (
+                "The tables have what the target acknowledged, and the next run resumes. The "
+                "target stopped reading: mend its own error, which is above this line."
+            )
             raise PublicJobsError(msg) from error
         finally:
             self._writing = False
@@ -127,11 +130,19 @@ class JsonFile(click.File):
                 for entry in Catalog.from_dict(content).streams:
                     DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
         except Exception as error:  # whatever is wrong with the file
-            kind = f"not a JSON object in UTF-8 that is a {option}"
             why = str(error).partition("\n")[0]
-            reason = getattr(error, "strerror", f"{kind} ({type(error).__name__}: {why})")
+            flaw = (
+                f"cannot be used ({getattr(error, 'strerror', f'{type(error).__name__}: {why}')})"
+            )
+            if isinstance(error, json.JSONDecodeError):
+                flaw = f"isn't valid JSON (line {error.lineno}, column {error.colno})"
+            elif isinstance(error, TypeError) and option != "catalog":
+                flaw = "isn't a JSON object"
             shown = "…" if "{" in value else value  # it may be the settings themselves
-            msg = f"--{option} {shown}: {reason}"
+            remedy = "Pass a file with one JSON object in UTF-8"
+            if option == "state":
+                remedy = "Pass a file with only the object in the `value` of the last STATE line"
+            msg = f"--{option} {shown} {flaw}. {remedy}."
             raise PublicJobsError(msg) from error
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
         if option == "config" and Path(value).is_fifo():

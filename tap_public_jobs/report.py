@@ -91,6 +91,7 @@ class Report:
             logger.info("Details: all %s are up to date.", f"{published:,}")
             yield
             return
+        self.waiting(self.details.planned)
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
         logger.info(
             "Fetching %s of %s details (%s) at up to %s requests per %g s: %s.",
@@ -106,6 +107,13 @@ class Report:
             yield
         finally:
             ended.set()
+
+    def waiting(self, requests: int) -> None:
+        """Log that requests have to wait for those of the last run, if they do."""
+        number, seconds = self.throttle.held_up(requests)
+        if number:
+            last = _count(number, "request")
+            logger.info("Waiting for %s of the last run, %.0f s (rate limit).", last, seconds)
 
     def _log_progress(self, ended: threading.Event) -> None:
         since = self.clock()

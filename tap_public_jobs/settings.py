@@ -31,6 +31,7 @@ Json = Any
 
 # A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
+_MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)TAP_?PUBLIC_?JOBS?_(.+)")
 
 # JSON schema of the settings: the tap's own, and those of every SDK tap but for BATCH.
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
@@ -91,9 +92,10 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
     in_file = {"api_key"} if "api_key_file" in config else set()
     missing = [name for name in SETTINGS if name in required - in_file and name not in config]
-    found = [f"{name} is required. {SETTINGS[name]['description']}" for name in missing]
+    found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     if missing:
-        found.append(f"If it is in .env, run the tap in that folder, and {_REMEDY}.")
+        place = "in the environment, or in .env of the working folder"
+        found.append(f"Set variables {place}; if one is set already, {_REMEDY}.")
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
     if in_file:
         found.append(_key_file_problem(config))
@@ -103,9 +105,9 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)
         if name == "batch_config":
-            found.append(f"{name} is not supported: files carry no version, so no row is removed.")
+            found.append(f"{name} is not supported: remove it.")
         elif unknown.endswith("?"):
-            found.append(unknown)
+            found.insert(0, unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
     for name, rules in SETTINGS.items():
@@ -126,11 +128,15 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
         if name not in config and not name.startswith(longer):
             why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
             logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
+    for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
+        right = f"TAP_PUBLIC_JOBS_{match[1]}"
+        logger.warning("%s has no effect: did you mean %s?", match[0], right)
 
 
 def _unknown(name: str) -> str:
     """Say that a setting is unknown, and what it probably means."""
-    close = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.75)
+    snake_case = re.sub("(?<=[a-z])(?=[A-Z])|-", "_", name).lower()
+    close = difflib.get_close_matches(snake_case, SETTINGS, n=1, cutoff=0.75)
     return f"{name} is not a setting{f': did you mean {close[0]}?' if close else '.'}"
 
 

@@ -46,6 +46,16 @@ NEWS_LOST = (
     "detail_max_age_days. Run the tap more often."
 )
 
+NOTHING_SELECTED = (
+    "Nothing is loaded until you act. No stream is selected: select jobs, job_publications or "
+    "job_details in the catalog, or under `select` in meltano.yml."
+)
+
+NOT_A_STATE = (
+    '--state has no "bookmarks" of this tap: pass the object in the `value` of its last STATE '
+    "line, not the whole line."
+)
+
 # The order in which streams are synced: the fast ones come before the long fan-out.
 ORDER = (Jobs, JobPublications, JobDetails)
 
@@ -129,17 +139,17 @@ class TapPublicJobs(Tap):
         """The run, which starts when it is first asked for; None if there is no work.
 
         Raises:
-            PublicJobsError: The change log or the list cannot be read.
+            PublicJobsError: No stream is selected, or the change log or the list cannot be read.
         """
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
-            logger.warning("No stream is selected: there is nothing to sync.")
-            return None
-        if not self._sync_state.key_hash:
+            raise PublicJobsError(NOTHING_SELECTED)
+        if not self._has_state:
             hint = "pass its state, or list `state` under the plugin's `capabilities`"
             logger.info(
                 "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
             )
+        self.report.waiting(1)
         return start_run(self._context, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
@@ -195,12 +205,11 @@ class TapPublicJobs(Tap):
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
-        if state and "bookmarks" not in state:
-            msg = (
-                '--state has no "bookmarks": pass the object in the `value` of the last STATE '
-                "message, and not the whole message."
-            )
-            raise PublicJobsError(msg)
+        bookmarks = state.get("bookmarks")
+        is_other = isinstance(bookmarks, dict) and not {it.name for it in ORDER} & {*bookmarks}
+        if state and ("bookmarks" not in state or (bookmarks and is_other)):
+            raise PublicJobsError(NOT_A_STATE)
+        self._has_state = bool(state)
         try:
             self._sync_state = load(state)
         except DamagedStateError as error:

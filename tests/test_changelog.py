@@ -196,7 +196,9 @@ def test_an_error_of_the_server_shows_no_part_of_the_url(database: str) -> None:
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
-    with pytest.raises(ChangeLogError, match=r"needs a driver that is missing: install psycopg"):
+    with pytest.raises(
+        ChangeLogError, match=r"needs a driver that is missing: add psycopg.* pip_url"
+    ):
         ChangeLog("postgresql+psycopg://me:sesame@127.0.0.1/db")
 
 

@@ -202,7 +202,10 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"api_key": "pj_wrong"}, "| The API refused the key (401)"),
+        (
+            {"api_key": "pj_wrong"},
+            "The API refused the key (401). Compare TAP_PUBLIC_JOBS_API_KEY in .env",
+        ),
         ({"page_size": "1o0"}, "| page_size: '1o0' is not of type 'integer'."),
         ({"detail_max_age_days": "NaN"}, "| detail_max_age_days: 'NaN' is not of type 'number'."),
         ({"page_sise": 5}, "| page_sise is not a setting: did you mean page_size?"),
@@ -230,8 +233,9 @@ def catalog(column: dict[str, Any]) -> str:
 
 
 NO_FILE = "No such file or directory"
-NO_OBJECT = "not a JSON object in UTF-8"
-NO_STATE = '| --state has no "bookmarks": pass the object in the `value` of the last STATE message'
+NO_JSON = "isn't valid JSON"
+LAST_STATE = "Pass a file with only the object in the `value` of the last STATE line."
+NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `value` of its last ST'
 
 
 @pytest.mark.parametrize(
@@ -240,15 +244,25 @@ NO_STATE = '| --state has no "bookmarks": pass the object in the `value` of the 
         ("--config", None, NO_FILE),
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
-        ("--config", "\n{", NO_OBJECT),
-        ("--config", '{"page_size": NaN}', NO_OBJECT),
-        ("--state", "[1]", NO_OBJECT),
+        ("--config", "\n{", f"{NO_JSON} (line 2, column 2). Pass a file with one JSON object"),
+        ("--config", '{"page_size": NaN}', "cannot be used (ValueError: "),
+        ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
+        ("--state", '{"bookmarks": {}}\n{}', f"{NO_JSON} (line 2, column 1). {LAST_STATE}"),
+        ("--state", '{"bookmarks": {"issues": {"since": 1}}}', NO_STATE),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
-        ("--catalog", '{"streams": [{}]}', "UTF-8 that is a catalog (KeyError: 'tap_stream_id')"),
+        (
+            "--catalog",
+            '{"streams": [{}]}',
+            "cannot be used (KeyError: 'tap_stream_id'). Pass a file with one",
+        ),
         ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
         ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
         ("--catalog", catalog({"pattern": "("}), "'(' is not a 'regex')"),
-        ("--config", '{"api_key": "pj_secret-ü"}', NO_OBJECT),
+        (
+            "--config",
+            '{"api_key": "pj_secret-ü"}',
+            "cannot be used (UnicodeDecodeError: 'utf-8' codec",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(
@@ -263,7 +277,7 @@ def test_a_file_that_cannot_be_read_is_one_line(
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = complaints(done.stderr)
     assert said in line
-    assert f"| {option} {path}: " in line or said == NO_STATE
+    assert f"| {option} {path} " in line or said == NO_STATE
     assert "pj_secret" not in line
 
 
@@ -275,7 +289,7 @@ def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path
         done = subprocess.run(arguments, input=sent, capture_output=True, text=True, check=False)
 
         assert (done.returncode, len(complaints(done.stderr))) == (status, status)
-        assert (NO_OBJECT if status else "The key works") in done.stderr
+        assert (NO_JSON if status else "The key works") in done.stderr
         assert sandbox.key not in done.stderr
 
 
@@ -283,7 +297,7 @@ def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Conf
     done = run(forked, f"--config={json.dumps(config)}", config={})
 
     (line,) = complaints(done.stderr)
-    assert line.endswith("| --config …: No such file or directory")
+    assert "| --config … cannot be used (No such file or directory). Pass a file" in line
 
 
 def read_until(pipe: IO[str], text: str, times: int = 1) -> str:

@@ -7,6 +7,7 @@ import threading
 import pytest
 from api.fake_time import FakeTime
 
+from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.report import PROGRESS_INTERVAL, DetailCounts, Report
 
@@ -106,6 +107,25 @@ def test_the_plan_is_logged_with_the_time_it_takes(
     (line,) = caplog.messages
     assert line.startswith("Fetching 1,200 of 3,000 details (" if reasons else "Details: all 3,000")
     assert line.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("details", "age", "words"),
+    [
+        (30, 20, ["Waiting for 58 requests of the last run, 40 s (rate limit)."]),
+        (2, 20, []),
+        (30, 60, []),
+    ],
+)
+def test_a_run_that_the_slots_of_the_last_one_hold_up_says_for_how_long(
+    time: FakeTime, caplog: pytest.LogCaptureFixture, details: int, age: int, words: list[str]
+) -> None:
+    report = Report(time.throttle(held=HeldSlots(-age, 58)), lambda: time.now)
+
+    with caplog.at_level("INFO"), report.fetching({"new": details}, 0, details):
+        pass
+
+    assert caplog.messages[:-1] == words
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,6 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
     [
         ({"jobs": {"sync": {"format": 99}}}, ["ValueError: format 99 is not known"]),
         (5, ["AttributeError: 'int' object has no attribute 'get'"]),
-        ({"issues": 1}, []),
         ({"jobs": {}}, []),
     ],
 )

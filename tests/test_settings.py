@@ -31,11 +31,11 @@ def refused(**config: Any) -> str:
 @pytest.mark.parametrize(
     ("config", "error"),
     [
-        ({"api_key": None}, "api_key is required. Key of one organisation, created in the portal"),
+        ({"api_key": None}, "api_key is required: set TAP_PUBLIC_JOBS_API_KEY. Set variables in"),
         ({"api_key": 12345}, "api_key: … is not of type 'string'."),
         ({"api_key": "Bearer abc"}, "api_key must be the key alone: no quotes, space, line break,"),
         ({"api_key": f'"{KEY}"'}, "api_key must be the key alone: no quotes, space, line break"),
-        ({"base_url": None}, "base_url is required. Address of the API, the part before /api/pub"),
+        ({"base_url": None}, "base_url is required: set TAP_PUBLIC_JOBS_BASE_URL. Set variables"),
         ({"base_url": "jobs.example.com"}, f"{NO_URL}: 'jobs.example.com'."),
         ({"base_url": "'https://a.example.com'"}, f"""{NO_URL}: "'https://a.example.com'"."""),
         ({"base_url": 'https://a.example.com"'}, f"{NO_URL}: 'https://a.example.com\"'."),
@@ -55,14 +55,19 @@ def refused(**config: Any) -> str:
         ({"page_size": Decimal("2.5")}, "page_size: 2.5 is not of type 'integer'."),
         ({"rate_limit_period_seconds": 0}, "rate_limit_period_seconds: 0 is less than or equal to"),
         ({"detail_refresh": "chnaged"}, "detail_refresh: 'chnaged' is not one of ['all', 'changed"),
-        ({"detail_refresh": "notified"}, "changes_url is required. SQLAlchemy URL of the change"),
+        ({"detail_refresh": "notified"}, "changes_url is required: set TAP_PUBLIC_JOBS_CHANGES"),
         ({"emit_activate_version_messages": "ture"}, "emit_activate_version_messages: 'ture' is n"),
         ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^([!-~][ -~]*)?$'."),
         ({"user_agent": " a"}, "user_agent: ' a' does not match "),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
+        (
+            {"apiKey": 5, "api_key": None},
+            "apiKey is not a setting: did you mean api_key? api_key is",
+        ),
+        ({"baseURL": "x"}, "baseURL is not a setting: did you mean base_url?"),
         ({"flattening_enabled": "yes"}, "flattening_enabled: 'yes' is not of type 'boolean'."),
-        ({"flattening_enabled": True}, "flattening_max_depth is required. The max depth to flatt"),
-        ({"batch_config": {"encoding": {}}}, "batch_config is not supported: files carry no vers"),
+        ({"flattening_enabled": True}, "flattening_max_depth is required: set TAP_PUBLIC_JOBS"),
+        ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
     ],
 )
@@ -227,20 +232,21 @@ class TestEnvironment:
 @pytest.mark.parametrize(
     ("variable", "warning"),
     [
-        ("PAGE_SISE", "page_sise is not a setting: did you mean page_size?"),
-        ("COLOUR", "colour is not a setting."),
-        ("PAGE_SIZE", f"{REMEDY}."),
+        ("TAP_PUBLIC_JOBS_PAGE_SISE", "page_sise is not a setting: did you mean page_size?"),
+        ("TAP_PUBLIC_JOBS_COLOUR", "colour is not a setting."),
+        ("TAP_PUBLIC_JOBS_PAGE_SIZE", f"{REMEDY}."),
+        ("TAP_PUBLICJOBS_API_KEY", "did you mean TAP_PUBLIC_JOBS_API_KEY?"),
     ],
 )
 def test_a_variable_without_effect_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, warning: str
 ) -> None:
     """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
-    monkeypatch.setenv(f"TAP_PUBLIC_JOBS_{variable}", "50")
+    monkeypatch.setenv(variable, "50")
 
-    assert refused(api_key=None).endswith(f" in .env, run the tap in that folder, and {REMEDY}.")
+    assert refused(api_key=None).endswith(f"; if one is set already, {REMEDY}.")
 
-    assert caplog.messages == [f"TAP_PUBLIC_JOBS_{variable} has no effect: {warning}"]
+    assert caplog.messages == [f"{variable} has no effect: {warning}"]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
-import ssl
 import threading
 import zlib
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ import urllib3
 
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Page
+from tap_public_jobs.api.network import why_unreachable, wrong_variable
 from tap_public_jobs.api.transport import MAX_REJECTIONS, Session, is_list, is_refusal, is_rejection
 from tap_public_jobs.errors import (
     AccessError,
@@ -47,18 +46,23 @@ FIRST_WAIT = 1.0
 DEADLINE = 10
 
 REMEDIES = {
-    401: "The API refused the key (401): it is mistyped, revoked, or for another environment. "
-    "Create a new one in the portal under Settings → Integrations → API keys and set api_key, or "
-    "the variable TAP_PUBLIC_JOBS_API_KEY.",
-    403: "The key is valid, but the plan of its organisation does not include the public API "
-    "(403), or a rate limit answers 403. Ask the organisation to add it, or set api_key to the key "
-    "of another organisation; if the key worked before, lower rate_limit_requests.",
+    401: "Nothing is loaded until you act. The API refused the key (401). Compare "
+    "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
+    "new one in the portal under Settings → Integrations → API keys.",
+    403: "Nothing is loaded until you act. The API answered 403. If this key never worked, the "
+    "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
+    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
 }
 REMEDY_LIMIT = (
-    f"The API rejected a request for the rate limit {MAX_REJECTIONS} times in a row: another "
-    "client may be using this key. Use one key per integration, or lower rate_limit_requests."
+    "The tables are right, but not up to date. The API rejected a request for the rate limit "
+    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
+    "integration, or lower rate_limit_requests; the next run resumes."
 )
-REMEDY_PROXY = "The proxy does not answer as one: correct HTTPS_PROXY, or add the host to NO_PROXY."
+REMEDY_PAGE = (
+    "The tables are right, but not up to date. Page {} of the list of jobs cannot be read: {}. If "
+    "the API is down, no action is needed: the next run resumes. If it is up, check base_url and "
+    "the network, or lower page_size if the body is too large."
+)
 
 
 class _FaultError(RequestError):
@@ -114,11 +118,7 @@ class PublicJobsClient:
                 raise _not_the_api(self._url, f"the response is {error.status}") from error
             if number == 1 and error.status in range(300, 400):
                 raise _not_the_api(self._url, f"it redirects ({error.status})") from error
-            msg = (
-                f"Page {number} of the list of jobs cannot be read: {error}. Check that the API "
-                "is up, base_url and the network, lower page_size if the body is too large, or run "
-                "again later."
-            )
+            msg = REMEDY_PAGE.format(number, error)
             raise PageError(msg) from error
         size = _count(envelope, "pageSize") or self.page_size
         return Page(envelope["data"], size, _count(envelope, "total"))
@@ -217,15 +217,13 @@ class PublicJobsClient:
         while (it := cause.__cause__ or cause.__context__) and not isinstance(it, AccessError):
             cause = it
         said = self._quote(cause)
-        if not self.has_answered:
-            if isinstance(error, requests.exceptions.ProxyError):
-                return PublicJobsError(f"{_place(url)}: {said}. {REMEDY_PROXY}")
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                said += "; set REQUESTS_CA_BUNDLE if your own authority signed it"
-            is_unknown = isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME
-            is_no_tls = isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError)
-            if is_unknown or is_no_tls or isinstance(cause, ConnectionRefusedError):
-                return _not_the_api(url, said)
+        if wrong := wrong_variable(error, self.session.verify):
+            return PublicJobsError(f"Nothing is loaded until you act. {wrong}")
+        why, remedy = why_unreachable(error, cause)
+        if why and not self.has_answered:
+            host = url.split("/")[2]
+            msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said}). {remedy}"
+            return PublicJobsError(msg)
         return _FaultError(f"{_place(url)}: {type(error).__name__}: {said}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
@@ -243,8 +241,9 @@ class PublicJobsClient:
 
 def _not_the_api(url: str, reason: str) -> PublicJobsError:
     return PublicJobsError(
-        f"base_url does not look like the Public Jobs API: requested {url.partition('?')[0]}, "
-        f"{reason}. Set base_url to the part of the address before {API_PATH}."
+        "Nothing is loaded until you act. base_url does not look like the Public Jobs API: "
+        f"requested {url.partition('?')[0]}, {reason}. Set base_url to the part of the address "
+        f"before {API_PATH}."
     )
 
 

@@ -86,6 +86,7 @@ class Throttle:
             # After a clock was set back, the last response seems to be yet to come.
             age = max(0.0, self.epoch() - held.last_response_at)
             self._received.extend([self.clock() - age] * min(held.number, self.limit))
+        self._of_last_run = [*self._received]
 
     def acquire(self) -> float:
         """Wait until a request may be sent, and count it as sent.
@@ -219,6 +220,13 @@ class Throttle:
             last = now if self._in_flight else self._received[-1]
             number = self._in_flight + sum(it + self.period >= last for it in self._received)
             return HeldSlots(math.floor(self.epoch() - (now - last)) + 1, number)
+
+    def held_up(self, requests: int) -> tuple[int, float]:
+        """Return how many slots of the last run hold up further requests, and for how long."""
+        number = len(self._of_last_run)
+        seconds = self._of_last_run[-1] + self.period - self.clock() if number else 0.0
+        is_full = number + self.requests + requests > self.limit
+        return (number, seconds) if is_full and seconds > 0 else (0, 0.0)
 
     def close(self, reason: BaseException) -> None:
         """Let no further request through: those that wait, or come later, raise the reason."""

@@ -221,8 +221,8 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
     until = strftime("%H:%M:%S UTC", gmtime(throttle.epoch() + pause))
     sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
     line = (
-        "The API answered %d, which %s its rate limit. Likely causes: another run or client of "
-        "this key, or a limit without bursts. %s at most one request every %.3g seconds."
+        "The API answered %d, which %s its rate limit. %s at most one request every %.3g s. No "
+        "action is needed; if every run logs this, another client is using this key."
     )
     logger.warning(line, status, verb, sends, interval)
 

@@ -59,7 +59,8 @@ def make_app(
             return _logged(request, PlainTextResponse(_challenge(request) or "OK"), "OK")
         if signatures and not signatures.fit(name, request.headers, body):
             shown = signatures.describe(request.headers)
-            logger.warning("Not signed with a secret of %s. Its signatures: %s", name, shown)
+            line = "Refused a webhook for %s (401): wrong signature. Signature headers: %s"
+            logger.warning(line, name, shown)
             raise HTTPException(401, "Not signed with the secret")
         public_ids, kind, fields = read_payload(body)
         if not public_ids:

@@ -150,8 +150,8 @@ def news(states: tuple[str, ...], changes_url: str) -> None:
         *given, path = state.split("=", maxsplit=1)
         name = given[0] if given else log.name
         if name not in positions:
-            msg = f"Error: There is no change log with the name {name}: give the receiver its token"
-            click.echo(msg, err=True)
+            msg = f"There is no change log with the name {name}: add a line `{name} <token>`"
+            click.echo(f"Error: {msg} to the receiver's tokens, and restart it.", err=True)
             status = status and FAILED
         elif has_work(read_state(path), positions[name], int(time.time())):
             status = 0

@@ -162,7 +162,7 @@ def test_what_is_not_signed_is_refused_and_described(
         assert post(hook, **{"x-check": signed}) == NOTED
 
     assert answers == [(401, "Not signed with the secret")] * 3
-    start = "Not signed with a secret of default. Its signatures: "
+    start = "Refused a webhook for default (401): wrong signature. Signature headers: "
     shown = [
         it.getMessage().removeprefix(start) for it in caplog.records if start in it.getMessage()
     ]

@@ -78,7 +78,9 @@ def test_the_names_with_news_are_printed(
     # A log that is not there does not hide the news of others.
     status, out, err = run(capsys, "news", *states, "--state", "typo=x")
     assert (status, out) == (0, "acme\n")
-    assert err.startswith("Error: There is no change log with the name typo")
+    assert err.startswith(
+        "Error: There is no change log with the name typo: add a line `typo <token>`"
+    )
     Path("default.json").rename("day=1.json")
     assert run(capsys, "news", "--state", "default=day=1.json") == (1, "", "")
 
