@@ -165,6 +165,9 @@ class TapPublicJobs(Tap):
         try:
             # Before the first SCHEMA message: some targets empty a table there.
             if self.run:
+                # The first STATE message says that a run has begun: if it is killed after its first
+                # record, the next one has work.
+                self._context.keep(self._sync_state)
                 super().sync_all()
                 incomplete = self.run.finish()
             if self.throttle.reason:  # a signal came after the last request

@@ -396,6 +396,13 @@ def test_many_failing_details_are_one_cause(
     assert {*api.details} == {f"pub-{key}" for key in [*keys, "5"]}
     assert pipeline.error == ""
 
+    # While no detail loads, whether a job is gone cannot be found out, for the same cause.
+    api.answers = {f"pub-{key}": BROKEN for key in api.published}
+    api.unpublish("9")
+    pipeline.run(detail_refresh="changed")
+    assert (pipeline.error, pipeline.closed) == ("", set())
+    assert "'pub-9' is not in the list, but the response is 500" in caplog.text
+
 
 def test_a_long_confirmation_says_how_long_it_takes_and_begins_again_if_it_is_stopped(
     caplog: pytest.LogCaptureFixture,

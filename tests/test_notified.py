@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_tap import LIST
+from fake_tap import CONFIG, LIST
+from harness import select_only
 
 from tap_public_jobs import changelog
 from tap_public_jobs.errors import AccessError
@@ -217,3 +218,18 @@ def test_an_unreadable_log_stops_notified_and_costs_other_modes_a_warning_and_no
     assert position(notified) == 1
     assert not typo.exists()
     assert sorted(notified.run()) == ["detail pub-3", *LIST]
+
+
+def test_a_run_that_is_killed_after_its_first_record_has_work_left(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    """Even if no STATE message follows, because the stream with the first one is not selected."""
+    catalog = select_only(CONFIG, "job_publications", "job_details")
+    log.append({log.name: ["pub-3"]})
+    notified.run(catalog=catalog, upto=3)
+    kinds = [message["type"] for message in notified.output.messages[:3]]
+    assert kinds == ["STATE", "SCHEMA", "RECORD"]
+
+    notified.run(catalog=catalog)
+
+    assert notified.targets["upsert"].published() == {*api.published}

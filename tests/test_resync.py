@@ -115,7 +115,7 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
 
     others = ("jobs", "job_publications")
     kinds = [it["type"] for it in pipeline.output.messages if it.get("stream") not in others]
-    assert kinds[2:] == [
+    assert kinds[3:] == [
         "SCHEMA",
         *(["RECORD"] * 60 + ["STATE"]) * 19,
         *["RECORD"] * 60,

@@ -11,7 +11,7 @@ from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.pages import read_pages
-from tap_public_jobs.sync.state import Listing, is_new
+from tap_public_jobs.sync.state import STILL_LOADS, Listing, is_new
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -31,8 +31,6 @@ MOST_STILL_THERE = 20
 
 # Listed jobs to ask for until the detail of one loads.
 MOST_WITNESSES = 3
-
-STILL_LOADS = "its detail still loads"
 
 # With this many published jobs or more, it is doubtful that all of them are gone at once.
 DOUBTFUL_IF_ALL = 5

@@ -31,6 +31,9 @@ MOST_CLOSED = 1_000
 # publicIds to remember that a change log named, and that no list has shown.
 MOST_AWAITED = 20
 
+# Why a missing job is not gone. All other reasons say why its detail failed.
+STILL_LOADS = "its detail still loads"
+
 # Failing details from which on they are one cause, and not one cause each.
 MANY_FAILING = 5
 
@@ -200,9 +203,10 @@ class SyncState:
         for job_id in listing.gone:
             gone = self.jobs.pop(job_id)
             self.closed[job_id] = gone._replace(unpublished_at=at, missing_since=now)
-        for job_id in listing.missing:
+        for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
-            self.jobs[job_id] = job._replace(missing_since=job.missing_since or now)
+            since = now if why in {"", STILL_LOADS} else self._failing_since(now)
+            self.jobs[job_id] = job._replace(missing_since=job.missing_since or since)
         for job_id, ref in listing.jobs.items():
             job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, at, at))
             self.jobs[job_id] = job._replace(
@@ -243,16 +247,20 @@ class SyncState:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
 
     def note_failures(self, job_ids: Collection[str], now: int) -> None:
-        """Note that the details of these jobs failed, and have them fetched again.
-
-        While many fail, a further one has the same cause, so it is as old as the oldest of them.
-        """
-        failing = [job.failing_since for job in self.jobs.values() if job.failing_since]
-        since = min(failing) if len(failing) >= MANY_FAILING else now
+        """Note that the details of these jobs failed, and have them fetched again."""
+        since = self._failing_since(now)
         for job_id in job_ids:
             job = self.jobs[job_id]
             failing_since = job.failing_since or since
             self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
+
+    def _failing_since(self, now: int) -> int:
+        """Return since when a detail that fails now has been failing.
+
+        While many fail, a further one has the same cause, so it is as old as the oldest of them.
+        """
+        failing = [job.failing_since for job in self.jobs.values() if job.failing_since]
+        return min(failing) if len(failing) >= MANY_FAILING else now
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.

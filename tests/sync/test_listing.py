@@ -14,8 +14,8 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.context import RunContext
-from tap_public_jobs.sync.listing import MAX_SWEEPS, STILL_LOADS, ListReader
-from tap_public_jobs.sync.state import HOUR, Job, SyncState
+from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
+from tap_public_jobs.sync.state import HOUR, STILL_LOADS, Job, SyncState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
