@@ -615,6 +615,8 @@ def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(
         assert sorted(requests) == ["detail pub-3", *LIST]
         assert pipeline.error
 
+    assert sorted(pipeline.run(later=120)) == ["detail pub-3", *LIST]  # once more, as a known one
+    assert pipeline.error == ""
     assert pipeline.run(later=120) == []
     assert pipeline.output.of("SCHEMA") == []  # an overwriting target keeps its tables
     assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
@@ -622,6 +624,40 @@ def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(
     log.append({log.name: ["pub-1"]})
     assert "detail pub-3" in pipeline.run()
     assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
+
+
+def test_what_failed_once_is_tried_again_however_late_the_next_run_is(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    """It is known by then, and no run has tried it as such."""
+    api.edit("3", roleOverview="Everything.")
+    api.answers["pub-3"] = BROKEN
+    log.append({log.name: ["pub-3"]})
+    notified.run()
+    api.answers.clear()
+
+    notified.run(later=DAY)
+
+    assert notified.hard.rows["job_details"]["3"]["roleOverview"] == "Everything."
+    assert notified.run(later=DAY) == []
+
+
+def test_a_run_that_is_stopped_remembers_what_fails(api: FakeApi) -> None:
+    """The next one fetches the others first."""
+    api.answers = {f"pub-{number}": BROKEN for number in range(3)}
+
+    def stop(request: str) -> None:
+        if request == "detail pub-5":
+            raise SystemExit
+
+    api.on_request = stop
+    pipeline = Pipeline(api, max_concurrent_requests=1)
+    with pytest.raises(SystemExit):
+        pipeline.run()
+    pipeline.state = pipeline.output.state
+    api.on_request = lambda _: None
+
+    assert pipeline.run()[-3:] == ["detail pub-0", "detail pub-1", "detail pub-2"]
 
 
 def test_a_run_has_work_as_long_as_the_last_of_its_gaps_is_new(
@@ -636,7 +672,8 @@ def test_a_run_has_work_as_long_as_the_last_of_its_gaps_is_new(
 
     assert "'pub-4'" in notified.error
     assert "'pub-3'" not in notified.error
-    assert notified.run(later=HOUR / 2) == []
+    assert "detail pub-4" in notified.run(later=HOUR / 2)
+    assert (notified.error, notified.run(later=HOUR / 2)) == ("", [])
 
 
 @pytest.mark.parametrize("total", [20, "exact"], ids=["incomplete", "complete"])

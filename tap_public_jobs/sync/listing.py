@@ -58,11 +58,7 @@ class ListReader:
     now: int
     jobs: dict[str, JobRef] = field(default_factory=dict)
     shortfall: str = ""
-    short_since: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin with what earlier runs know."""
-        self.short_since = self.state.short_since
+    short_since: int = 0
 
     @property
     def is_accepted(self) -> bool:
@@ -80,6 +76,7 @@ class ListReader:
             self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
             accounted = len(self.jobs.keys() | self.state.may_be_counted(self.now))
             self.shortfall = sweep.shortfall(accounted, shown=len(self.jobs))
+            self.short_since = self.state.short_since
             if self.shortfall:
                 self.short_since = self.short_since or self.now
             elif not sweep.shortfall(len(self.jobs), shown=len(self.jobs)):

@@ -47,8 +47,8 @@ def has_work(
 ) -> bool:
     """Return whether a run under `detail_refresh: notified` has anything to do.
 
-    What has been wrong for less than an hour is work.
-    What has been wrong for longer is tried again when there is other work.
+    What had been wrong for less than an hour in the last run is work.
+    What had been wrong for longer is tried again when there is other work.
 
     Args:
         state: Of the last run.
@@ -64,7 +64,7 @@ def has_work(
     return (
         end.position > state.last_read.position
         or bool(state.awaited)
-        or state.has_new_gap(now)
+        or state.has_new_gap(min(now, state.at))
         or (state.cycle is not None and not state.cycle.has_ended)
         or any(state.forms.get(stream) != form for stream, form in forms.items())
         or ("job_details" in forms and not fetched_details)

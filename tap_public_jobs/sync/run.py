@@ -16,7 +16,7 @@ from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.state import HOUR, is_new
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.sync.context import RunContext
@@ -83,9 +83,11 @@ class Run:
         reasons = Counter[str](plan.reasons.values())
         with report.fetching(reasons, plan.unchanged, plan.published):
             try:
-                yield from self._fetch()
+                yield from self._fetch(plan.reasons)
                 if outcomes.not_found:
-                    outcomes.classify(self._read_list_again())
+                    listed = self._read_list_again()
+                    yield from self._fetch(outcomes.classify(listed))
+                    outcomes.classify(listed)
             finally:
                 report.details.failed = len(outcomes.failed)
                 report.details.unpublished = len(outcomes.unpublished)
@@ -94,22 +96,27 @@ class Run:
         # The next run looks for unpublished jobs in the list.
         self.state.mark_pending(ref.id for ref in outcomes.unpublished)
 
-    def _fetch(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+    def _fetch(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
-            since = self.state.jobs[ref.id].failing_since
-            tries = FEW_TRIES if since and not is_new(since, self.now) else None
+            failing_since = self.state.jobs[ref.id].failing_since
+            is_known = failing_since > 0 and not is_new(failing_since, self.now)
+            none_arrives = counts.fetched == 0 and len(outcomes.failed) >= MANY_FAILURES
+            tries = FEW_TRIES if is_known or none_arrives else None
             try:
                 return ref, self.context.api.detail(ref, tries)
             except RequestError as error:
                 return ref, error
 
         counts, outcomes = self.context.report.details, self.outcomes
-        for ref, answer in fan_out(ask, self.plan.reasons, workers=self.context.workers):
+        since = self.state.one_cause_since()
+        for ref, answer in fan_out(ask, refs, workers=self.context.workers):
             counts.answered += 1
             if isinstance(answer, NotFoundError):
                 outcomes.not_found[ref] = str(answer)
             elif isinstance(answer, RequestError):
                 outcomes.failed[ref] = str(answer)
+                # At once, so that a run that is stopped remembers it.
+                self.state.note_failures([ref.id], since or int(self.context.clock()))
                 if len(outcomes.failed) % MANY_FAILURES == 0:
                     with suppress(SystemExit):  # a signal; what is on its way may still arrive
                         self.context.api.page(1)  # ends the run if the list cannot be read either
@@ -186,11 +193,12 @@ class Run:
     def _gaps(self) -> Iterator[tuple[int, str]]:
         """Yield what the run could not see or load, and since when."""
         state, listing = self.state, self.listing
+        untouched = "" if listing.is_complete else ", so job_publications was not updated"
         if listing.shortfall:
-            yield state.short_since, listing.shortfall
+            yield state.short_since, listing.shortfall + untouched
         not_asked = [state.jobs[job_id] for job_id, why in listing.missing.items() if not why]
         if listing.loss:
-            yield max(job.missing_since for job in not_asked), listing.loss
+            yield max(job.missing_since for job in not_asked), listing.loss + untouched
         elif not_asked and listing.is_complete:
             why = f"{len(not_asked):,} more known jobs are not in the list"
             yield max(job.missing_since for job in not_asked), why

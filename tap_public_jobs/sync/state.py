@@ -205,8 +205,8 @@ class SyncState:
             self.closed[job_id] = gone._replace(unpublished_at=at, missing_since=now)
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
-            since = now if why in {"", STILL_LOADS} else self._failing_since(now)
-            self.jobs[job_id] = job._replace(missing_since=job.missing_since or since)
+            since = 0 if why in {"", STILL_LOADS} else self.one_cause_since()
+            self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
             job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, at, at))
             self.jobs[job_id] = job._replace(
@@ -246,21 +246,20 @@ class SyncState:
         for job_id in [*job_ids]:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
 
-    def note_failures(self, job_ids: Collection[str], now: int) -> None:
+    def note_failures(self, job_ids: Collection[str], since: int) -> None:
         """Note that the details of these jobs failed, and have them fetched again."""
-        since = self._failing_since(now)
         for job_id in job_ids:
             job = self.jobs[job_id]
             failing_since = job.failing_since or since
             self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
 
-    def _failing_since(self, now: int) -> int:
-        """Return since when a detail that fails now has been failing.
+    def one_cause_since(self) -> int:
+        """Return since when many details have been failing; 0 if few do.
 
         While many fail, a further one has the same cause, so it is as old as the oldest of them.
         """
         failing = [job.failing_since for job in self.jobs.values() if job.failing_since]
-        return min(failing) if len(failing) >= MANY_FAILING else now
+        return min(failing) if len(failing) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.

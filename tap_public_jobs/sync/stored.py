@@ -15,8 +15,10 @@ Json = Any
 
 FORMAT = 5
 
-# Seconds since the epoch; later times have no date in Python.
-END_OF_TIME = 253_402_300_800
+# Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
+END_OF_TIME = 253_370_000_000
+# Of positions in a change log, which are integers of 64 bits.
+END_OF_LOG = 1 << 63
 
 # The types of a row: the id, and then the fields of `Job`, which for a published one end earlier.
 PUBLISHED = (str, str, int | None, int, int, str, int, int, int)
@@ -63,7 +65,7 @@ def _read(state: Json) -> SyncState:
         forms=dict(rows("forms", (str, str))),
         undeclared={name: [*map(str, names)] for name, *names in state["undeclared"]},
         cycle=Cycle(*_checked(cycle, (int, str, bool))) if cycle else None,
-        last_read=LastRead(str(last_read[0]), int(last_read[1])) if last_read else None,
+        last_read=LastRead(*_checked(last_read, (str, int), END_OF_LOG)) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
     )
 
@@ -92,11 +94,11 @@ def dump(state: SyncState, singer_state: Json) -> None:
     singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
 
 
-def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    """Return values that have these types, and are before the year 10,000 if they are times."""
+def _checked(values: Iterable[Json], kinds: Iterable[Json], end: int = END_OF_TIME) -> list[Json]:
+    """Return values that have these types, and of which numbers are below an end."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
-        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value < END_OF_TIME):
+        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value < end):
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked

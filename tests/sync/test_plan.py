@@ -102,7 +102,7 @@ def test_a_run_resumes_an_open_cycle_of_its_kind(cycle: Cycle | None, *, is_resu
         pytest.param(True, {}, False, id="at its end"),
         pytest.param(True, {"failing_since": NOW - HOUR + 1}, True, id="a detail fails"),
         pytest.param(True, {"missing_since": NOW - HOUR + 1}, True, id="a job is missing"),
-        pytest.param(True, {"missing_since": NOW - HOUR}, False, id="it is known by now"),
+        pytest.param(True, {"missing_since": NOW - 2 * HOUR}, False, id="it is known by now"),
         pytest.param(True, {"short_since": NOW - 1}, True, id="the list fell short"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_cycle_is_open_until_its_end_and_while_something_is_newly_wrong(
 
 # What the records of the last run were made of.
 BEFORE = {"jobs": "1", "job_details": "1"}
-FAILING = {"x": listed("x")._replace(failing_since=NOW - HOUR)}
+FAILING = {"x": listed("x")._replace(failing_since=NOW - 2 * HOUR)}
 
 
 def end_at(log: str = "a-log", position: int = 7) -> Changes:
@@ -175,6 +175,7 @@ def test_work_may_be_left_from_before(change: dict[str, Any], *, work: bool) -> 
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
+    state.at = NOW - 60
     state.forms = BEFORE
     state.cycle = Cycle(NOW - 100, "changed", has_ended=True)
     state.last_read = LastRead("a-log", 7)

@@ -100,6 +100,8 @@ def test_a_state_recognises_the_key_and_does_not_reveal_it() -> None:
         {"cycle": ["now", "all", False]},
         {"cycle": [NOW, "all", None]},
         {"log": ["a-log"]},
+        {"log": ["a-log", 1 << 63]},
+        {"at": 253_402_300_799},
         {"heldSlots": [2000, None]},
     ],
     ids=lambda change: json.dumps(change)[:60],

@@ -321,7 +321,7 @@ ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.du
 WAIT = "sleep 720"
 PING: Heard = [("GET", "/ping")]
 REFUSED = "The load failed: The API refused the key."
-INCOMPLETE = "The load failed: The sync is incomplete: a."
+INCOMPLETE = "The load failed: The sync is incomplete. a."
 NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 
 
@@ -598,7 +598,7 @@ def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: 
         mail = run("/bin/sh", "-c", line, folder=tmp_path, PATH=path, WAITS="").output
         assert (tmp_path / "calls").read_text("utf-8") == f"{WAIT}\n"
         reason, where = mail.splitlines()
-        assert reason.startswith("The load failed: The sync is incomplete: ")
+        assert reason.startswith("The load failed: The sync is incomplete. ")
         assert where.endswith(f"Log: {moved}/output/sync.log")
         # The state came along: of each job the known detail, and twice the one that is refused.
         assert_holds(DUCKDB, moved / "output", "", sandbox)
