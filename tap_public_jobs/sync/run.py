@@ -81,22 +81,32 @@ class Run:
         """
         report, plan, outcomes = self.context.report, self.plan, self.outcomes
         reasons = Counter[str](plan.reasons.values())
+        since = self.state.one_cause_since()  # before this run adds failures of its own
         with report.fetching(reasons, plan.unchanged, plan.published):
             try:
-                yield from self._fetch(plan.reasons)
+                yield from self._fetch(plan.reasons, since)
                 if outcomes.not_found:
                     listed = self._read_list_again()
-                    yield from self._fetch(outcomes.classify(listed))
+                    yield from self._fetch(outcomes.classify(listed), since)
                     outcomes.classify(listed)
             finally:
                 report.details.failed = len(outcomes.failed)
                 report.details.unpublished = len(outcomes.unpublished)
         failed = [ref.id for ref in outcomes.failed]
-        self.state.note_failures(failed, int(self.context.clock()))
+        self.state.note_failures(failed, since or int(self.context.clock()))
         # The next run looks for unpublished jobs in the list.
         self.state.mark_pending(ref.id for ref in outcomes.unpublished)
 
-    def _fetch(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+    def _fetch(
+        self, refs: Iterable[JobRef], since: int
+    ) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+        """Request details, and yield those that arrive.
+
+        Args:
+            refs: Whose details.
+            since: Since when many details have been failing; 0 if few do.
+        """
+
         def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             failing_since = self.state.jobs[ref.id].failing_since
             is_known = failing_since > 0 and not is_new(failing_since, self.now)
@@ -108,7 +118,6 @@ class Run:
                 return ref, error
 
         counts, outcomes = self.context.report.details, self.outcomes
-        since = self.state.one_cause_since()
         for ref, answer in fan_out(ask, refs, workers=self.context.workers):
             counts.answered += 1
             if isinstance(answer, NotFoundError):
