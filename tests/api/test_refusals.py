@@ -124,7 +124,9 @@ def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
             for _ in range(answers.count("P")):
                 assert api.page(1).total == 0
         else:
-            with pytest.raises(AccessError, match=r"plan .* does not include .*, or a rate limit"):
+            with pytest.raises(
+                AccessError, match=r"plan lacks the public API.* may use up the rate limit"
+            ):
                 api.page(1)
 
     assert len(server.heads) == len(answers)
