@@ -181,7 +181,8 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
             failure = f"The tables are old: {reason_of_dbt(lines)}"
     if failure:
         built = "The tables have what was loaded." if written else "Nothing was loaded or built."
-        return Result(loaded, failure, f"{failure}\n{built} Correct it, and run ./sync again.")
+        remedy = "" if "No action is needed" in failure else " Correct it, and run ./sync again."
+        return Result(loaded, failure, f"{failure}\n{built}{remedy}")
     return Result(loaded, "", f"{jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}")
 
 

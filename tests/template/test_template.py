@@ -188,7 +188,7 @@ case "$2 $load $4" in
 run*refused*) line $tap Synced info ', "records": {}'
     line $tap "The API refused the key." critical; ended '"extractors": 1' ;;
 run*incomplete*) line $tap Synced info ', "records": {"jobs": 40}'
-    line $tap "The sync is incomplete: a." critical; ended '"extractors": 1' ;;
+    line $tap "The sync is incomplete. a. No action is needed." critical; ended '"extractors": 1' ;;
 run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
     line $tap "The target stopped reading." critical
     line target "a traceback" info; line target-duckdb "The file is locked." info
@@ -321,7 +321,7 @@ ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.du
 WAIT = "sleep 720"
 PING: Heard = [("GET", "/ping")]
 REFUSED = "The load failed: The API refused the key."
-INCOMPLETE = "The load failed: The sync is incomplete. a."
+INCOMPLETE = "The load failed: The sync is incomplete. a. No action is needed."
 NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 
 
@@ -352,6 +352,7 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
 
     assert (ended, called) == (status, calls)
     assert said.startswith(says)
+    assert ("Correct it" in said) is (status == 1 and load != "incomplete")
     assert it.heard == []  # somebody is looking
     assert copy.exists() == (BUILD in calls and fails == "none")
 
