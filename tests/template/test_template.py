@@ -568,7 +568,9 @@ def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: 
         answers = {"base_url": settings["base_url"], "schedule": "cron"}
         first = copier("copy", clone, project, where=source.parent, **answers, api_key="pj_wrong")
         failed, then = last_two(first).splitlines()
-        assert failed.startswith("The test failed: The API refused the key (401)")
+        assert failed.startswith(
+            "The test failed: Nothing is loaded until you act. The API refused the key (401)"
+        )
         assert then == f"Then run: {project}/setup"
         made = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
         assert ".env: the new TAP_PUBLIC_JOBS_API_KEY replaces the old one." in made
