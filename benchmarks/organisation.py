@@ -80,13 +80,13 @@ class Posting:
 
 
 class Event(NamedTuple):
-    """What happens to a posting; `told_at` is when its webhook arrives, if it does."""
+    """What happens to a posting; `notified_at` is when its webhook arrives, if it does."""
 
     at: float
     kind: Kind
     posting: Posting
     public_ids: tuple[str, ...]
-    told_at: tuple[float, ...]
+    notified_at: tuple[float, ...]
 
 
 class Incident(NamedTuple):
@@ -188,12 +188,14 @@ class Organisation:
         """Note an event within the year, and when it is notified."""
         if not BEGIN < at < self.end:
             return
-        told = at + self._random.uniform(1, 20)
+        notified = at + self._random.uniform(1, 20)
         if self._random.random() < LATE:
-            told += self._random.uniform(0, 2 * HOUR)
-        again = [told + self._random.uniform(0, DAY)] * (self._random.random() < REPEATED)
+            notified += self._random.uniform(0, 2 * HOUR)
+        again = [notified + self._random.uniform(0, DAY)] * (self._random.random() < REPEATED)
         is_lost = self._random.random() < LOST
-        self.events.append(Event(at, kind, posting, public_ids, () if is_lost else (told, *again)))
+        self.events.append(
+            Event(at, kind, posting, public_ids, () if is_lost else (notified, *again))
+        )
 
 
 @dataclass

@@ -183,8 +183,8 @@ class Year:
             "max_concurrent_requests": 1,
             **({"changes_url": url} if schedule.is_notified else {}),
         }
-        told = [(at, event) for event in organisation.events for at in event.told_at]
-        self._notifications = sorted(told, key=lambda it: it[0], reverse=True)
+        notified = [(at, event) for event in organisation.events for at in event.notified_at]
+        self._notifications = sorted(notified, key=lambda it: it[0], reverse=True)
         self._events = [*reversed(organisation.events)]
         # Events that the tables do not show yet, and after how many runs.
         self._pending: list[tuple[Event, int]] = []
@@ -299,11 +299,11 @@ class Year:
                 self._pending.append((event, 0))
         pending = []
         for event, runs in self._pending:
-            is_told = not self.schedule.is_notified or min(event.told_at) <= began
+            is_notified = not self.schedule.is_notified or min(event.notified_at) <= began
             if self._shows(event) or not event.posting.is_published(began):
                 continue
             is_broken = event.posting is self.gateway.broken and self.gateway.is_on(*BROKEN)
-            if self.gateway.is_on(*CLOSED) or is_broken or not is_told:
+            if self.gateway.is_on(*CLOSED) or is_broken or not is_notified:
                 pending.append((event, runs))
             elif runs < MOST_LATE:
                 pending.append((event, runs + 1))
@@ -314,7 +314,7 @@ class Year:
     def _can_show(self, event: Event) -> bool:
         """Return whether the next runs can know of an event at all."""
         if self.schedule.is_notified:
-            return bool(event.told_at)
+            return bool(event.notified_at)
         before, after = event.posting.at(event.at - 1), event.posting.at(event.at)
         return self.schedule.refresh == "all" or before.overview == after.overview
 
@@ -329,7 +329,7 @@ class Year:
         return all(it >= least for it, least in zip(shown, (title, title, overview), strict=True))
 
     def _count_requests(self, began: float, refresh: str, *, is_due: bool) -> None:
-        """Tell the requests that somebody who knows everything would send from all others."""
+        """Count the requests that somebody who knows everything would send, and all others."""
         published = self.organisation.published(began)
         jobs = {it.at(self.gateway.now).public_id: it for it in self.organisation.postings}
         least_pages = max(1, math.ceil(len(published) / PAGE_SIZE)) if is_due else 0

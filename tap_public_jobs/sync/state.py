@@ -203,9 +203,10 @@ class SyncState:
         for job_id in listing.gone:
             gone = self.jobs.pop(job_id)
             self.closed[job_id] = gone._replace(unpublished_at=at, missing_since=now)
+        one_cause_since = self.one_cause_since()
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
-            since = 0 if why in {"", STILL_LOADS} else self.one_cause_since()
+            since = 0 if why in {"", STILL_LOADS} else one_cause_since
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
             job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, at, at))

@@ -228,7 +228,7 @@ class Build(Meltano):
         except AirflowException:
             context["ti"].xcom_push(WHY, self.first_error())
             raise
-        if Variable.get(TO_BUILD, default=None) == loaded:  # no load has begun meanwhile
+        if Variable.get(TO_BUILD, default=None) == loaded:  # no load has begun since
             Variable.delete(TO_BUILD)
 
     def first_error(self) -> str:
