@@ -531,8 +531,10 @@ def test_a_new_job_that_the_list_does_not_show_yet_is_awaited(
     """Its webhook comes before the list of two runs shows it. Nothing else repeats its news."""
     publish_unlisted(api, log)
     api.total = total
-    for _ in range(2):
-        assert notified.run().count("detail pub-new") == 1
+    for later, asked in ((60, []), (12 * 60, ["detail pub-new"])):
+        requests = notified.run(later=later)
+        assert [it for it in requests if it not in {*LIST, "page 5"}] == asked
+        assert requests[len(asked) :][:4] == LIST  # the answer means that the list lags
         assert bool(notified.error) is (total == 11)
 
     api.total, api.hidden = "exact", set()
@@ -555,10 +557,21 @@ def test_a_job_that_is_not_gone_is_asked_for_once(api: FakeApi, pipeline: Pipeli
     assert pipeline.error == ""
 
 
-def test_a_first_run_awaits_what_the_log_named_first(api: FakeApi, changes_url: str) -> None:
-    ChangeLog(changes_url).append({"default": ["unknown"]})
+@pytest.mark.parametrize("is_first", [True, False], ids=["first run", "later run"])
+def test_a_draft_costs_one_reading_of_the_list_and_one_request(
+    api: FakeApi, changes_url: str, is_first: bool
+) -> None:
+    """Its webhook says that it was saved. A 404 is believed once no replica may lag."""
+    log, pipeline = ChangeLog(changes_url), Pipeline(api, changes_url=changes_url)
+    if not is_first:
+        pipeline.run()
+    log.append({"default": ["draft"]})
+    assert "detail draft" not in pipeline.run()
 
-    assert "detail unknown" in Pipeline(api, changes_url=changes_url).run()
+    pipeline.config |= {"detail_refresh": "notified"}
+
+    assert pipeline.run(later=11 * 60) == ["detail draft"]
+    assert pipeline.run(later=11 * 60) == []
 
 
 def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
@@ -566,11 +579,12 @@ def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
 ) -> None:
     """However long the list lags, no other news is needed. Then a warning ends the wait."""
     publish_unlisted(api, log)
-    for later in (60, 2 * HOUR, DAY - 2 * HOUR):
-        assert "detail pub-new" in notified.run(later=later)
-        assert "not shown the job" not in caplog.text
+    notified.run()
+    for later in (2 * HOUR, DAY - 2 * HOUR):
+        assert notified.run(later=later) == ["detail pub-new", *LIST]
+        assert "no longer waiting for it" not in caplog.text
 
-    assert "detail pub-new" in notified.run()
+    assert notified.run() == ["detail pub-new"]
     assert "no longer waiting for it" in caplog.text
     assert notified.run() == []
 
@@ -578,10 +592,12 @@ def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
 def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
     api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
-    api.unpublish("3")
-    log.append({log.name: ["pub-3", "unknown"]})
-    api.answers["unknown"] = AccessError("the API refused the key (401)", 401)
+    log.append({log.name: ["unknown"]})
     notified.run()
+    api.unpublish("3")
+    log.append({log.name: ["pub-3"]})
+    api.answers["unknown"] = AccessError("the API refused the key (401)", 401)
+    assert notified.run(later=11 * 60) == ["detail unknown"]
     assert notified.output.of("RECORD") == []
     api.answers.clear()
 
@@ -597,8 +613,13 @@ def test_of_many_publicids_those_that_were_named_last_are_awaited(
     publish_unlisted(api, log)
     notified.run()
     log.append({log.name: [*(f"unknown-{number}" for number in range(30)), "pub-new"]})
+    notified.run()
 
-    assert "detail pub-new" in notified.run()
+    asked = notified.run(later=11 * 60)[: -len(LIST)]
+
+    assert sorted(asked) == sorted(
+        ["detail pub-new", *(f"detail unknown-{number}" for number in range(11, 30))]
+    )
 
 
 def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(

@@ -54,6 +54,8 @@ def start_run(
     """
     now, max_age = int(context.clock()), context.max_age
     state.update_evidence(now)
+    reader = ListReader(context, state, now)
+    _ask_for_awaited(reader)
     if context.refresh == "notified":
         if not has_work(state, changes, now, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
@@ -67,7 +69,6 @@ def start_run(
             )
     # Before the list is read: what is found to be missing now does not open a cycle that ended.
     last_cycle = state.cycle if is_open(state, now) else None
-    reader = ListReader(context, state, now)
     listing = _read_list(reader, changes)
     before = state.forms.get("job_details")
     if before and forms.get("job_details", before) != before:
@@ -79,7 +80,6 @@ def start_run(
         state.cycle = cycle
     if cycle.started_at < state.at:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    _ask_for_awaited(reader)
     plan = plan_details(state, listing.jobs.values(), cycle, state.at, max_age)
     return Run(context, state, now, listing, plan)
 
@@ -112,14 +112,17 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
 def _ask_for_awaited(reader: ListReader) -> None:
     """Ask for the jobs that the change log named, and no list has shown.
 
-    A 404 ends the wait once no replica can lag any more; without one, it ends after a day.
+    A 404 ends the wait; without one, it ends after a day. Before a replica has had the time to show
+    a new job, its 404 would say nothing, so nobody asks. The list is read after this, because a
+    draft that was saved, all that most of these webhooks are about, is no reason to read it.
     """
-    awaited = reader.state.awaited
-    for ref, why in reader.ask([JobRef("", public_id) for public_id in [*awaited]]):
-        is_over = reader.now - awaited[ref.public_id] > (DAY if why else REPLICA_LAG)
+    now, awaited = reader.now, reader.state.awaited
+    due = [public_id for public_id, at in awaited.items() if now - at > REPLICA_LAG]
+    for ref, why in reader.ask([JobRef("", public_id) for public_id in due]):
+        is_over = not why or now - awaited[ref.public_id] > DAY
         if why:
-            line = "A webhook named the job %s, which the list does not show, but %s: %s."
-            then = "no longer waiting for it" if is_over else "the next run looks again"
+            line = "A webhook named the job %s, which no list has shown, but %s: %s."
+            then = "no longer waiting for it" if is_over else "the run looks again"
             logger.log(
                 logging.WARNING if is_over else logging.INFO, line, quoted(ref.public_id), why, then
             )
