@@ -270,7 +270,8 @@ class Gateway:
             if not status:
                 return self._answer(request)
             if status == 403:  # noqa: PLR2004
-                self.requests += ["page 1", request, request]  # is it the key, or this job?
+                if tries > 1:  # is it the key, or this job?
+                    self.requests += ["page 1", request, request]
                 break
             self.now += min(2.0**number, MINUTE) / 2
         msg = f"{request}: the response is {status}"

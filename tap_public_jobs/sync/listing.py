@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 MAX_SWEEPS = 8
 
-# Tries of a request that confirms something, or that is known to fail.
+# Tries of a request that confirms something.
 FEW_TRIES = 3
 
 # A run asks for no more unlisted jobs once so many of them still have a detail.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.fanout import fan_out
-from tap_public_jobs.sync.listing import FEW_TRIES, ListReader, is_too_many
+from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.state import HOUR, is_new
 
@@ -111,9 +111,8 @@ class Run:
             failing_since = self.state.jobs[ref.id].failing_since
             is_known = failing_since > 0 and not is_new(failing_since, self.now)
             none_arrives = counts.fetched == 0 and len(outcomes.failed) >= MANY_FAILURES
-            tries = FEW_TRIES if is_known or none_arrives else None
             try:
-                return ref, self.context.api.detail(ref, tries)
+                return ref, self.context.api.detail(ref, 1 if is_known or none_arrives else None)
             except RequestError as error:
                 return ref, error
 
