@@ -51,6 +51,7 @@ class ListReader:
         jobs: The listed jobs so far, by id.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
         short_since: When the list first fell short; 0 once it shows its whole total.
+        has_drifted: Whether the list changed while it was read.
     """
 
     context: RunContext
@@ -59,6 +60,7 @@ class ListReader:
     jobs: dict[str, JobRef] = field(default_factory=dict)
     shortfall: str = ""
     short_since: int = 0
+    has_drifted: bool = False
 
     @property
     def is_accepted(self) -> bool:
@@ -74,14 +76,14 @@ class ListReader:
         for number in count(1):
             sweep = read_pages(self.context.api)
             self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
-            accounted = len(self.jobs.keys() | self.state.may_be_counted(self.now))
-            self.shortfall = sweep.shortfall(accounted, shown=len(self.jobs))
-            self.short_since = self.state.short_since
-            if self.shortfall:
-                self.short_since = self.short_since or self.now
-            elif not sweep.shortfall(len(self.jobs), shown=len(self.jobs)):
-                self.short_since = 0  # the list shows its total without the help of known jobs
-            if self.is_accepted or not sweep.lacks(accounted) or number == most_sweeps:
+            self.has_drifted = sweep.has_drifted
+            shown = len(self.jobs)
+            explained = len(self.jobs.keys() | self.state.may_be_counted(self.now))
+            self.shortfall = sweep.shortfall(shown, explained)
+            since = self.state.short_since or (self.now if self.shortfall else 0)
+            # Known jobs may fill the total, but only a list that shows it by itself is whole.
+            self.short_since = since if sweep.shortfall(shown, shown) else 0
+            if self.is_accepted or not sweep.lacks(explained) or number == most_sweeps:
                 return
             logger.info("Reading the list again: %s.", self.shortfall)
             self.context.sleep(number)  # a cached total lags for some seconds
@@ -89,38 +91,47 @@ class ListReader:
     def resolve_unlisted(self) -> Listing:
         """Find out which of the known jobs that the list lacks are gone.
 
-        If one of them still has a detail, the list may have drifted: it is read once more.
+        If one of them still has a detail, or if the list changed while it was read, the next page
+        may have begun behind it: the list is read once more.
 
         Raises:
             PublicJobsError: The run cannot continue.
         """
         known = self.state.jobs
-        missing = {job_id: "" for job_id in known if job_id not in self.jobs}
-        loss = self._loss(missing)
+        unlisted = [job_id for job_id in known if job_id not in self.jobs]
+        loss = self._loss()
+        # Why, by id, a job is not confirmed as gone.
+        reasons = dict.fromkeys(unlisted, "")
         if self.is_accepted and not loss:
-            missing = self._ask_for_unlisted(missing)
-            if any(why and not known[job_id].missing_since for job_id, why in missing.items()):
-                logger.info("Reading the list again: it lacks jobs whose details still load.")
+            reasons = self._ask_for_unlisted(unlisted)
+            loads = any(why and not known[job_id].missing_since for job_id, why in reasons.items())
+            # The detail of a job that has a new publicId does not load under the old one.
+            if loads or (self.has_drifted and len(reasons) < len(unlisted)):
+                logger.info("Reading the list again: it may lack jobs that are published.")
                 self.read(most_sweeps=1)
-        is_complete = self.is_accepted and not loss
-        unlisted = {job_id: missing.get(job_id) for job_id in known if job_id not in self.jobs}
-        gone = [job_id for job_id, why in unlisted.items() if is_complete and why is None]
-        still_missing = {job_id: why or "" for job_id, why in unlisted.items()}
-        for job_id in gone:
-            del still_missing[job_id]
-        return Listing(
-            self.jobs, gone, still_missing, self.shortfall, self.short_since, loss, is_complete
-        )
+        doubts = [(self.short_since, self.shortfall)] if self.shortfall else []
+        doubts += loss
+        is_complete = not any(is_new(since, self.now) for since, _ in doubts)
+        unlisted = [job_id for job_id in unlisted if job_id not in self.jobs]
+        gone = [job_id for job_id in unlisted if is_complete and job_id not in reasons]
+        missing = {it: reasons.get(it, "") for it in unlisted if it in reasons or not is_complete}
+        return Listing(self.jobs, gone, missing, self.short_since, doubts, is_complete)
 
-    def _loss(self, unlisted: Collection[str]) -> str:
-        """Say that so many jobs disappeared within an hour that the list may be wrong."""
+    def _loss(self) -> list[tuple[int, str]]:
+        """Say that so many jobs disappeared within an hour that the list may be wrong.
+
+        Returns:
+            Since when, and why; nothing if the list may be right.
+        """
         known, listed_at = self.state.jobs, self.state.listed_at
         listed = [job_id for job_id, job in known.items() if job.last_seen == listed_at]
-        since = {job_id: known[job_id].missing_since for job_id in listed if job_id in unlisted}
-        lost = [job_id for job_id, at in since.items() if at == 0 or is_new(at, self.now)]
+        unlisted = [known[job_id] for job_id in listed if job_id not in self.jobs]
+        since = [job.missing_since or self.now for job in unlisted]
+        lost = [at for at in since if is_new(at, self.now)]
         if not is_too_many(lost, listed):
-            return ""
-        return f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
+            return []
+        why = f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
+        return [(max(lost), why)]
 
     def _ask_for_unlisted(self, unlisted: Collection[str]) -> dict[str, str]:
         """Ask for known jobs that the list lacks.
@@ -174,7 +185,7 @@ class ListReader:
         return ref, STILL_LOADS
 
 
-def is_too_many(lost: Collection[str], listed: Collection[str]) -> bool:
+def is_too_many(lost: Collection[object], listed: Collection[object]) -> bool:
     """Return whether so many of the listed jobs are lost at once that the list may be wrong."""
     if len(lost) == len(listed):
         return len(lost) >= DOUBTFUL_IF_ALL

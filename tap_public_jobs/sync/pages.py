@@ -25,6 +25,7 @@ class Sweep:
         collected: Items on all pages, repeated ones included.
         total: The largest number that a page counts; None if no page has one.
         pages: How many were read.
+        has_drifted: Whether the pages count differently, because jobs came or went between two.
     """
 
     jobs: dict[str, JobRef] = field(default_factory=dict)
@@ -32,13 +33,16 @@ class Sweep:
     collected: int = 0
     total: int | None = None
     pages: int = 0
+    has_drifted: bool = False
 
     def add(self, page: Page) -> bool:
         """Add the next page; return whether it has a job that the sweep had not seen."""
         before = len(self.jobs) + len(self.unusable)
         self.pages += 1
         if page.total is not None:
-            self.total = max(page.total, self.total or 0)  # a page beyond the last may say 0
+            # A page beyond the last may say 0.
+            self.has_drifted |= bool(page.items) and self.total not in {None, page.total}
+            self.total = max(page.total, self.total or 0)
         self.collected += len(page.items)
         for position, item in enumerate(page.items, start=1):
             if job := job_ref(item):
@@ -47,23 +51,23 @@ class Sweep:
                 self.unusable.append(f"page {self.pages}, item {position}")
         return len(self.jobs) + len(self.unusable) > before
 
-    def lacks(self, accounted: int) -> int:
+    def lacks(self, explained: int) -> int:
         """Return how many jobs the list counts beyond these, and beyond those without a key."""
-        return max(0, (self.total or 0) - accounted - len(self.unusable))
+        return max(0, (self.total or 0) - explained - len(self.unusable))
 
-    def shortfall(self, accounted: int, *, shown: int) -> str:
+    def shortfall(self, shown: int, explained: int) -> str:
         """Say why the list may lack jobs; empty if it does not.
 
         Args:
-            accounted: The jobs that explain its total.
             shown: The jobs that it shows.
+            explained: Those, and the known jobs that its total may count.
         """
         if self.unusable:
             places = "; ".join(self.unusable[:10])
             return f"a job without a usable id or publicId was left out: {places} of the list"
         if self.total is None:
             return "the list does not say how many jobs there are"
-        return f"the list shows {shown:,} of {self.total:,} jobs" if self.lacks(accounted) else ""
+        return f"the list shows {shown:,} of {self.total:,} jobs" if self.lacks(explained) else ""
 
     @property
     def is_at_total(self) -> bool:

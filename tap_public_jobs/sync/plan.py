@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.sync.state import Job, LastRead, SyncState
 
-# Which details a run fetches again; `none` if the stream is not selected.
-Refresh = Literal["all", "changed", "none"]
+# Which details a run fetches again.
+Refresh = Literal["all", "changed"]
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
 
@@ -59,16 +59,14 @@ def has_work(
     """
     if end is None or state.last_read is None or not is_covered(state, end):
         return True
-    forms = forms or {}
-    fetched_details = state.cycle is None or state.cycle.refresh != "none"
+    forms = forms or state.forms
     return (
         end.position > state.last_read.position
         or bool(state.awaited)
         or state.has_new_gap(min(now, state.at))
         or (state.cycle is not None and not state.cycle.has_ended)
         or any(state.forms.get(stream) != form for stream, form in forms.items())
-        or ("job_details" in forms and not fetched_details)
-        or (fetched_details and any(map(_is_owed, state.jobs.values())))
+        or ("job_details" in forms and any(map(_is_owed, state.jobs.values())))
     )
 
 
@@ -104,12 +102,10 @@ class Plan(NamedTuple):
     Attributes:
         reasons: Why, by job, in the order of the list; those that are known to fail come last.
         unchanged: How many details need not be fetched.
-        published: How many jobs are published.
     """
 
     reasons: dict[JobRef, Reason]
     unchanged: int
-    published: int
 
 
 def plan_details(
@@ -138,7 +134,7 @@ def plan_details(
             reasons[ref] = "refreshed"
         else:
             unchanged += 1
-    return Plan(reasons, unchanged, len(refs))
+    return Plan(reasons, unchanged)
 
 
 def _reason(job: Job, row_hash: str) -> Reason | None:

@@ -13,7 +13,7 @@ from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.state import HOUR, is_new
+from tap_public_jobs.sync.state import HOUR, MANY_FAILING, is_new
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,9 +27,6 @@ logger = logging.getLogger(__name__)
 
 # Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
-
-# Each time that this many details have failed, the API may be down.
-MANY_FAILURES = 5
 
 Json = Any
 
@@ -81,36 +78,28 @@ class Run:
         """
         report, plan, outcomes = self.context.report, self.plan, self.outcomes
         reasons = Counter[str](plan.reasons.values())
-        since = self.state.one_cause_since()  # before this run adds failures of its own
-        with report.fetching(reasons, plan.unchanged, plan.published):
+        with report.fetching(reasons, plan.unchanged, len(self.listing.jobs)):
             try:
-                yield from self._fetch(plan.reasons, since)
+                yield from self._fetch(plan.reasons)
                 if outcomes.not_found:
                     listed = self._read_list_again()
-                    yield from self._fetch(outcomes.classify(listed), since)
+                    yield from self._fetch(outcomes.classify(listed))
                     outcomes.classify(listed)
             finally:
                 report.details.failed = len(outcomes.failed)
                 report.details.unpublished = len(outcomes.unpublished)
-        failed = [ref.id for ref in outcomes.failed]
-        self.state.note_failures(failed, since or int(self.context.clock()))
+        for ref in outcomes.failed:
+            self.state.note_failure(ref.id, int(self.context.clock()))
         # The next run looks for unpublished jobs in the list.
         self.state.mark_pending(ref.id for ref in outcomes.unpublished)
 
-    def _fetch(
-        self, refs: Iterable[JobRef], since: int
-    ) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        """Request details, and yield those that arrive.
-
-        Args:
-            refs: Whose details.
-            since: Since when many details have been failing; 0 if few do.
-        """
+    def _fetch(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+        """Request the details of jobs, and yield those that arrive."""
 
         def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             failing_since = self.state.jobs[ref.id].failing_since
             is_known = failing_since > 0 and not is_new(failing_since, self.now)
-            none_arrives = counts.fetched == 0 and len(outcomes.failed) >= MANY_FAILURES
+            none_arrives = counts.fetched == 0 and len(outcomes.failed) >= MANY_FAILING
             try:
                 return ref, self.context.api.detail(ref, 1 if is_known or none_arrives else None)
             except RequestError as error:
@@ -124,8 +113,8 @@ class Run:
             elif isinstance(answer, RequestError):
                 outcomes.failed[ref] = str(answer)
                 # At once, so that a run that is stopped remembers it.
-                self.state.note_failures([ref.id], since or int(self.context.clock()))
-                if len(outcomes.failed) % MANY_FAILURES == 0:
+                self.state.note_failure(ref.id, int(self.context.clock()))
+                if len(outcomes.failed) % MANY_FAILING == 0:
                     with suppress(SystemExit):  # a signal; what is on its way may still arrive
                         self.context.api.page(1)  # ends the run if the list cannot be read either
             else:
@@ -149,7 +138,7 @@ class Run:
         """Write a STATE message if enough details were written since the last one."""
         fetched = self.context.report.details.fetched
         # So that the size of all states together is linear in the number of jobs.
-        every = max(FEWEST_BETWEEN_CHECKPOINTS, self.plan.published // 20)
+        every = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
         if fetched > 0 and fetched % every == 0:
             self.context.checkpoint(self.state)
 
@@ -202,12 +191,10 @@ class Run:
         """Yield what the run could not see or load, and since when."""
         state, listing = self.state, self.listing
         untouched = "" if listing.is_complete else ", so job_publications was not updated"
-        if listing.shortfall:
-            yield state.short_since, listing.shortfall + untouched
+        for since, why in listing.doubts:
+            yield since, why + untouched
         not_asked = [state.jobs[job_id] for job_id, why in listing.missing.items() if not why]
-        if listing.loss:
-            yield max(job.missing_since for job in not_asked), listing.loss + untouched
-        elif not_asked and listing.is_complete:
+        if not_asked and listing.is_complete:
             why = f"{len(not_asked):,} more known jobs are not in the list"
             yield max(job.missing_since for job in not_asked), why
         for job_id, why in listing.missing.items():

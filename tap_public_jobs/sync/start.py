@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tap_public_jobs.changelog import Changes
     from tap_public_jobs.sync.context import RunContext
-    from tap_public_jobs.sync.plan import Refresh
     from tap_public_jobs.sync.state import Listing, SyncState
 
 logger = logging.getLogger(__name__)
@@ -74,8 +73,7 @@ def start_run(
     if before and forms.get("job_details", before) != before:
         logger.info("The selected columns changed; fetching all details again.")
     state.note_forms(forms)
-    kind: Refresh = "all" if context.refresh == "all" else "changed"
-    cycle = begin_cycle(last_cycle, kind if "job_details" in forms else "none", state.at)
+    cycle = begin_cycle(last_cycle, "all" if context.refresh == "all" else "changed", state.at)
     if state.jobs or state.cycle:
         state.cycle = cycle
     if cycle.started_at < state.at:
@@ -119,12 +117,9 @@ def _ask_for_awaited(reader: ListReader) -> None:
     now, awaited = reader.now, reader.state.awaited
     due = [public_id for public_id, at in awaited.items() if now - at > REPLICA_LAG]
     for ref, why in reader.ask([JobRef("", public_id) for public_id in due]):
-        is_over = not why or now - awaited[ref.public_id] > DAY
+        if why and now - awaited[ref.public_id] <= DAY:
+            continue
         if why:
-            line = "A webhook named the job %s, which no list has shown, but %s: %s."
-            then = "no longer waiting for it" if is_over else "the run looks again"
-            logger.log(
-                logging.WARNING if is_over else logging.INFO, line, quoted(ref.public_id), why, then
-            )
-        if is_over:
-            del awaited[ref.public_id]
+            line = "No longer waiting for the job %s: a webhook named it, no list shows it, but %s."
+            logger.warning(line, quoted(ref.public_id), why)
+        del awaited[ref.public_id]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tap_public_jobs.api.models import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from tap_public_jobs.api.models import HeldSlots, JobRef
     from tap_public_jobs.changelog import Changes
@@ -34,7 +34,7 @@ MOST_AWAITED = 20
 # Why a missing job is not gone. All other reasons say why its detail failed.
 STILL_LOADS = "its detail still loads"
 
-# Failing details from which on they are one cause, and not one cause each.
+# Failing details from which on they are one cause, such as an API that is down, and not one each.
 MANY_FAILING = 5
 
 # In place of the hash of a summary whose change the detail did not show.
@@ -101,18 +101,18 @@ class Listing(NamedTuple):
         gone: Ids of known jobs that are not published any more; none unless the list is complete.
         missing: Why, by id, a known job that is not listed is not confirmed as unpublished; empty
             if the run did not ask for it.
-        shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
         short_since: When the list first fell short; 0 once it shows its whole total.
-        loss: Why the list is in doubt about known jobs; empty if it is not.
-        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published.
+        doubts: Since when the list has been in doubt, and why: it lacks jobs that no run has seen,
+            or too many that are known.
+        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published: no
+            doubt is new.
     """
 
     jobs: dict[str, JobRef]
     gone: list[str]
     missing: dict[str, str]
-    shortfall: str
     short_since: int
-    loss: str
+    doubts: list[tuple[int, str]]
     is_complete: bool
 
 
@@ -247,12 +247,11 @@ class SyncState:
         for job_id in [*job_ids]:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
 
-    def note_failures(self, job_ids: Collection[str], since: int) -> None:
-        """Note that the details of these jobs failed, and have them fetched again."""
-        for job_id in job_ids:
-            job = self.jobs[job_id]
-            failing_since = job.failing_since or since
-            self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
+    def note_failure(self, job_id: str, now: int) -> None:
+        """Note that a job's detail failed, and have it fetched again."""
+        job = self.jobs[job_id]
+        failing_since = job.failing_since or self.one_cause_since() or now
+        self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
 
     def one_cause_since(self) -> int:
         """Return since when many details have been failing; 0 if few do.

@@ -156,7 +156,6 @@ def test_a_log_may_not_cover_what_happened(end: Changes | None, *, covered: bool
         pytest.param({"listed_at": None}, True, id="no complete list yet"),
         pytest.param({"last_read": None}, True, id="no log read yet"),
         pytest.param({"cycle": None, "jobs": {}}, False, id="no job was ever listed"),
-        pytest.param({"cycle": Cycle(NOW, "none", has_ended=True)}, True, id="details again"),
         pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
         pytest.param({"jobs": FAILING}, False, id="one that is known to fail"),
         pytest.param(
