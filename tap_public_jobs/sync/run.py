@@ -78,23 +78,31 @@ class Run:
         """
         report, plan, outcomes = self.context.report, self.plan, self.outcomes
         reasons = Counter[str](plan.reasons.values())
+        since = self.state.one_cause_since()  # before this run adds failures of its own
         with report.fetching(reasons, plan.unchanged, len(self.listing.jobs)):
             try:
-                yield from self._fetch(plan.reasons)
+                yield from self._fetch(plan.reasons, since)
                 if outcomes.not_found:
                     listed = self._read_list_again()
-                    yield from self._fetch(outcomes.classify(listed))
+                    yield from self._fetch(outcomes.classify(listed), since)
                     outcomes.classify(listed)
             finally:
                 report.details.failed = len(outcomes.failed)
                 report.details.unpublished = len(outcomes.unpublished)
         for ref in outcomes.failed:
-            self.state.note_failure(ref.id, int(self.context.clock()))
+            self.state.note_failure(ref.id, since or int(self.context.clock()))
         # The next run looks for unpublished jobs in the list.
         self.state.mark_pending(ref.id for ref in outcomes.unpublished)
 
-    def _fetch(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        """Request the details of jobs, and yield those that arrive."""
+    def _fetch(
+        self, refs: Iterable[JobRef], since: int
+    ) -> Iterator[tuple[JobRef, dict[str, Json]]]:
+        """Request details, and yield those that arrive.
+
+        Args:
+            refs: Whose details.
+            since: Since when many details have been failing; 0 if few do.
+        """
 
         def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
             failing_since = self.state.jobs[ref.id].failing_since
@@ -113,7 +121,7 @@ class Run:
             elif isinstance(answer, RequestError):
                 outcomes.failed[ref] = str(answer)
                 # At once, so that a run that is stopped remembers it.
-                self.state.note_failure(ref.id, int(self.context.clock()))
+                self.state.note_failure(ref.id, since or int(self.context.clock()))
                 if len(outcomes.failed) % MANY_FAILING == 0:
                     with suppress(SystemExit):  # a signal; what is on its way may still arrive
                         self.context.api.page(1)  # ends the run if the list cannot be read either

@@ -247,10 +247,10 @@ class SyncState:
         for job_id in [*job_ids]:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
 
-    def note_failure(self, job_id: str, now: int) -> None:
+    def note_failure(self, job_id: str, since: int) -> None:
         """Note that a job's detail failed, and have it fetched again."""
         job = self.jobs[job_id]
-        failing_since = job.failing_since or self.one_cause_since() or now
+        failing_since = job.failing_since or since
         self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
 
     def one_cause_since(self) -> int:
