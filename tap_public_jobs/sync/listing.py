@@ -139,7 +139,8 @@ class ListReader:
         Returns:
             Why, by id, a job is not confirmed as unpublished; empty if the run did not ask.
         """
-        known, unconfirmed = self.state.jobs, dict.fromkeys(unlisted, "")
+        known = self.state.jobs
+        asked: dict[str, str | None] = dict.fromkeys(unlisted, "")
         # First those that the last run listed; of the others, some in each run.
         order = sorted(
             unlisted,
@@ -150,15 +151,13 @@ class ListReader:
         details_work, still_there = False, 0
         while some := [*islice(refs, MOST_STILL_THERE - still_there)]:
             reasons = {ref.id: why for ref, why in self.ask(some)}
-            gone = [job_id for job_id, why in reasons.items() if not why]
+            is_any_gone = None in reasons.values()
             details_work = details_work or STILL_LOADS in reasons.values()
-            if gone and not details_work and not (details_work := self._details_work()):
+            if is_any_gone and not details_work and not (details_work := self._details_work()):
                 return dict.fromkeys(unlisted, "no detail of a listed job loads either")
-            still_there += len(reasons) - len(gone)
-            unconfirmed |= reasons
-            for job_id in gone:
-                del unconfirmed[job_id]
-        return unconfirmed
+            still_there += sum(why is not None for why in reasons.values())
+            asked |= reasons
+        return {job_id: why for job_id, why in asked.items() if why is not None}
 
     def _details_work(self) -> bool:
         """Return whether a 404 means anything: the detail of a listed job loads, if one is listed.
@@ -171,15 +170,15 @@ class ListReader:
         )[:MOST_WITNESSES]
         return not witnesses or any(self._why_not_gone(ref)[1] == STILL_LOADS for ref in witnesses)
 
-    def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str]]:
-        """Request details; yield why a job may be published, or nothing if it is not."""
+    def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str | None]]:
+        """Request details; yield why a job may be published, or None if it is not."""
         return fan_out(self._why_not_gone, refs, workers=self.context.workers)
 
-    def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str]:
+    def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str | None]:
         try:
             self.context.api.detail(ref, FEW_TRIES)
         except NotFoundError:
-            return ref, ""
+            return ref, None
         except RequestError as error:
             return ref, str(error)
         return ref, STILL_LOADS

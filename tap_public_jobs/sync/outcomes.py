@@ -17,12 +17,12 @@ class Outcomes:
 
     Attributes:
         not_found: Why, by job; `classify` decides what that means.
-        unpublished: Jobs that were unpublished during the run.
+        unpublished: Ids of jobs that were unpublished during the run.
         failed: Why, by job.
     """
 
     not_found: dict[JobRef, str] = field(default_factory=dict)
-    unpublished: list[JobRef] = field(default_factory=list)
+    unpublished: list[str] = field(default_factory=list)
     failed: dict[JobRef, str] = field(default_factory=dict)
 
     def classify(self, listed: Mapping[str, JobRef] | None) -> list[JobRef]:
@@ -40,7 +40,7 @@ class Outcomes:
             if listed is None:
                 self.failed[ref] = f"{reason}, and the list is not complete"
             elif now_listed is None:
-                self.unpublished.append(ref)
+                self.unpublished.append(ref.id)
             elif now_listed.public_id != ref.public_id:
                 renamed.append(now_listed)
             else:

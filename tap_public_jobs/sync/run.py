@@ -92,7 +92,7 @@ class Run:
         for ref in outcomes.failed:
             self.state.note_failure(ref.id, since or int(self.context.clock()))
         # The next run looks for unpublished jobs in the list.
-        self.state.mark_pending(ref.id for ref in outcomes.unpublished)
+        self.state.mark_pending(outcomes.unpublished)
 
     def _fetch(
         self, refs: Iterable[JobRef], since: int
@@ -168,9 +168,9 @@ class Run:
             return True
         # The detail of a closed job cannot be fetched again, so only a pass over all removes rows.
         fetches_all = self.state.cycle is not None and self.state.cycle.refresh == "all"
-        unpublished = {ref.id for ref in self.outcomes.unpublished}
+        gone = self.outcomes.unpublished
         return fetches_all and all(
-            job.detail_hash or job_id in unpublished for job_id, job in self.state.jobs.items()
+            job.detail_hash or job_id in gone for job_id, job in self.state.jobs.items()
         )
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
