@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import json
 import re
 import signal
 import subprocess
@@ -92,6 +93,8 @@ class TestRelease:
             f"tap_public_jobs-{VERSION}-py3-none-any.whl",
             f"tap_public_jobs-{VERSION}.tar.gz",
         }
+        sbom = json.loads((tmp_path / "clone" / "sbom.cdx.json").read_text("utf-8"))
+        assert {"singer-sdk", "requests", "pendulum"} <= {it["name"] for it in sbom["components"]}
 
     @pytest.mark.parametrize(
         ("tag", "heading", "says"),
