@@ -72,9 +72,7 @@ def in_meltano(name: str) -> dict[str, Json]:
 def in_environment(name: str) -> str:
     """Return the lines about a variable, which is active if a user has to set it."""
     schema = SETTINGS[name]
-    about = textwrap.fill(
-        schema["description"], WIDTH, initial_indent="# ", subsequent_indent="# "
-    )
+    about = textwrap.fill(schema["description"], WIDTH, initial_indent="# ", subsequent_indent="# ")
     off = "" if name in CONFIG_JSONSCHEMA["required"] else "# "
     default = json.dumps(schema["default"]).strip('"') if "default" in schema else ""
     return f"{about}\n{off}TAP_PUBLIC_JOBS_{name.upper()}={default}\n"

@@ -82,7 +82,7 @@ class PublicJobsStream(Stream):
         activates = self.config["emit_activate_version_messages"]
         self._stream_version = version = run.version_of(self.name) if activates else None
         for row in self.rows(run):
-            run.checkpoint()  # `rows` has noted the record before this one as written
+            run.checkpoint_if_due()  # `rows` has noted the record before this one as written
             yield row
             run.note_record(self.name)
         if version and run.has_everything(self.name):
@@ -133,7 +133,8 @@ class PublicJobsStream(Stream):
         mapping = {
             name: value
             for name, value in self.config.items()
-            if name.startswith(("stream_map", "flattening", "faker")) and value is not None
+            if name.startswith(("stream_map", "flattening", "faker", "emit_activate"))
+            and value is not None
         }
         properties = self.effective_schema["properties"]
         columns = {

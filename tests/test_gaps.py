@@ -731,3 +731,102 @@ def test_a_gap_is_known_in_the_end_wherever_the_clock_goes(
 
     pipeline.run(later=HOUR)
     assert pipeline.error == ""
+
+
+def test_a_publicid_that_changed_during_a_run_is_the_one_that_webhooks_name_next(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    log.append({log.name: ["pub-3"]})
+    api.on_request = lambda it: it == "detail pub-3" and api.edit("3", publicId="new-3")
+    notified.run()
+    api.on_request = lambda _: None
+    api.edit("3", roleOverview="Everything.")
+    log.append({log.name: ["new-3"]})
+
+    notified.run()
+
+    assert notified.hard.rows["job_details"]["3"]["roleOverview"] == "Everything."
+
+
+def test_a_missing_job_that_a_webhook_names_is_no_reason_to_run_for_ever(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    """Its detail is pending, and cannot be fetched before a list shows it."""
+    api.hidden.add("3")
+    api.edit("3", roleOverview="Everything.")
+    log.append({log.name: ["pub-3"]})
+    for later in (60, 2 * HOUR):
+        assert "detail pub-3" in notified.run(later=later)
+    assert notified.run() == []
+
+    api.hidden.clear()
+    log.append({log.name: ["pub-1"]})
+    notified.run()
+
+    assert notified.hard.rows["job_details"]["3"]["roleOverview"] == "Everything."
+
+
+def test_a_job_that_closes_during_a_run_is_closed_by_the_next_although_its_detail_failed(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    """A 404 is no failure, so nothing says any more that the next run may leave it alone."""
+    api.answers["pub-3"] = BROKEN
+    log.append({log.name: ["pub-3"]})
+    for later in (60, 2 * HOUR):
+        notified.run(later=later)
+    api.answers.clear()
+    log.append({log.name: ["pub-3"]})
+    api.on_request = lambda it: it == "detail pub-3" and api.published.pop("3", None)
+    notified.run()
+    api.on_request = lambda _: None
+
+    notified.run()
+
+    assert notified.closed == {"3"}
+    assert notified.run() == []
+
+
+def test_a_total_that_is_too_high_and_an_error_beyond_the_last_page_stop_nothing(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    """Only for an hour, as any list that falls short."""
+    api.publish("new")
+    api.total = len(api.published) + 1
+    api.answers[5] = PageError("the response is 500")
+    pipeline.run()
+    assert "the list shows" in pipeline.error
+
+    pipeline.run(later=2 * HOUR)
+
+    assert pipeline.error == ""
+    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
+
+
+def test_activation_that_is_switched_on_within_an_interrupted_pass_deletes_no_detail(
+    api: FakeApi,
+) -> None:
+    """The rows of its first run have no version, and a target would take them for old."""
+    pipeline = Pipeline(api, emit_activate_version_messages=False)
+    api.answers["pub-3"] = BROKEN
+    pipeline.run()
+    api.answers.clear()
+
+    pipeline.run(emit_activate_version_messages=True)
+
+    assert pipeline.activated == ["jobs", "job_details"]
+    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
+
+
+def test_another_organisations_key_ends_no_wait_for_an_awaited_job(
+    api: FakeApi, notified: Pipeline, log: ChangeLog
+) -> None:
+    publish_unlisted(api, log)
+    notified.run()
+    notified.api, own = FakeApi(page_size=3, jobs=0), notified.api
+    notified.api.publish("other")
+
+    assert notified.run(later=11 * 60, api_key="other") == ["page 1"]
+    assert "api_key has changed" in notified.error
+    notified.api = own
+
+    assert "detail pub-new" in notified.run()

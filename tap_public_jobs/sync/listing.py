@@ -24,14 +24,16 @@ logger = logging.getLogger(__name__)
 MAX_SWEEPS = 8
 
 # Tries of a request that confirms something.
-FEW_TRIES = 3
+TRIES_TO_CONFIRM = 3
 
-# A run asks for no more unlisted jobs once so many of them still have a detail.
-MOST_STILL_THERE = 20
+# A run asks for no more unlisted jobs once so many of them turned out not to be gone.
+MOST_NOT_GONE = 20
 
 # Listed jobs to ask for until the detail of one loads.
 MOST_WITNESSES = 3
 
+# It is doubtful that more than half of the jobs are gone at once, if that is more than so many.
+DOUBTFUL_FROM = 20
 # With this many published jobs or more, it is doubtful that all of them are gone at once.
 DOUBTFUL_IF_ALL = 5
 
@@ -64,7 +66,7 @@ class ListReader:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the list does not fall short, or has done so for an hour."""
+        """Whether the list is whole, or has fallen short for an hour."""
         return not (self.shortfall and is_new(self.short_since, self.now))
 
     def read(self, most_sweeps: int = MAX_SWEEPS) -> None:
@@ -105,12 +107,11 @@ class ListReader:
         if self.is_accepted and not loss:
             reasons = self._ask_for_unlisted(unlisted)
             loads = any(why and not known[job_id].missing_since for job_id, why in reasons.items())
-            # The detail of a job that has a new publicId does not load under the old one.
+            # A list that drifted may also lack a job with a new publicId; the old one answers 404.
             if loads or (self.has_drifted and len(reasons) < len(unlisted)):
                 logger.info("Reading the list again: it may lack jobs that are published.")
                 self.read(most_sweeps=1)
-        doubts = [(self.short_since, self.shortfall)] if self.shortfall else []
-        doubts += loss
+        doubts = [(self.short_since, self.shortfall), *loss] if self.shortfall else loss
         is_complete = not any(is_new(since, self.now) for since, _ in doubts)
         unlisted = [job_id for job_id in unlisted if job_id not in self.jobs]
         gone = [job_id for job_id in unlisted if is_complete and job_id not in reasons]
@@ -118,15 +119,10 @@ class ListReader:
         return Listing(self.jobs, gone, missing, self.short_since, doubts, is_complete)
 
     def _loss(self) -> list[tuple[int, str]]:
-        """Say that so many jobs disappeared within an hour that the list may be wrong.
-
-        Returns:
-            Since when, and why; nothing if the list may be right.
-        """
+        """Return since when, and why, too many of the last listed jobs have disappeared at once."""
         known, listed_at = self.state.jobs, self.state.listed_at
         listed = [job_id for job_id, job in known.items() if job.last_seen == listed_at]
-        unlisted = [known[job_id] for job_id in listed if job_id not in self.jobs]
-        since = [job.missing_since or self.now for job in unlisted]
+        since = [known[it].missing_since or self.now for it in listed if it not in self.jobs]
         lost = [at for at in since if is_new(at, self.now)]
         if not is_too_many(lost, listed):
             return []
@@ -148,14 +144,14 @@ class ListReader:
         )
         refs = (JobRef(job_id, known[job_id].public_id) for job_id in order)
         self.context.report.confirming(len(order))
-        details_work, still_there = False, 0
-        while some := [*islice(refs, MOST_STILL_THERE - still_there)]:
+        details_work, not_gone = False, 0
+        while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
             reasons = {ref.id: why for ref, why in self.ask(some)}
             is_any_gone = None in reasons.values()
             details_work = details_work or STILL_LOADS in reasons.values()
             if is_any_gone and not details_work and not (details_work := self._details_work()):
                 return dict.fromkeys(unlisted, "no detail of a listed job loads either")
-            still_there += sum(why is not None for why in reasons.values())
+            not_gone += sum(why is not None for why in reasons.values())
             asked |= reasons
         return {job_id: why for job_id, why in asked.items() if why is not None}
 
@@ -176,7 +172,7 @@ class ListReader:
 
     def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str | None]:
         try:
-            self.context.api.detail(ref, FEW_TRIES)
+            self.context.api.detail(ref, TRIES_TO_CONFIRM)
         except NotFoundError:
             return ref, None
         except RequestError as error:
@@ -188,4 +184,4 @@ def is_too_many(lost: Collection[object], listed: Collection[object]) -> bool:
     """Return whether so many of the listed jobs are lost at once that the list may be wrong."""
     if len(lost) == len(listed):
         return len(lost) >= DOUBTFUL_IF_ALL
-    return len(lost) > max(MOST_STILL_THERE, len(listed) / 2)
+    return len(lost) > max(DOUBTFUL_FROM, len(listed) / 2)

@@ -16,7 +16,7 @@ class Outcomes:
     """The details that were not found, and those that failed.
 
     Attributes:
-        not_found: Why, by job; `classify` decides what that means.
+        not_found: The 404s until the list is read again; why, by job.
         unpublished: Ids of jobs that were unpublished during the run.
         failed: Why, by job.
     """

@@ -82,21 +82,21 @@ def read_pages(api: PublicJobsClient) -> Sweep:
         PublicJobsError: A page cannot be read.
     """
     sweep = Sweep()
-    without_new_jobs = 0
+    without_new_jobs, is_short = 0, False
     # A server that ignores the number of the page never ends the list.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:
         try:
             page = api.page(sweep.pages + 1)
         except PageError:
-            # The API does not document pages beyond the last: an error there is the end.
-            if sweep.is_at_total:
+            # The API does not document pages beyond the last: an error there is the end. After a
+            # short page, the list then falls short of a `total` that is too high.
+            if sweep.is_at_total or is_short:
                 break
             raise
-        has_new_jobs = sweep.add(page)
-        without_new_jobs = 0 if has_new_jobs else without_new_jobs + 1
+        is_short = len(page.items) < page.size
+        without_new_jobs = 0 if sweep.add(page) else without_new_jobs + 1
         # No single number is trusted: a short page ends the list only if the count fits too;
         # otherwise only an empty page does.
-        is_last = len(page.items) < page.size or not has_new_jobs
-        if not page.items or (sweep.is_at_total and is_last):
+        if not page.items or (sweep.is_at_total and (is_short or without_new_jobs)):
             break
     return sweep

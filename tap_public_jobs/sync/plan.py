@@ -62,7 +62,7 @@ def has_work(
     return (
         end.position > state.last_read.position
         or bool(state.awaited)
-        or state.has_new_gap(min(now, state.at))
+        or state.has_new_gap(min(now, state.run_time))  # as the last run saw it
         or (state.cycle is not None and not state.cycle.has_ended)
         or any(state.forms.get(stream) != form for stream, form in forms.items())
         or ("job_details" in forms and any(map(_is_owed, state.jobs.values())))
@@ -70,8 +70,11 @@ def has_work(
 
 
 def _is_owed(job: Job) -> bool:
-    """Return whether the detail is to be fetched; one that is known to fail is not owed."""
-    return job.detail_hash in {"", LAGGING} and not job.failing_since
+    """Return whether the next run can fetch the detail.
+
+    What is known to fail waits for other work, and a job that no list shows is not fetched.
+    """
+    return job.detail_hash in {"", LAGGING} and not (job.failing_since or job.missing_since)
 
 
 def is_open(state: SyncState, now: int) -> bool:
@@ -79,7 +82,7 @@ def is_open(state: SyncState, now: int) -> bool:
     return state.cycle is not None and (not state.cycle.has_ended or state.has_new_gap(now))
 
 
-def begin_cycle(last: Cycle | None, refresh: Refresh, at: int) -> Cycle:
+def begin_cycle(last: Cycle | None, refresh: Refresh, run_time: int) -> Cycle:
     """Begin a cycle, or resume the last one.
 
     It is resumed by a run that refreshes the same details, within 20 hours.
@@ -88,11 +91,11 @@ def begin_cycle(last: Cycle | None, refresh: Refresh, at: int) -> Cycle:
     Args:
         last: The last one, if it is open.
         refresh: Which details the run fetches again.
-        at: The time of the run.
+        run_time: Of this run.
     """
-    if last and last.refresh == refresh and at - last.started_at < RESUME_WITHIN:
+    if last and last.refresh == refresh and run_time - last.started_at < RESUME_WITHIN:
         return last._replace(has_ended=False)
-    return Cycle(at, refresh)
+    return Cycle(run_time, refresh)
 
 
 class Plan(NamedTuple):
@@ -107,42 +110,33 @@ class Plan(NamedTuple):
     unchanged: int
 
 
-def plan_details(
-    state: SyncState, listed: Iterable[JobRef], cycle: Cycle, at: int, max_age: float
-) -> Plan:
+def plan_details(state: SyncState, listed: Iterable[JobRef], cycle: Cycle, max_age: float) -> Plan:
     """Decide which details a run has to fetch.
 
     Args:
         state: Has noted the listing.
         listed: The published jobs.
         cycle: What it has fetched is not fetched again.
-        at: The time of the run.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
     """
-    refs = sorted(listed, key=lambda ref: state.jobs[ref.id].failing_since > 0)
     reasons: dict[JobRef, Reason] = {}
     unchanged = 0
-    for ref in refs:
+    for ref in sorted(listed, key=lambda ref: state.jobs[ref.id].failing_since > 0):
         job = state.jobs[ref.id]
-        if reason := _reason(job, state.row_hash(ref)):
-            reasons[ref] = reason
+        if not job.fetched_at:
+            reasons[ref] = "new"
+        elif not job.detail_hash:
+            reasons[ref] = "pending"
+        elif job.detail_hash != state.row_hash(ref):
+            reasons[ref] = "changed"
         elif job.fetched_at >= cycle.started_at:
             continue  # a run that was interrupted has fetched it
-        elif cycle.refresh == "all" or at - job.fetched_at >= max_age * _share(ref.id):
+        elif cycle.refresh == "all" or state.run_time - job.fetched_at >= max_age * _share(ref.id):
             reasons[ref] = "refreshed"
         else:
             unchanged += 1
     return Plan(reasons, unchanged)
-
-
-def _reason(job: Job, row_hash: str) -> Reason | None:
-    """Say why a detail is fetched whatever its age."""
-    if not job.fetched_at:
-        return "new"
-    if not job.detail_hash:
-        return "pending"
-    return "changed" if job.detail_hash != row_hash else None
 
 
 def _share(job_id: str) -> float:

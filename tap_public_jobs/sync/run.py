@@ -13,7 +13,7 @@ from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.state import HOUR, MANY_FAILING, is_new
+from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, is_new
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ class Run:
     Attributes:
         context: What the run is given.
         state: What is known of the jobs; the run adds to it.
-        now: When the run began, by the clock. Its own time is `state.at`.
+        now: When the run began, by the clock. Its own time is `state.run_time`.
         listing: The published jobs.
         plan: The details to fetch.
         outcomes: Of the details that did not arrive.
@@ -78,21 +78,20 @@ class Run:
         """
         report, plan, outcomes = self.context.report, self.plan, self.outcomes
         reasons = Counter[str](plan.reasons.values())
-        since = self.state.one_cause_since()  # before this run adds failures of its own
+        since = self.state.mass_failure_since()  # before this run adds failures of its own
         with report.fetching(reasons, plan.unchanged, len(self.listing.jobs)):
             try:
                 yield from self._fetch(plan.reasons, since)
                 if outcomes.not_found:
                     listed = self._read_list_again()
                     yield from self._fetch(outcomes.classify(listed), since)
-                    outcomes.classify(listed)
+                    outcomes.classify(listed)  # a publicId that changed twice during the run
             finally:
                 report.details.failed = len(outcomes.failed)
                 report.details.unpublished = len(outcomes.unpublished)
         for ref in outcomes.failed:
             self.state.note_failure(ref.id, since or int(self.context.clock()))
-        # The next run looks for unpublished jobs in the list.
-        self.state.mark_pending(outcomes.unpublished)
+        self.state.note_unpublished(outcomes.unpublished)
 
     def _fetch(
         self, refs: Iterable[JobRef], since: int
@@ -142,7 +141,7 @@ class Run:
         """Count a record that has been written."""
         self.context.report.records[stream] += 1
 
-    def checkpoint(self) -> None:
+    def checkpoint_if_due(self) -> None:
         """Write a STATE message if enough details were written since the last one."""
         fetched = self.context.report.details.fetched
         # So that the size of all states together is linear in the number of jobs.
@@ -158,7 +157,7 @@ class Run:
         # Until a list has shown a job, perhaps after a lost state, an empty one empties no table.
         if stream == "job_publications" or self.state.cycle is None:
             return None
-        return self.state.cycle.started_at if stream == "job_details" else self.state.at
+        return self.state.cycle.started_at if stream == "job_details" else self.state.run_time
 
     def has_everything(self, stream: str) -> bool:
         """Return whether every record was written, so that a target may remove all others."""
@@ -193,7 +192,7 @@ class Run:
         known = [(self.now - since, why) for since, why in gaps if not is_new(since, self.now)]
         new = {why: since for since, why in gaps if is_new(since, self.now)}
         self.context.report.still_missing(known)
-        return self.context.report.incomplete(new, max(new.values()) + HOUR) if new else ""
+        return self.context.report.incomplete(new, max(new.values()) + TOLERANCE) if new else ""
 
     def _gaps(self) -> Iterator[tuple[int, str]]:
         """Yield what the run could not see or load, and since when."""

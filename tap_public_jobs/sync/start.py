@@ -54,7 +54,8 @@ def start_run(
     now, max_age = int(context.clock()), context.max_age
     state.update_evidence(now)
     reader = ListReader(context, state, now)
-    _ask_for_awaited(reader)
+    if state.key_hash == context.key_hash:  # with another organisation's key, all would be 404
+        _ask_for_awaited(reader)
     if context.refresh == "notified":
         if not has_work(state, changes, now, forms):
             logger.info("The change log has no news since the last run: nothing to fetch.")
@@ -73,24 +74,26 @@ def start_run(
     if before and forms.get("job_details", before) != before:
         logger.info("The selected columns changed; fetching all details again.")
     state.note_forms(forms)
-    cycle = begin_cycle(last_cycle, "all" if context.refresh == "all" else "changed", state.at)
-    if state.jobs or state.cycle:
+    cycle = begin_cycle(
+        last_cycle, "all" if context.refresh == "all" else "changed", state.run_time
+    )
+    if state.jobs or state.cycle:  # else no list has ever shown a job
         state.cycle = cycle
-    if cycle.started_at < state.at:
+    if cycle.started_at < state.run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    plan = plan_details(state, listing.jobs.values(), cycle, state.at, max_age)
+    plan = plan_details(state, listing.jobs.values(), cycle, max_age)
     return Run(context, state, now, listing, plan)
 
 
 def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
     """Read the list, and note what it shows, and what the change log names."""
     context, state, now = reader.context, reader.state, reader.now
-    at = max(now, state.at + 1)
-    if at > now + DAY:
+    run_time = max(now, state.run_time + 1)
+    if run_time > now + DAY:
         logger.warning(
             "The clock was %d days ahead in an earlier run. Until it gets there, runs are dated a "
             "second apart, and details do not expire.",
-            (at - now) // DAY,
+            (run_time - now) // DAY,
         )
     reader.read()
     is_new_key = state.key_hash not in {"", context.key_hash}
@@ -103,7 +106,7 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
         context.report.opened = len(listing.jobs.keys() - state.jobs.keys())
     context.report.closed = len(listing.gone)
     state.key_hash = context.key_hash
-    state.note_listing(listing, at, now)
+    state.note_listing(listing, run_time, now)
     return listing
 
 
@@ -115,8 +118,8 @@ def _ask_for_awaited(reader: ListReader) -> None:
     draft that was saved, all that most of these webhooks are about, is no reason to read it.
     """
     now, awaited = reader.now, reader.state.awaited
-    due = [public_id for public_id, at in awaited.items() if now - at > REPLICA_LAG]
-    for ref, why in reader.ask([JobRef("", public_id) for public_id in due]):
+    due = [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
+    for ref, why in reader.ask(due):
         if why and now - awaited[ref.public_id] <= DAY:
             continue
         if why:

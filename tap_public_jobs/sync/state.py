@@ -24,6 +24,8 @@ Json = Any
 
 # Seconds.
 HOUR = 3_600
+# How long something may be wrong before runs only warn of it.
+TOLERANCE = HOUR
 
 # Closings to remember while no stream writes publications.
 MOST_CLOSED = 1_000
@@ -48,7 +50,7 @@ class Job(NamedTuple):
         public_id: As last listed.
         opened_after: The last complete list before `first_seen`; None if there was none.
         first_seen: The first list that showed the job.
-        last_seen: The last complete list that showed it.
+        last_seen: The last complete list that showed it, or the first list that did.
         detail_hash: Hash of what the row of its detail was made from; empty if the detail is
             pending; `LAGGING` if it differed from a summary that had changed.
         fetched_at: When the detail was fetched; 0 if it never was.
@@ -118,7 +120,7 @@ class Listing(NamedTuple):
 
 def is_new(since: int, now: int) -> bool:
     """Return whether something has been wrong for less than an hour; 0 means that nothing is."""
-    return since > 0 and now - since < HOUR
+    return since > 0 and now - since < TOLERANCE
 
 
 @dataclass
@@ -126,7 +128,7 @@ class SyncState:
     """What is known of an organisation's jobs.
 
     Attributes:
-        at: The time of the last run that read the list.
+        run_time: Of the last run that read the list.
         listed_at: The time of the last run with a complete list.
         short_since: When the list first fell short; 0 once it shows its whole total.
         jobs: The published jobs, and those that are missing, by id.
@@ -141,7 +143,7 @@ class SyncState:
         held_slots: What the last run had used of the rate limit; None if that is unknown.
     """
 
-    at: int = 0
+    run_time: int = 0
     listed_at: int | None = None
     short_since: int = 0
     jobs: dict[str, Job] = field(default_factory=dict)
@@ -171,7 +173,7 @@ class SyncState:
                 del self.closed[job_id]
 
     def has_new_gap(self, now: int) -> bool:
-        """Return whether something has been wrong for less than an hour."""
+        """Return whether the list, a job or its detail has been wrong for less than an hour."""
         return is_new(self.short_since, now) or any(
             is_new(job.missing_since, now) or is_new(job.failing_since, now)
             for job in self.jobs.values()
@@ -185,7 +187,7 @@ class SyncState:
         lately = {job_id for job_id, job in self.closed.items() if is_new(job.missing_since, now)}
         return self.jobs.keys() | lately
 
-    def note_listing(self, listing: Listing, at: int, now: int) -> None:
+    def note_listing(self, listing: Listing, run_time: int, now: int) -> None:
         """Note which jobs are published.
 
         A job that a list shows for the first time, complete or not, begins a period.
@@ -193,7 +195,7 @@ class SyncState:
 
         Args:
             listing: What the run found out.
-            at: The time of the run.
+            run_time: Of this run.
             now: The clock's time, for evidence.
         """
         known = {job.public_id for job in self.jobs.values()}
@@ -202,24 +204,24 @@ class SyncState:
         self.awaited = dict(unknown[-MOST_AWAITED:])
         for job_id in listing.gone:
             gone = self.jobs.pop(job_id)
-            self.closed[job_id] = gone._replace(unpublished_at=at, missing_since=now)
-        one_cause_since = self.one_cause_since()
+            self.closed[job_id] = gone._replace(unpublished_at=run_time, missing_since=now)
+        mass_failure_since = self.mass_failure_since()
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
-            since = 0 if why in {"", STILL_LOADS} else one_cause_since
+            since = 0 if why in {"", STILL_LOADS} else mass_failure_since
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
-            job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, at, at))
+            job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, run_time, run_time))
             self.jobs[job_id] = job._replace(
                 public_id=ref.public_id,
-                last_seen=at if listing.is_complete else job.last_seen,
+                last_seen=run_time if listing.is_complete else job.last_seen,
                 missing_since=0,
             )
             self.closed.pop(job_id, None)  # published again, in the same row
         self.short_since = listing.short_since
         if listing.is_complete:
-            self.listed_at = at
-        self.at = at
+            self.listed_at = run_time
+        self.run_time = run_time
 
     def note_forms(self, forms: Mapping[str, str]) -> None:
         """Note what the records of this run's streams are made of.
@@ -234,26 +236,26 @@ class SyncState:
 
     def note_changes(self, changes: Changes, now: int) -> None:
         """Note what the change log names, so that the next run reads on after it."""
-        named = dict.fromkeys(changes.public_ids, now)
-        self.mark_pending(job_id for job_id, job in self.jobs.items() if job.public_id in named)
-        earlier = {
-            public_id: at for public_id, at in self.awaited.items() if public_id not in named
-        }
-        self.awaited = earlier | named
+        named = {*changes.public_ids}
+        for job_id, job in self.jobs.items():
+            if job.public_id in named:  # its detail is pending, even if it looks unchanged
+                self.jobs[job_id] = job._replace(detail_hash="")
+        for public_id in changes.public_ids:
+            self.awaited.pop(public_id, None)  # so that it comes last: the last ones are kept
+            self.awaited[public_id] = now
         self.last_read = LastRead(changes.log_id, changes.position)
-
-    def mark_pending(self, job_ids: Iterable[str]) -> None:
-        """Have the details of these jobs fetched, even if they look unchanged."""
-        for job_id in [*job_ids]:
-            self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="")
 
     def note_failure(self, job_id: str, since: int) -> None:
         """Note that a job's detail failed, and have it fetched again."""
         job = self.jobs[job_id]
-        failing_since = job.failing_since or since
-        self.jobs[job_id] = job._replace(detail_hash="", failing_since=failing_since)
+        self.jobs[job_id] = job._replace(detail_hash="", failing_since=job.failing_since or since)
 
-    def one_cause_since(self) -> int:
+    def note_unpublished(self, job_ids: Iterable[str]) -> None:
+        """Have the next run look for these jobs in the list: a 404 is no failure."""
+        for job_id in job_ids:
+            self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="", failing_since=0)
+
+    def mass_failure_since(self) -> int:
         """Return since when many details have been failing; 0 if few do.
 
         While many fail, a further one has the same cause, so it is as old as the oldest of them.
@@ -272,7 +274,10 @@ class SyncState:
         summary = ref.summary or {}
         lags = is_changed and any(detail.get(name, it) != it for name, it in summary.items())
         self.jobs[ref.id] = job._replace(
-            detail_hash=LAGGING if lags else row_hash, fetched_at=self.at, failing_since=0
+            public_id=ref.public_id,  # may be newer than the listing
+            detail_hash=LAGGING if lags else row_hash,
+            fetched_at=self.run_time,
+            failing_since=0,
         )
 
     def row_hash(self, ref: JobRef) -> str:

@@ -17,8 +17,6 @@ FORMAT = 5
 
 # Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
 END_OF_TIME = 253_370_000_000
-# Of positions in a change log, which are integers of 64 bits.
-END_OF_LOG = 1 << 63
 
 # The types of a row: the id, and then the fields of `Job`, which for a published one end earlier.
 PUBLISHED = (str, str, int | None, int, int, str, int, int, int)
@@ -52,10 +50,10 @@ def _read(state: Json) -> SyncState:
         return [_checked(row, kinds) for row in state[name]]
 
     times = [state[name] for name in ("at", "listedAt", "shortSince")]
-    at, listed_at, short_since = _checked(times, (int, int | None, int))
+    run_time, listed_at, short_since = _checked(times, (int, int | None, int))
     cycle, last_read, held = state["cycle"], state["log"], state["heldSlots"]
     return SyncState(
-        at=at,
+        run_time=run_time,
         listed_at=listed_at,
         short_since=short_since,
         jobs={job_id: Job(*job) for job_id, *job in rows("jobs", PUBLISHED)},
@@ -65,7 +63,7 @@ def _read(state: Json) -> SyncState:
         forms=dict(rows("forms", (str, str))),
         undeclared={name: [*map(str, names)] for name, *names in state["undeclared"]},
         cycle=Cycle(*_checked(cycle, (int, str, bool))) if cycle else None,
-        last_read=LastRead(*_checked(last_read, (str, int), END_OF_LOG)) if last_read else None,
+        last_read=LastRead(*_checked(last_read, (str, int))) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
     )
 
@@ -78,7 +76,7 @@ def dump(state: SyncState, singer_state: Json) -> None:
     """
     value = {
         "format": FORMAT,
-        "at": state.at,
+        "at": state.run_time,
         "listedAt": state.listed_at,
         "shortSince": state.short_since,
         "jobs": [[job_id, *job[: len(PUBLISHED) - 1]] for job_id, job in state.jobs.items()],
@@ -94,11 +92,11 @@ def dump(state: SyncState, singer_state: Json) -> None:
     singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
 
 
-def _checked(values: Iterable[Json], kinds: Iterable[Json], end: int = END_OF_TIME) -> list[Json]:
-    """Return values that have these types, and of which numbers are below an end."""
+def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
+    """Return values that have these types, and of which numbers are below `END_OF_TIME`."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
-        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value < end):
+        if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value < END_OF_TIME):
             msg = f"{value!r:.50} is out of place"
             raise TypeError(msg)
     return checked

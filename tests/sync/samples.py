@@ -29,4 +29,4 @@ def listed(name: str) -> Job:
 
 def state_with(**jobs: Job) -> SyncState:
     """What is known after a complete listing of these jobs."""
-    return SyncState(at=2000, listed_at=2000, jobs=dict(jobs))
+    return SyncState(run_time=2000, listed_at=2000, jobs=dict(jobs))

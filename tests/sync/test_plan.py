@@ -31,8 +31,8 @@ def planned(
     state: SyncState, refresh: Refresh = "all", at: int = NOW, age: float = WEEK
 ) -> dict[str, str]:
     """Why which details are fetched, by id, of a listing that shows all known jobs."""
-    cycle = begin_cycle(state.cycle, refresh, at)
-    plan = plan_details(state, [job(name) for name in state.jobs], cycle, at, age)
+    cycle, state.run_time = begin_cycle(state.cycle, refresh, at), at
+    plan = plan_details(state, [job(name) for name in state.jobs], cycle, age)
     return {it.id: reason for it, reason in plan.reasons.items()}
 
 
@@ -174,7 +174,7 @@ def test_work_may_be_left_from_before(change: dict[str, Any], *, work: bool) -> 
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
-    state.at = NOW - 60
+    state.run_time = NOW - 60
     state.forms = BEFORE
     state.cycle = Cycle(NOW - 100, "changed", has_ended=True)
     state.last_read = LastRead("a-log", 7)

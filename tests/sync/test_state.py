@@ -14,7 +14,7 @@ from tap_public_jobs.sync.state import HOUR, Cycle, Job, LastRead, SyncState
 from tap_public_jobs.sync.stored import FORMAT, dump, load
 
 FULL = SyncState(
-    at=NOW,
+    run_time=NOW,
     listed_at=2000,
     short_since=NOW,
     jobs={
@@ -30,7 +30,7 @@ FULL = SyncState(
     forms={"jobs": "form"},
     undeclared={"job_details": ["salaryPeriod", "ä\0"]},
     cycle=Cycle(NOW, "changed", has_ended=True),
-    last_read=LastRead("a-log", (1 << 63) - 1),
+    last_read=LastRead("a-log", 99_000_000_000),
     held_slots=HeldSlots(2000, 60),
 )
 

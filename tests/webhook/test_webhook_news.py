@@ -16,7 +16,7 @@ from tap_public_jobs.sync.stored import dump
 from tap_public_jobs.webhook.cli import read_state
 
 STATE = SyncState(
-    at=1_700_000_000,
+    run_time=1_700_000_000,
     listed_at=1_700_000_000,
     jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
     forms={"job_details": "f"},
