@@ -130,9 +130,10 @@ class Columns:
         return value if fits(value) else None
 
     def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
-        clean: dict[str, Json] = storable(document)
+        clean: dict[str, Json] = {}
         for name, original in document.items():
             field = storable(name)
+            clean[field] = storable(original)
             if field != name or clean[field] != original:
                 self._warn(
                     field,
@@ -154,15 +155,18 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
     """Return a test of values against a JSON schema, which must be a valid one."""
     schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
-    # Most values are text, and a validator takes long.
-    is_any_text = schema.keys() <= {"type", "description"} and "string" in schema.get("type", ())
     is_double = validator.is_valid(0.5) and not validator.is_valid("")
+    # A validator takes long, and most schemas are only a type. Any value of one type then fits, or
+    # none does, except for decimals, which may be whole numbers.
+    is_type = schema.keys() <= {"type", "description"}
+    samples = ("", 0, True, [], {}, None) if is_type else ()
+    fit_by_type = {type(sample): validator.is_valid(sample) for sample in samples}
 
     def fits(value: Json) -> bool:
-        if is_any_text and isinstance(value, str):
-            return True
         if is_double and isinstance(value, int) and abs(value) > LARGEST_EXACT:
             return False
+        if (fit := fit_by_type.get(type(value))) is not None:
+            return fit
         try:
             return bool(validator.is_valid(value))
         except TypeError:  # multipleOf, of a decimal
