@@ -178,8 +178,7 @@ class TapPublicJobs(Tap):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
             self.throttle.close(SystemExit())
-            retries = self.client.retries
-            logger.info("%s", self.report.summary(retries), extra=self.report.numbers(retries))
+            self.report.log_summary(self.client.retries)
             # However the run ended: what it has paid for need not be fetched again.
             self._context.checkpoint(self._sync_state)
         if incomplete:
