@@ -10,7 +10,6 @@ from singer_sdk import SchemaDirectory, Stream, StreamSchema
 from singer_sdk.exceptions import MappingError
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import RemoveRecordTransform
-from singer_sdk.singerlib import ActivateVersionMessage
 from typing_extensions import override
 
 from tap_public_jobs import schemas
@@ -86,7 +85,8 @@ class PublicJobsStream(Stream):
             yield row
             run.note_record(self.name)
         if version and run.has_everything(self.name):
-            self._activate(version)
+            # Private: the SDK has no other way to write it after the records.
+            self._write_activate_version_message(version)
         run.end_stream(self.name, self.columns.undeclared)
 
     @property
@@ -159,12 +159,6 @@ class PublicJobsStream(Stream):
                 f"{shortened(str(error), 200)}. Correct the expression."
             )
             raise PublicJobsError(msg) from error
-
-    def _activate(self, version: int) -> None:
-        for stream_map in self.stream_maps:
-            if not isinstance(stream_map, RemoveRecordTransform):
-                message = ActivateVersionMessage(stream=stream_map.stream_alias, version=version)
-                self._tap.write_message(message)
 
 
 class Jobs(PublicJobsStream):
