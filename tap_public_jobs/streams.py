@@ -129,16 +129,14 @@ class PublicJobsStream(Stream):
         Raises:
             PublicJobsError: The catalog does not fit this stream.
         """
-        names = self.columns.names
         mapping = {
             name: value
             for name, value in self.config.items()
             if name.startswith(("stream_map", "flattening", "faker")) and value is not None
         }
-        properties = self.effective_schema["properties"]
         columns = {
-            name: {key: it for key, it in properties[name].items() if key != "description"}
-            for name in names
+            name: {key: it for key, it in schema.items() if key != "description"}
+            for name, schema in self.columns.properties.items()
             if self.mask.get(("properties", name), True)
         }
         return hash_of([columns, mapping])

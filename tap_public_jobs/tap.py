@@ -6,7 +6,6 @@ import logging
 import signal
 import time
 from functools import cached_property
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from singer_sdk import Tap
@@ -95,7 +94,7 @@ class TapPublicJobs(Tap):
         """The API, through one session and one throttle."""
         config = self.config
         adapter = ThrottledAdapter(self.throttle, config["max_concurrent_requests"])
-        user_agent = config.get("user_agent") or f"tap-public-jobs/{version('tap-public-jobs')}"
+        user_agent = config.get("user_agent") or f"{self.name}/{self.plugin_version}"
         auth = KeyAuth(config["api_key"], config["auth_header"])
         return PublicJobsClient(
             Session(adapter, auth, user_agent, config["base_url"]),

@@ -47,7 +47,7 @@ class Columns:
             column, or cannot be stored as it is.
 
     Attributes:
-        names: The names of the columns.
+        properties: Of the schema.
         undeclared: The fields that were seen and have no column.
     """
 
@@ -56,7 +56,7 @@ class Columns:
     ) -> None:
         # A catalog may be older than the setting, so its own names decide.
         naming: Naming = "snake_case" if SNAKE_CASE & {*properties} else "source"
-        self.names = [*properties]
+        self.properties = properties
         self._others = column_of(OTHERS, naming)
         self._fits = {
             column: _test(json_text(schema))
@@ -109,7 +109,7 @@ class Columns:
                     others[field] = value
                     what = "does not fit its type and is kept in additionalFields"
                     self._warn(field, document, what)
-        if self._others in self.names:
+        if self._others in self.properties:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
         for field, value in defaults.items():
