@@ -6,7 +6,7 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from singer_sdk import SchemaDirectory, Stream, StreamSchema
+from singer_sdk import SchemaDirectory, Stream
 from singer_sdk.exceptions import MappingError
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import RemoveRecordTransform
@@ -32,14 +32,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-
-class _NamedSchema(StreamSchema[str]):
-    """A schema whose columns are named as the setting `column_naming` says."""
-
-    @override
-    def get_stream_schema(self, stream: Stream, stream_class: type[Stream]) -> dict[str, Any]:
-        schema = super().get_stream_schema(stream, stream_class)
-        return named(schema, stream.config["column_naming"])
+# One file for each stream, with the API's names.
+SCHEMAS = SchemaDirectory(schemas)
 
 
 class PublicJobsStream(Stream):
@@ -56,7 +50,6 @@ class PublicJobsStream(Stream):
             it; None if there is no work.
     """
 
-    schema = _NamedSchema(SchemaDirectory(schemas))
     primary_keys = ("id",)
 
     # `Columns` has already checked the types. The SDK would turn "no" into true for a boolean, and
@@ -66,7 +59,8 @@ class PublicJobsStream(Stream):
     emit_activate_version_messages = False
 
     def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
-        super().__init__(tap)
+        schema = SCHEMAS.get_schema(self.name)
+        super().__init__(tap, schema=named(schema, tap.config["column_naming"]))
         self._start_run = start_run
 
     @abstractmethod
