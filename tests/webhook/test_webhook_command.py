@@ -86,9 +86,9 @@ def test_headers_without_an_end_are_refused() -> None:
     with (
         served(TOKEN=TOKEN) as receiver,
         socket.create_connection(("127.0.0.1", receiver.port)) as connection,
+        pytest.raises(ConnectionError),
     ):
-        with pytest.raises(ConnectionError):
-            connection.sendall(b"POST /hooks HTTP/1.1\r\n" + headers)
+        connection.sendall(b"POST /hooks HTTP/1.1\r\n" + headers)
 
 
 @pytest.mark.parametrize(
