@@ -8,9 +8,9 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tap_public_jobs.lines import shortened
 
@@ -91,16 +91,13 @@ class Report:
             logger.info("Details: all %s are up to date.", f"{published:,}")
             yield
             return
-        self.waiting(self.details.planned)
+        planned, throttle = self.details.planned, self.throttle
+        self.waiting(planned)
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
-        logger.info(
-            "Fetching %s of %s details (%s) at up to %s requests per %g s: %s.",
-            *(f"{number:,}" for number in (self.details.planned, published)),
-            counts,
-            f"{self.throttle.limit:,}",
-            self.throttle.period,
-            in_words(self.details.planned * self.throttle.seconds_each),
-        )
+        rate = f"{throttle.limit:,} requests per {throttle.period:g} s"
+        time_left = in_words(planned * throttle.seconds_each)
+        line = "Fetching %s of %s details (%s) at up to %s: %s."
+        logger.info(line, f"{planned:,}", f"{published:,}", counts, rate, time_left)
         ended = threading.Event()
         threading.Thread(target=self._log_progress, args=(ended,), daemon=True).start()
         try:
@@ -145,20 +142,29 @@ class Report:
         left = (total - done) * max(self.throttle.seconds_each, measured)
         return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
-    def summary(self, retries: int) -> str:
-        """Sum the run up in one line.
+    def log_summary(self, retries: int) -> None:
+        """Sum the run up in one line, whose numbers are also fields of its record, for JSON logs.
 
         Args:
             retries: Further tries of requests that failed.
         """
+        requests, rejections = self.throttle.requests, self.throttle.rejections
+        new_fields = {stream: names for stream, names in self.new_fields.items() if names}
+        seconds, details = self.clock() - self._started_at, self.details
+        numbers = {
+            "records": dict(self.records),
+            "requests": requests,
+            "rejections": rejections,
+            "retries": retries,
+            "details": asdict(details),
+            "opened": self.opened,
+            "closed": self.closed,
+            "new_fields": new_fields,
+            "seconds": round(seconds, 1),
+        }
         records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
-        throttle, tries = self.throttle, _count(retries, "retry", "retries")
-        requests, rejections = throttle.requests, _count(throttle.rejections, "rejection")
-        parts = [
-            f"Synced {records or 'no records'}",
-            f"{_count(requests, 'request')} ({rejections}, {tries})",
-        ]
-        details = self.details
+        again = f"{_count(rejections, 'rejection')}, {_count(retries, 'retry', 'retries')}"
+        parts = [f"Synced {records or 'no records'}", f"{_count(requests, 'request')} ({again})"]
         if details != DetailCounts():
             parts.append(
                 f"details: {details.fetched:,} fetched, {details.unchanged:,} unchanged, "
@@ -167,34 +173,9 @@ class Report:
         if self.opened or self.closed:
             opened, closed = _count(self.opened, "job"), _count(self.closed, "job")
             parts.append(f"{opened} opened and {closed} closed since the last complete listing")
-        for stream, names in self.new_fields.items():
-            if names:
-                parts.append(f"new fields in {stream}: {', '.join(map(shortened, names))}")
-        parts.append(f"took {in_words(self.clock() - self._started_at)}")
-        return f"{'; '.join(parts)}."
-
-    def numbers(self, retries: int) -> dict[str, Any]:
-        """Return the numbers of the summary, as fields for JSON logs.
-
-        Args:
-            retries: Further tries of requests that failed.
-        """
-        counts: dict[str, Any] = {
-            "records": dict(self.records),
-            "requests": self.throttle.requests,
-            "rejections": self.throttle.rejections,
-            "retries": retries,
-            "opened": self.opened,
-            "closed": self.closed,
-            "new_fields": {stream: names for stream, names in self.new_fields.items() if names},
-            "seconds": round(self.clock() - self._started_at, 1),
-        }
-        if self.details != DetailCounts():
-            counts["details"] = {
-                name: getattr(self.details, name)
-                for name in ("fetched", "unchanged", "failed", "unpublished")
-            }
-        return counts
+        for stream, names in new_fields.items():
+            parts.append(f"new fields in {stream}: {', '.join(map(shortened, names))}")
+        logger.info("%s; took %s.", "; ".join(parts), in_words(seconds), extra=numbers)
 
     def still_missing(self, gaps: Collection[tuple[int, str]]) -> None:
         """Log what has been missing for an hour or longer.

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from singer_sdk import SchemaDirectory, Stream, StreamSchema
+from singer_sdk import SchemaDirectory, Stream
 from singer_sdk.exceptions import MappingError
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import RemoveRecordTransform
-from singer_sdk.singerlib import ActivateVersionMessage
 from typing_extensions import override
 
 from tap_public_jobs import schemas
@@ -33,14 +32,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-
-class _NamedSchema(StreamSchema[str]):
-    """A schema whose columns are named as the setting `column_naming` says."""
-
-    @override
-    def get_stream_schema(self, stream: Stream, stream_class: type[Stream]) -> dict[str, Any]:
-        schema = super().get_stream_schema(stream, stream_class)
-        return named(schema, stream.config["column_naming"])
+# One file for each stream, with the API's names.
+SCHEMAS = SchemaDirectory(schemas)
 
 
 class PublicJobsStream(Stream):
@@ -57,7 +50,6 @@ class PublicJobsStream(Stream):
             it; None if there is no work.
     """
 
-    schema = _NamedSchema(SchemaDirectory(schemas))
     primary_keys = ("id",)
 
     # `Columns` has already checked the types. The SDK would turn "no" into true for a boolean, and
@@ -67,7 +59,8 @@ class PublicJobsStream(Stream):
     emit_activate_version_messages = False
 
     def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
-        super().__init__(tap)
+        schema = SCHEMAS.get_schema(self.name)
+        super().__init__(tap, schema=named(schema, tap.config["column_naming"]))
         self._start_run = start_run
 
     @abstractmethod
@@ -86,7 +79,8 @@ class PublicJobsStream(Stream):
             yield row
             run.note_record(self.name)
         if version and run.has_everything(self.name):
-            self._activate(version)
+            # Private: the SDK has no other way to write it after the records.
+            self._write_activate_version_message(version)
         run.end_stream(self.name, self.columns.undeclared)
 
     @property
@@ -129,17 +123,15 @@ class PublicJobsStream(Stream):
         Raises:
             PublicJobsError: The catalog does not fit this stream.
         """
-        names = self.columns.names
         mapping = {
             name: value
             for name, value in self.config.items()
             if name.startswith(("stream_map", "flattening", "faker", "emit_activate"))
             and value is not None
         }
-        properties = self.effective_schema["properties"]
         columns = {
-            name: {key: it for key, it in properties[name].items() if key != "description"}
-            for name in names
+            name: {key: it for key, it in schema.items() if key != "description"}
+            for name, schema in self.columns.properties.items()
             if self.mask.get(("properties", name), True)
         }
         return hash_of([columns, mapping])
@@ -160,12 +152,6 @@ class PublicJobsStream(Stream):
                 f"{shortened(str(error), 200)}. Correct the expression."
             )
             raise PublicJobsError(msg) from error
-
-    def _activate(self, version: int) -> None:
-        for stream_map in self.stream_maps:
-            if not isinstance(stream_map, RemoveRecordTransform):
-                message = ActivateVersionMessage(stream=stream_map.stream_alias, version=version)
-                self._tap.write_message(message)
 
 
 class Jobs(PublicJobsStream):

@@ -6,7 +6,6 @@ import logging
 import signal
 import time
 from functools import cached_property
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from singer_sdk import Tap
@@ -95,7 +94,7 @@ class TapPublicJobs(Tap):
         """The API, through one session and one throttle."""
         config = self.config
         adapter = ThrottledAdapter(self.throttle, config["max_concurrent_requests"])
-        user_agent = config.get("user_agent") or f"tap-public-jobs/{version('tap-public-jobs')}"
+        user_agent = config.get("user_agent") or f"{self.name}/{self.plugin_version}"
         auth = KeyAuth(config["api_key"], config["auth_header"])
         return PublicJobsClient(
             Session(adapter, auth, user_agent, config["base_url"]),
@@ -178,8 +177,7 @@ class TapPublicJobs(Tap):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
             self.throttle.close(SystemExit())
-            retries = self.client.retries
-            logger.info("%s", self.report.summary(retries), extra=self.report.numbers(retries))
+            self.report.log_summary(self.client.retries)
             # However the run ended: what it has paid for need not be fetched again.
             self._context.checkpoint(self._sync_state)
         if incomplete:

@@ -112,7 +112,7 @@ def test_a_module_fits_in_one_reading(file: Path) -> None:
 PRIVATE = {
     "Stream._generate_record_messages",  # to name the record that stream_maps cannot be applied to
     "Stream._stream_version",  # the version that records carry before ACTIVATE_VERSION is written
-    "Stream._tap",  # to write ACTIVATE_VERSION and STATE where they belong
+    "Stream._write_activate_version_message",  # to write it after the records, not before
     "Tap._config",  # to fill in the defaults of settings that are null or empty
     "Tap._env_var_config",  # to read `.env` in the working folder, and refuse what cannot be read
     "Tap._handle_termination",  # to end with the status of the signal; the SDK's is 0

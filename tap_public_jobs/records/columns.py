@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from datetime import date, datetime, time
+from datetime import datetime, time
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +35,6 @@ KEYS = ("id", "publicId")
 # which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
 
-_PARSE: dict[str, Callable[[str], object]] = {
-    "date-time": datetime.fromisoformat,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-}
-
 
 class Columns:
     """The columns of one stream, named as the fields are, or in snake case.
@@ -53,7 +47,7 @@ class Columns:
             column, or cannot be stored as it is.
 
     Attributes:
-        names: The names of the columns.
+        properties: Of the schema.
         undeclared: The fields that were seen and have no column.
     """
 
@@ -62,7 +56,7 @@ class Columns:
     ) -> None:
         # A catalog may be older than the setting, so its own names decide.
         naming: Naming = "snake_case" if SNAKE_CASE & {*properties} else "source"
-        self.names = [*properties]
+        self.properties = properties
         self._others = column_of(OTHERS, naming)
         self._fits = {
             column: _test(json_text(schema))
@@ -98,7 +92,11 @@ class Columns:
         """
         row: dict[str, Json] = dict.fromkeys(self._fits)
         others: dict[str, Json] = {}
-        for field, value in self._storable(document).items():
+        for name, original in document.items():
+            field, value = storable(name), storable(original)
+            if (field, value) != (name, original):
+                what = "holds a value that some warehouses cannot store and is replaced"
+                self._warn(field, document, what)
             column = self._column.get(field)
             # A field may have the name of another field's column.
             own = column and self._field[column]
@@ -109,10 +107,9 @@ class Columns:
                 row[column] = self._held(column, value)
                 if row[column] is None:
                     others[field] = value
-                    self._warn(
-                        field, document, "does not fit its type and is kept in additionalFields"
-                    )
-        if self._others in self.names:
+                    what = "does not fit its type and is kept in additionalFields"
+                    self._warn(field, document, what)
+        if self._others in self.properties:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
         for field, value in defaults.items():
@@ -129,24 +126,11 @@ class Columns:
             value = json_text(value)
         return value if fits(value) else None
 
-    def _storable(self, document: Mapping[str, Json]) -> dict[str, Json]:
-        clean: dict[str, Json] = storable(document)
-        for name, original in document.items():
-            field = storable(name)
-            if field != name or clean[field] != original:
-                self._warn(
-                    field,
-                    document,
-                    "holds a value that some warehouses cannot store and is replaced",
-                )
-        return clean
-
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
             self._warned.add(field)
-            self._on_warning(
-                f"{quoted(field)} of the job {quoted(document.get('publicId'))} {what}."
-            )
+            job = quoted(document.get("publicId"))
+            self._on_warning(f"{quoted(field)} of the job {job} {what}.")
 
 
 @cache  # many columns have the same schema
@@ -154,15 +138,18 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
     """Return a test of values against a JSON schema, which must be a valid one."""
     schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
-    # Most values are text, and a validator takes long.
-    is_any_text = schema.keys() <= {"type", "description"} and "string" in schema.get("type", ())
     is_double = validator.is_valid(0.5) and not validator.is_valid("")
+    # A validator takes long, and most schemas are only a type. Any value of one type then fits, or
+    # none does, except for decimals, which may be whole numbers.
+    is_type = schema.keys() <= {"type", "description"}
+    samples: tuple[Json, ...] = ("", 0, True, [], {}, None) if is_type else ()
+    fit_by_type = {type(sample): validator.is_valid(sample) for sample in samples}
 
     def fits(value: Json) -> bool:
-        if is_any_text and isinstance(value, str):
-            return True
         if is_double and isinstance(value, int) and abs(value) > LARGEST_EXACT:
             return False
+        if (fit := fit_by_type.get(type(value))) is not None:
+            return fit
         try:
             return bool(validator.is_valid(value))
         except TypeError:  # multipleOf, of a decimal
@@ -173,12 +160,16 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
 
 @cache
 def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
-    """The formats that targets turn into column types, tested by parsing the value."""
+    """Return tests of the formats that targets turn into column types.
+
+    Of these, jsonschema itself tests only dates.
+    """
     formats = copy.deepcopy(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)
-    for name, parse in _PARSE.items():
-        formats.checks(name, raises=ValueError)(partial(_is_format, parse))
+    for name, kind in {"date-time": datetime, "time": time}.items():
+        formats.checks(name, raises=ValueError)(partial(_is_iso, kind))
     return formats
 
 
-def _is_format(parse: Callable[[str], object], value: Json) -> bool:
-    return not isinstance(value, str) or parse(value) is not None
+def _is_iso(kind: type[datetime | time], value: Json) -> bool:
+    """Return true if a value can be read as a time, or is no text; raises `ValueError`."""
+    return not isinstance(value, str) or kind.fromisoformat(value) is not None

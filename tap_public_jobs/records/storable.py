@@ -44,7 +44,7 @@ def storable(value: Json) -> Json:
         return {storable(key): storable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [storable(item) for item in value]
-    if isinstance(value, int | Decimal) and not _is_number_for_columns(Decimal(value)):
+    if isinstance(value, int | Decimal) and not _is_number_for_columns(value):
         return str(value)
     return value
 
@@ -54,8 +54,11 @@ def json_text(value: Json) -> str:
     return serialize_json(value, sort_keys=True, ensure_ascii=False)
 
 
-def _is_number_for_columns(number: Decimal) -> bool:
-    if not SMALLEST <= number <= LARGEST or (number and number.adjusted() < LEAST_EXPONENT):
+def _is_number_for_columns(number: int | Decimal) -> bool:
+    is_in_range = SMALLEST <= number <= LARGEST
+    if not is_in_range or isinstance(number, int):
+        return is_in_range
+    if number and number.adjusted() < LEAST_EXPONENT:
         return False
     _, digits, exponent = number.as_tuple()
     return len(digits) <= MOST_DIGITS and abs(int(exponent)) <= MOST_DIGITS

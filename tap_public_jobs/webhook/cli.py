@@ -109,6 +109,7 @@ def serve(
         make_app(log, tokens, signatures, token_header),
         host=host,
         port=port,
+        http="h11",  # httptools, which uvicorn prefers, sets no bound to the headers of a request
         # A proxy never reuses a connection whose body was not read to its end.
         headers=[("Connection", "close")],
         access_log=False,  # it would show the token

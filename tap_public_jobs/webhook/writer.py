@@ -13,6 +13,9 @@ from tap_public_jobs.errors import ChangeLogError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    # The publicIds of changed jobs, by the name of their log, as `ChangeLog.append` takes them.
+    Changes = Mapping[str, Sequence[str | None]]
+
 logger = logging.getLogger(__name__)
 
 # publicIds after which a commit takes no further notification, so that it ends within `PATIENCE`.
@@ -33,13 +36,13 @@ class Writer:
     def __init__(self, log: ChangeLog) -> None:
         self._log = log
         # The changes that wait for a commit, by the future that their sender waits for.
-        self._waiting: dict[asyncio.Future[bool], Mapping[str, Sequence[str | None]]] = {}
+        self._waiting: dict[asyncio.Future[bool], Changes] = {}
         # Commits until nothing waits any more.
         self._committing: asyncio.Task[None] | None = None
         # What the last commit could not note; None after one that succeeded.
-        self._failed: Mapping[str, Sequence[str | None]] | None = None
+        self._failed: Changes | None = None
 
-    async def append(self, changes: Mapping[str, Sequence[str | None]]) -> bool:
+    async def append(self, changes: Changes) -> bool:
         """Note changes as `ChangeLog.append` does, and return whether they are committed."""
         committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[committed] = changes
@@ -65,32 +68,21 @@ class Writer:
 
     async def _commit_all(self) -> None:
         while self._waiting:
-            senders, changes = self._take()
+            senders: list[asyncio.Future[bool]] = []
+            changes = defaultdict[str, list[str | None]](list)
+            while self._waiting and sum(map(len, changes.values())) < MOST_IN_A_COMMIT:
+                senders.append(next(iter(self._waiting)))
+                for name, public_ids in self._waiting.pop(senders[-1]).items():
+                    changes[name] += public_ids
+            failed: Changes | None = None
             try:
                 await asyncio.to_thread(self._log.append, changes)
-                self._failed = None
-            except ChangeLogError as error:
-                logger.error("%s", error)  # noqa: TRY400  # one line
-                self._failed = changes
-            except Exception:  # else no sender would ever be answered
-                logger.exception("The change log cannot be written")
-                self._failed = changes
+            except Exception as error:  # whatever it is, every sender is answered
+                unforeseen = None if isinstance(error, ChangeLogError) else error
+                logger.error("%s", error, exc_info=unforeseen)  # noqa: TRY400
+                failed = changes
+            self._failed = failed
             for committed in senders:
                 if not committed.done():  # else its sender no longer waits
-                    committed.set_result(self._failed is None)
+                    committed.set_result(failed is None)
         self._committing = None
-
-    def _take(self) -> tuple[list[asyncio.Future[bool]], dict[str, list[str | None]]]:
-        """Take what the next commit notes, and the futures of those who wait for it."""
-        senders: list[asyncio.Future[bool]] = []
-        changes: dict[str, list[str | None]] = defaultdict(list)
-        size = 0
-        for committed, theirs in [*self._waiting.items()]:
-            if size >= MOST_IN_A_COMMIT:
-                break
-            del self._waiting[committed]
-            senders.append(committed)
-            for name, public_ids in theirs.items():
-                changes[name] += public_ids
-                size += len(public_ids)
-        return senders, changes

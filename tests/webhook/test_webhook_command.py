@@ -80,6 +80,17 @@ def test_nothing_that_was_answered_is_lost() -> None:
     assert {*answered} <= {*ChangeLog("sqlite:///changes.db").read().public_ids}
 
 
+def test_headers_without_an_end_are_refused() -> None:
+    """They would fill the memory, and a sender needs no token for them."""
+    headers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 16_384) for number in range(1_000))
+    with (
+        served(TOKEN=TOKEN) as receiver,
+        socket.create_connection(("127.0.0.1", receiver.port)) as connection,
+        pytest.raises(ConnectionError),
+    ):
+        connection.sendall(b"POST /hooks HTTP/1.1\r\n" + headers)
+
+
 @pytest.mark.parametrize(
     ("settings", "arguments", "words"),
     [
