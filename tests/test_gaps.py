@@ -737,7 +737,12 @@ def test_a_publicid_that_changed_during_a_run_is_the_one_that_webhooks_name_next
     api: FakeApi, notified: Pipeline, log: ChangeLog
 ) -> None:
     log.append({log.name: ["pub-3"]})
-    api.on_request = lambda it: it == "detail pub-3" and api.edit("3", publicId="new-3")
+
+    def rename(request: str) -> None:
+        if request == "detail pub-3":
+            api.edit("3", publicId="new-3")
+
+    api.on_request = rename
     notified.run()
     api.on_request = lambda _: None
     api.edit("3", roleOverview="Everything.")
