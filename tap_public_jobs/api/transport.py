@@ -16,6 +16,9 @@ from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
+from tap_public_jobs.errors import AccessError, RequestError
+from tap_public_jobs.lines import shortened
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -32,6 +35,24 @@ MAX_REJECTIONS = 10
 
 # How often one is sent that is refused although page 1 is answered, or a page with a bare 403.
 MAX_REFUSALS = 3
+
+REMEDIES = {
+    401: "Nothing is loaded until you act. The API refused the key (401). Compare "
+    "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
+    "new one in the portal under Settings → Integrations → API keys.",
+    403: "Nothing is loaded until you act. The API answered 403. If this key never worked, the "
+    "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
+    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
+}
+REMEDY_LIMIT = (
+    "The tables are right, but not up to date. The API rejected a request for the rate limit "
+    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
+    "integration, or lower rate_limit_requests; the next run resumes."
+)
+# How many intervals after page 1 a refused detail is sent again.
+#
+# It gets more room than page 1 had: so a limit refuses page 1 first, and no good job is blamed.
+BEFORE_DETAIL = 4
 
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
@@ -87,7 +108,6 @@ class Session(requests.Session):
         self._key_works = self._throttle.held_slots() is not None  # it was answered in the last run
         self._limit_statuses: set[int] = set()  # refused requests that were answered later
         self._job_statuses: set[int] = set()  # refused single jobs
-        self._key_refusal: Response | None = None
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -98,8 +118,9 @@ class Session(requests.Session):
     def send(self, request: PreparedRequest, **kwargs: Any) -> Response:
         """Send a request, and again while the rate limit may be why it is refused.
 
-        Returns:
-            The last response; if page 1 of the list is not answered either, the response to that.
+        Raises:
+            AccessError: The API refuses the key, or rejects every request. So will it the next.
+            RequestError: The API refuses this detail alone.
         """
         send_once = partial(super().send, **kwargs)
         try:
@@ -111,20 +132,24 @@ class Session(requests.Session):
 
     def _send_page(self, request: PreparedRequest, send_once: SendOnce) -> Response:
         """Send a request for a page, which is refused for the limit or the key."""
-        statuses: list[int] = []  # of refusals that may be the limit's
+        refused_with = 0
         for number in range(1, MAX_REJECTIONS + 1):
             response = send_once(request)
             status = response.status_code
-            if status == HTTPStatus.OK:
-                self._key_works = True
-                self._limit_statuses.update(statuses)
-            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
-            if not (is_403 or is_rejection(response)) or number == MAX_REJECTIONS:
-                break
-            statuses.append(status)
+            if not is_refusal(response):
+                self._key_works |= status == HTTPStatus.OK
+                if refused_with:
+                    self._limit_statuses.add(refused_with)
+                return response
             response.close()
+            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
+            if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
+                break
+            refused_with = status
             self._learn(status)
-        return response
+        remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
+        self._throttle.close(AccessError(remedy, status))
+        raise AccessError(remedy, status)
 
     def _send_detail(self, request: PreparedRequest, send_once: SendOnce) -> Response:
         """Send a request for a detail, which may be refused for its job alone, too.
@@ -133,39 +158,37 @@ class Session(requests.Session):
         before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
         detail is answered at last, it was the limit; else it is this job.
         """
-        response = send_once(request)
-        refused_with, doubts = 0, 0
-        for number in range(1, MAX_REJECTIONS):
-            most_doubts = MAX_REFUSALS - 1 - (response.status_code in self._job_statuses)
-            if not is_refusal(response) or doubts == most_doubts:
-                break
-            response.close()
-            refused_with = response.status_code
-            is_limit = self._throttle.is_explained()
-            is_limit |= number == 1 and refused_with in self._limit_statuses
-            if self._key_refusal is not None:  # an error response is false
-                return self._key_refusal
-            if is_limit and refused_with != HTTPStatus.UNAUTHORIZED:
-                self._learn(refused_with)
-                self._throttle.resume()
-            else:
-                page_1 = self.prepare_request(requests.Request("GET", self.page_1))
-                page = self._send_page(page_1, send_once)
-                page.close()
-                if is_refusal(page):
-                    self._key_refusal = page
-                    return page
-                if page.status_code != HTTPStatus.OK:
-                    msg = f"page 1 of the list is not answered either ({page.status_code})"
-                    raise requests.HTTPError(msg)
-                doubts += not self._throttle.is_explained()
+        status, doubts = 0, 0
+        for number in range(MAX_REJECTIONS):
             response = send_once(request)
-        if is_refusal(response):
-            self._job_statuses.add(response.status_code)
-        elif doubts and refused_with != HTTPStatus.UNAUTHORIZED:
-            self._limit_statuses.add(refused_with)
-            self._learn(refused_with, pauses=False)
-        return response
+            if not is_refusal(response):
+                if doubts:
+                    self._limit_statuses.add(status)
+                    self._learn(status, pauses=False)
+                return response
+            response.close()
+            status = response.status_code
+            if doubts == MAX_REFUSALS - 1 - (status in self._job_statuses):
+                break
+            is_known = number == 0 and status in self._limit_statuses
+            if self._throttle.is_explained() or is_known:
+                self._learn(status)
+            else:
+                self._check_key(send_once)
+                doubts += not self._throttle.is_explained()
+        self._job_statuses.add(status)
+        msg = f"{place(request.url)}: the response is {status}, although the key reads the list"
+        raise RequestError(msg, status)
+
+    def _check_key(self, send_once: SendOnce) -> None:
+        """Send a request for page 1, and leave room for the next request."""
+        self._throttle.hold_back(1)
+        page_1 = self.prepare_request(requests.Request("GET", self.page_1))
+        with self._send_page(page_1, send_once) as page:
+            if page.status_code != HTTPStatus.OK:
+                msg = f"page 1 of the list is not answered either ({page.status_code})"
+                raise requests.HTTPError(msg)
+        self._throttle.hold_back(BEFORE_DETAIL)
 
     def _learn(self, status: int, *, pauses: bool = True) -> None:
         log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))
@@ -230,6 +253,11 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
 def is_list(url: str | None) -> bool:
     """Return whether a URL is that of a page of the list: a detail has no query."""
     return "?" in (url or "")
+
+
+def place(url: str | None) -> str:
+    """Return the host, the path and the query of a URL."""
+    return shortened((url or "").partition("://")[2], 300)
 
 
 def is_refusal(response: Response) -> bool:
