@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import backoff
-import requests
 import urllib3
 
 from tap_public_jobs.api.body import BodyError, read_object
@@ -24,6 +23,8 @@ from tap_public_jobs.lines import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from requests import Response
 
 Json = Any
 
@@ -155,13 +156,8 @@ class PublicJobsClient:
         return document
 
     def _try(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
-        prepared = self.session.prepare_request(requests.Request("GET", url))
-        # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
-        prepared.url = url
         try:
-            with self.session.send(
-                prepared, stream=True, allow_redirects=False, timeout=self.timeout
-            ) as response:
+            with self.session.fetch(url, self.timeout) as response:
                 self._check_head(response)
                 document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
@@ -172,7 +168,7 @@ class PublicJobsClient:
             fault = self._fault(error, url)
         raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
-    def _check_head(self, response: requests.Response) -> None:
+    def _check_head(self, response: Response) -> None:
         """Raise what a status means (API page, "Errors")."""
         status, url = response.status_code, response.url
         if status == HTTPStatus.OK:

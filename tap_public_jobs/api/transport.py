@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any
@@ -20,13 +19,11 @@ from tap_public_jobs.errors import AccessError, RequestError
 from tap_public_jobs.lines import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from requests import PreparedRequest, Response
 
     from tap_public_jobs.api.throttle import Throttle
-
-    SendOnce = Callable[[PreparedRequest], Response]
 
 logger = logging.getLogger(__name__)
 
@@ -78,10 +75,11 @@ class KeyAuth(AuthBase):
 
 
 class Session(requests.Session):
-    """A session that follows no redirect, and repeats what the rate limit refuses.
+    """A session that sends when the throttle allows it, and repeats what the rate limit refuses.
 
     Args:
-        adapter: Sends every request.
+        throttle: The limit that all requests share.
+        connections: Connections kept open at once.
         auth: Authenticates every request.
         user_agent: The User-Agent header.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
@@ -93,19 +91,22 @@ class Session(requests.Session):
     page_1 = ""
 
     def __init__(
-        self, adapter: ThrottledAdapter, auth: AuthBase, user_agent: str, base_url: str
+        self, throttle: Throttle, connections: int, auth: AuthBase, user_agent: str, base_url: str
     ) -> None:
         super().__init__()
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
         self.mount("https://", adapter)
         self.mount("http://", adapter)
+        self.stream = True
         self.auth = auth
         self.headers.update({"User-Agent": user_agent, "Accept": "application/json"})
         self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
-        self._throttle = adapter.throttle
-        self._key_works = self._throttle.held_slots() is not None  # it was answered in the last run
+        self._throttle = throttle
+        self._active_at = monotonic()
+        self._key_works = throttle.held_slots() is not None  # it was answered in the last run
         self._limit_statuses: set[int] = set()  # refused requests that were answered later
         self._job_statuses: set[int] = set()  # refused single jobs
 
@@ -116,25 +117,56 @@ class Session(requests.Session):
 
     @override
     def send(self, request: PreparedRequest, **kwargs: Any) -> Response:
-        """Send a request, and again while the rate limit may be why it is refused.
+        """Send a request once, when the throttle allows it."""
+        sent = self._throttle.acquire()
+        if monotonic() > self._active_at + LONGEST_IDLE:
+            self.close()  # connections in use stay open for their responses
+        self._active_at = monotonic()
+        try:
+            response = super().send(request, **kwargs)
+        except BaseException:
+            self._throttle.answered(sent)
+            raise
+        status = response.status_code
+        if is_refusal(response):
+            self._throttle.refused(sent, retry_after(response.headers))
+        else:
+            is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
+            pacing = self._throttle.answered(sent, is_doubtful=is_doubtful)
+            log_pacing(self._throttle, status, pacing)
+        return response
+
+    def fetch(self, url: str, timeout: float) -> Response:
+        """Request a URL, and again while the rate limit may be why that is refused.
+
+        Args:
+            url: Sent as it is.
+            timeout: Seconds to connect, and to wait for each part of the response.
+
+        Returns:
+            The response, whose body is yet to be read.
 
         Raises:
-            AccessError: The API refuses the key, or rejects every request. So will it the next.
+            AccessError: The API refuses the key, or rejects every request. No other will be sent.
             RequestError: The API refuses this detail alone.
         """
-        send_once = partial(super().send, **kwargs)
         try:
-            if is_list(request.url):
-                return self._send_page(request, send_once)
-            return self._send_detail(request, send_once)
+            # A detail has no query.
+            return (self._page if "?" in url else self._detail)(url, timeout)
         finally:
             self._throttle.resume()
 
-    def _send_page(self, request: PreparedRequest, send_once: SendOnce) -> Response:
-        """Send a request for a page, which is refused for the limit or the key."""
+    def _get(self, url: str, timeout: float) -> Response:
+        request = self.prepare_request(requests.Request("GET", url))
+        # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
+        request.url = url
+        return self.send(request, timeout=timeout)
+
+    def _page(self, url: str, timeout: float) -> Response:
+        """Request a page, which is refused for the limit or the key."""
         refused_with = 0
         for number in range(1, MAX_REJECTIONS + 1):
-            response = send_once(request)
+            response = self._get(url, timeout)
             status = response.status_code
             if not is_refusal(response):
                 self._key_works |= status == HTTPStatus.OK
@@ -151,8 +183,8 @@ class Session(requests.Session):
         self._throttle.close(AccessError(remedy, status))
         raise AccessError(remedy, status)
 
-    def _send_detail(self, request: PreparedRequest, send_once: SendOnce) -> Response:
-        """Send a request for a detail, which may be refused for its job alone, too.
+    def _detail(self, url: str, timeout: float) -> Response:
+        """Request a detail, which may be refused for its job alone, too.
 
         Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
         before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
@@ -160,7 +192,7 @@ class Session(requests.Session):
         """
         status, doubts = 0, 0
         for number in range(MAX_REJECTIONS):
-            response = send_once(request)
+            response = self._get(url, timeout)
             if not is_refusal(response):
                 if doubts:
                     self._limit_statuses.add(status)
@@ -174,17 +206,16 @@ class Session(requests.Session):
             if self._throttle.is_explained() or is_known:
                 self._learn(status)
             else:
-                self._check_key(send_once)
+                self._check_key(timeout)
                 doubts += not self._throttle.is_explained()
         self._job_statuses.add(status)
-        msg = f"{place(request.url)}: the response is {status}, although the key reads the list"
+        msg = f"{place(url)}: the response is {status}, although the key reads the list"
         raise RequestError(msg, status)
 
-    def _check_key(self, send_once: SendOnce) -> None:
-        """Send a request for page 1, and leave room for the next request."""
+    def _check_key(self, timeout: float) -> None:
+        """Request page 1, and leave room for the next request."""
         self._throttle.hold_back(1)
-        page_1 = self.prepare_request(requests.Request("GET", self.page_1))
-        with self._send_page(page_1, send_once) as page:
+        with self._page(self.page_1, timeout) as page:
             if page.status_code != HTTPStatus.OK:
                 msg = f"page 1 of the list is not answered either ({page.status_code})"
                 raise requests.HTTPError(msg)
@@ -192,40 +223,6 @@ class Session(requests.Session):
 
     def _learn(self, status: int, *, pauses: bool = True) -> None:
         log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))
-
-
-class ThrottledAdapter(HTTPAdapter):
-    """Sends each request when the throttle allows it.
-
-    Args:
-        throttle: The limit that all requests of this adapter share.
-        connections: Connections kept open at once.
-    """
-
-    def __init__(self, throttle: Throttle, connections: int) -> None:
-        self.throttle = throttle
-        self._active_at = monotonic()
-        super().__init__(pool_connections=1, pool_maxsize=connections)
-
-    @override
-    def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Send a request once."""
-        sent = self.throttle.acquire()
-        if monotonic() > self._active_at + LONGEST_IDLE:
-            self.close()  # connections in use stay open for their responses
-        self._active_at = monotonic()
-        try:
-            response = super().send(request, *args, **kwargs)
-        except BaseException:
-            self.throttle.answered(sent)
-            raise
-        status = response.status_code
-        if is_refusal(response):
-            self.throttle.refused(sent, retry_after(response.headers))
-        else:
-            is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
-            log_pacing(self.throttle, status, self.throttle.answered(sent, is_doubtful=is_doubtful))
-        return response
 
 
 def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | None) -> None:
@@ -250,14 +247,9 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
     logger.warning(line, status, verb, sends, interval)
 
 
-def is_list(url: str | None) -> bool:
-    """Return whether a URL is that of a page of the list: a detail has no query."""
-    return "?" in (url or "")
-
-
-def place(url: str | None) -> str:
+def place(url: str) -> str:
     """Return the host, the path and the query of a URL."""
-    return shortened((url or "").partition("://")[2], 300)
+    return shortened(url.partition("://")[2], 300)
 
 
 def is_refusal(response: Response) -> bool:

@@ -20,7 +20,7 @@ from urllib3 import HTTPResponse
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
+from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.errors import RequestError
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ class Api:
             epoch=lambda: self.clock.now,
             _changed=Changed(self.clock),
         )
-        adapter = ThrottledAdapter(self.throttle, threads)
-        session = Session(adapter, KeyAuth("a-key", "x-api-key"), "tests/1", "http://api")
+        auth = KeyAuth("a-key", "x-api-key")
+        session = Session(self.throttle, threads, auth, "tests/1", "http://api")
         client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
 
