@@ -191,7 +191,7 @@ class Session(requests.Session):
         detail is answered at last, it was the limit; else it is this job.
         """
         status, doubts = 0, 0
-        for number in range(MAX_REJECTIONS):
+        for number in range(1, MAX_REJECTIONS + 1):
             response = self._get(url, timeout)
             if not is_refusal(response):
                 if doubts:
@@ -200,9 +200,10 @@ class Session(requests.Session):
                 return response
             response.close()
             status = response.status_code
-            if doubts == MAX_REFUSALS - 1 - (status in self._job_statuses):
+            most_doubts = MAX_REFUSALS - 1 - (status in self._job_statuses)
+            if number == MAX_REJECTIONS or doubts == most_doubts:
                 break
-            is_known = number == 0 and status in self._limit_statuses
+            is_known = number == 1 and status in self._limit_statuses
             if self._throttle.is_explained() or is_known:
                 self._learn(status)
             else:
