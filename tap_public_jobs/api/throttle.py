@@ -43,7 +43,7 @@ class Throttle:
 
     A refusal may be about the limit, the key or a single job.
     Until the thread that received it knows, and calls `resume`, no other thread may send.
-    It sends one at a time.
+    Each refusal delays the next request by an interval, because some limits count what they reject.
 
     All methods may be called from any thread.
 
@@ -144,6 +144,8 @@ class Throttle:
     def refused(self, sent: float, retry_after: float | None = None) -> None:
         """Free the slot of a request as `answered` does, and let no other thread send.
 
+        Unless a lesson explains the refusal, the next request waits for an interval more.
+
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
@@ -153,7 +155,7 @@ class Throttle:
             self._end(sent)
             self.rejections += 1
             if not self._pace.has_learned_since(sent):
-                self.hold_back(1)  # some limits count what they reject
+                self.hold_back(1)
 
     def is_explained(self) -> bool:
         """Wait for the threads that were refused before this one.
@@ -191,7 +193,11 @@ class Throttle:
             return (pause, self._pace.interval) if is_lesson or is_much_longer else None
 
     def hold_back(self, intervals: int) -> None:
-        """Let requests wait for some intervals of those that are sent evenly."""
+        """Delay the next request.
+
+        Args:
+            intervals: How many times the seconds between two requests that are sent evenly.
+        """
         with self._changed:
             not_before = max(self._not_before, self.clock())
             self._not_before = not_before + intervals * self._pace.even_interval

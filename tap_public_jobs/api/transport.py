@@ -46,10 +46,12 @@ REMEDY_LIMIT = (
     f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
     "integration, or lower rate_limit_requests; the next run resumes."
 )
-# How many intervals after page 1 a refused detail is sent again.
+# Intervals from the answer to page 1 until a refused detail is sent again; twice as many before the
+# last time.
 #
-# It gets more room than page 1 had: so a limit refuses page 1 first, and no good job is blamed.
-BEFORE_DETAIL = 4
+# Page 1 waits for two, or more after a burst. The detail gets more room than page 1 had, so that a
+# limit rejects page 1 and not only the detail, which would look like the fault of a single job.
+BEFORE_DETAIL = 3
 
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
@@ -200,27 +202,28 @@ class Session(requests.Session):
                 return response
             response.close()
             status = response.status_code
-            most_doubts = MAX_REFUSALS - 1 - (status in self._job_statuses)
+            # Twice is enough with a status that has refused a job before, and never for the limit.
+            most_doubts = MAX_REFUSALS - 1 - (status in self._job_statuses - self._limit_statuses)
             if number == MAX_REJECTIONS or doubts == most_doubts:
                 break
             is_known = number == 1 and status in self._limit_statuses
             if self._throttle.is_explained() or is_known:
                 self._learn(status)
             else:
-                self._check_key(timeout)
+                self._check_key(timeout, doubts)
                 doubts += not self._throttle.is_explained()
         self._job_statuses.add(status)
         msg = f"{place(url)}: the response is {status}, although the key reads the list"
         raise RequestError(msg, status)
 
-    def _check_key(self, timeout: float) -> None:
-        """Request page 1, and leave room for the next request."""
+    def _check_key(self, timeout: float, doubts: int) -> None:
+        """Request page 1, and leave room for the detail after it: the more doubts, the more."""
         self._throttle.hold_back(1)
         with self._page(self.page_1, timeout) as page:
             if page.status_code != HTTPStatus.OK:
                 msg = f"page 1 of the list is not answered either ({page.status_code})"
                 raise requests.HTTPError(msg)
-        self._throttle.hold_back(BEFORE_DETAIL)
+        self._throttle.hold_back(BEFORE_DETAIL * (1 + doubts))
 
     def _learn(self, status: int, *, pauses: bool = True) -> None:
         log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))
