@@ -12,24 +12,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import backoff
-import requests
 import urllib3
 
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.network import why_unreachable, wrong_variable
-from tap_public_jobs.api.transport import MAX_REJECTIONS, Session, is_list, is_refusal, is_rejection
-from tap_public_jobs.errors import (
-    AccessError,
-    NotFoundError,
-    PageError,
-    PublicJobsError,
-    RequestError,
-)
-from tap_public_jobs.lines import quoted, shortened
+from tap_public_jobs.api.transport import Session, place
+from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.lines import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from requests import Response
 
 Json = Any
 
@@ -45,19 +40,6 @@ FIRST_WAIT = 1.0
 # A body may take this many times the read timeout in total, however steadily it arrives.
 DEADLINE = 10
 
-REMEDIES = {
-    401: "Nothing is loaded until you act. The API refused the key (401). Compare "
-    "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
-    "new one in the portal under Settings → Integrations → API keys.",
-    403: "Nothing is loaded until you act. The API answered 403. If this key never worked, the "
-    "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
-    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
-}
-REMEDY_LIMIT = (
-    "The tables are right, but not up to date. The API rejected a request for the rate limit "
-    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
-    "integration, or lower rate_limit_requests; the next run resumes."
-)
 REMEDY_PAGE = (
     "The tables are right, but not up to date. Page {} of the list of jobs cannot be read: {}. If "
     "the API is down, no action is needed: the next run resumes. If it is up, check base_url and "
@@ -166,45 +148,36 @@ class PublicJobsClient:
             logger=None,
         )
         try:
-            document: dict[str, Json] = retrying(self._try)(url, is_expected)
+            document: dict[str, Json] = retrying(self._try)(url, is_expected, is_final=tries == 1)
         except _FaultError as error:
-            msg = f"{error}, after {tries} tries"
+            msg = f"{error}, after {tries} tries" if tries > 1 else str(error)
             raise RequestError(msg, error.status) from error
         self.has_answered = True
         return document
 
-    def _try(self, url: str, is_expected: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
-        prepared = self.session.prepare_request(requests.Request("GET", url))
-        # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
-        prepared.url = url
+    def _try(
+        self, url: str, is_expected: Callable[[dict[str, Json]], bool], *, is_final: bool
+    ) -> dict[str, Json]:
         try:
-            with self.session.send(
-                prepared, stream=True, allow_redirects=False, timeout=self.timeout
-            ) as response:
+            with self.session.fetch(url, self.timeout, is_final=is_final) as response:
                 self._check_head(response)
                 document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
                 return document
             document = None
-            fault: Exception = _FaultError(f"{_place(url)}: the response is not the expected JSON")
+            fault: Exception = _FaultError(f"{place(url)}: the response is not the expected JSON")
         except (BodyError, OSError, urllib3.exceptions.HTTPError, zlib.error) as error:
             fault = self._fault(error, url)
         raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
-    def _check_head(self, response: requests.Response) -> None:
+    def _check_head(self, response: Response) -> None:
         """Raise what a status means (API page, "Errors")."""
         status, url = response.status_code, response.url
-        if is_refusal(response):
-            if is_list(url):
-                remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
-                raise AccessError(remedy, status)
-            msg = f"{_place(url)}: the response is {status}, although the key reads the list"
-            raise RequestError(msg, status)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
                 raise _not_the_api(url, "the response is a web page")
             return
-        msg = f"{_place(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
+        msg = f"{place(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
             raise NotFoundError(msg, status)
         if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
@@ -214,7 +187,7 @@ class PublicJobsClient:
     def _fault(self, error: Exception, url: str) -> Exception:
         cause: BaseException = error
         # The messages of requests and urllib3 name objects in memory.
-        while (it := cause.__cause__ or cause.__context__) and not isinstance(it, AccessError):
+        while it := cause.__cause__ or cause.__context__:
             cause = it
         said = self._quote(cause)
         if wrong := wrong_variable(error, self.session.verify):
@@ -224,7 +197,7 @@ class PublicJobsClient:
             host = url.split("/")[2]
             msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said}). {remedy}"
             return PublicJobsError(msg)
-        return _FaultError(f"{_place(url)}: {type(error).__name__}: {said}")
+        return _FaultError(f"{place(url)}: {type(error).__name__}: {said}")
 
     def _log_retry(self, details: Mapping[str, Any]) -> None:
         with self._counting:
@@ -254,11 +227,6 @@ def _path_segment(public_id: str) -> str:
     """
     encoded = quote(public_id, safe="")
     return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
-
-
-def _place(url: str) -> str:
-    """Return the host, the path and the query."""
-    return shortened(url.partition("://")[2], 300)
 
 
 def _is_detail(document: dict[str, Json], job: JobRef) -> bool:

@@ -15,6 +15,10 @@ FEW_IN = 16
 EARLY = 0.9
 
 
+# What there is to learn. If there are further rejections, only a pause helps.
+LESSONS = 3
+
+
 @dataclass
 class Pace:
     """The pace of requests, which begins without one.
@@ -30,28 +34,26 @@ class Pace:
        each that long after the response to the one before, less most of the shortest round trip.
     3. After one more rejection, nothing is taken off.
 
-    A response that may be a rejection or a fault teaches the same: the first one to send evenly;
-    more than `FEW`, and more than one in `FEW_IN`, to send one at a time.
+    A response that may be a rejection or a fault teaches the same, but only the first one, and
+    those that are more than `FEW` and more than one in `FEW_IN`.
     Several in a row count as one, because a server that is down is no limit.
 
     Attributes:
         limit: Requests per period.
         period: Seconds.
-        lessons: Rejections that taught something.
-        step: Sends 1: evenly, 2: one at a time.
+        lessons: How many rejections taught something.
+        has_answered_since: Whether a request that was sent after the last lesson was answered.
     """
 
     limit: int
     period: float
     lessons: int = 0
-    step: int = 0
+    has_answered_since: bool = True
     _answers: int = 0
     _doubts: int = 0  # responses that may be rejections, one for each row of them
     _is_up: bool = True
     _last_lesson_at: float = -math.inf
-    _one_at_a_time_since: float = math.inf
     _shortest: float = math.inf  # round trip
-    _is_early: bool = True
 
     @property
     def even_interval(self) -> float:
@@ -62,21 +64,21 @@ class Pace:
     @property
     def interval(self) -> float:
         """The seconds between two requests now."""
-        return self.even_interval if self.step else 0.0
+        return self.even_interval if self.lessons else 0.0
 
     @property
     def after_response(self) -> float:
         """The seconds from a response to the next request."""
-        if self.step <= 1:
+        if self.lessons <= 1:
             return 0.0
-        return self.interval - (EARLY * self._shortest if self._is_early else 0.0)
+        return self.interval - (EARLY * self._shortest if self.lessons < LESSONS else 0.0)
 
     @property
     def most_in_flight(self) -> int:
         """How many requests may be in flight."""
         # A limit that allows no burst rejects the second request. Until that is known, it should
         # cost few rejections, not one for each worker.
-        if self.step > 1 or self._answers == 0:
+        if self.lessons > 1 or self._answers == 0:
             return 1
         return FEW if self._answers <= FEW else self.limit
 
@@ -84,19 +86,18 @@ class Pace:
         """Note how long a response took."""
         self._shortest = min(self._shortest, seconds)
 
-    def note_answer(self) -> None:
+    def note_answer(self, sent: float) -> None:
         """Note a response that is no rejection."""
         self._answers += 1
         self._is_up = True
+        self.has_answered_since |= not self.has_learned_since(sent)
 
     def note_doubt(self, sent: float, now: float) -> bool:
-        """Note a response that may be a rejection; returns whether it changes the pace."""
+        """Note a response that may be a rejection; returns whether it is a lesson."""
         self._doubts += self._is_up
         self._is_up = False
-        before = self.step
         is_limit = self._doubts > max(FEW, self._answers / FEW_IN)
-        self._step_to(1 + is_limit, sent, now)
-        return self.step > before
+        return (is_limit or not self.lessons) and self.note_rejection(sent, now)
 
     def note_rejection(self, sent: float, now: float) -> bool:
         """Note a rejection; returns whether it is a lesson.
@@ -106,17 +107,10 @@ class Pace:
         if self.has_learned_since(sent):
             return False
         self.lessons += 1
-        self._step_to(self.lessons, sent, now)
         self._last_lesson_at = now
+        self.has_answered_since = False
         return True
 
     def has_learned_since(self, sent: float) -> bool:
         """Return whether there was a lesson since a request was sent."""
         return sent <= self._last_lesson_at
-
-    def _step_to(self, step: int, sent: float, now: float) -> None:
-        if sent > self._one_at_a_time_since:
-            self._is_early = False
-        if step > 1 >= self.step:
-            self._one_at_a_time_since = now
-        self.step = max(self.step, min(step, 2))

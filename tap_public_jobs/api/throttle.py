@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots
-from tap_public_jobs.api.pace import FEW, Pace
+from tap_public_jobs.api.pace import LESSONS, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +43,7 @@ class Throttle:
 
     A refusal may be about the limit, the key or a single job.
     Until the thread that received it knows, and calls `resume`, no other thread may send.
-    It sends one at a time, and waits an interval longer before each: in the end even a limit of a
-    third of the rate has room, whatever it has accepted before.
+    Each refusal delays the next request by an interval, because some limits count what they reject.
 
     All methods may be called from any thread.
 
@@ -76,8 +75,6 @@ class Throttle:
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
     _not_before: float = -math.inf
     _refusals: dict[int, _Refusal] = field(default_factory=dict)  # by thread, in order
-    _refusals_in_a_row: int = 0
-    _in_doubt: int = 0  # responses to the first of these threads since it was refused
 
     def __post_init__(self, held: HeldSlots | None) -> None:
         """Hold the slots of the last run."""
@@ -138,8 +135,7 @@ class Throttle:
         with self._changed:
             now = self._end(sent)
             if not is_doubtful:
-                self._pace.note_answer()
-                self._refusals_in_a_row = 0
+                self._pace.note_answer(sent)
                 return None
             is_news = self._pace.note_doubt(sent, now)
             self._not_before = max(self._not_before, now + self._pace.interval)
@@ -148,36 +144,31 @@ class Throttle:
     def refused(self, sent: float, retry_after: float | None = None) -> None:
         """Free the slot of a request as `answered` does, and let no other thread send.
 
+        Unless a lesson explains the refusal, the next request waits for an interval more.
+
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
         """
         with self._changed:
-            if not self._refusals:
-                self._in_doubt = 0
             self._refusals[threading.get_ident()] = _Refusal(sent, self.clock(), retry_after)
             self._end(sent)
             self.rejections += 1
-            self._refusals_in_a_row += 1
+            if not self._pace.has_learned_since(sent):
+                self.hold_back(1)
 
     def is_explained(self) -> bool:
-        """Wait for the threads that were refused before this one, and for the rest of a burst.
+        """Wait for the threads that were refused before this one.
 
         Returns:
-            Whether the limit is why: one of them has found it since this thread's request was sent,
-            or the whole burst was refused.
+            Whether one of them has found that the limit is why, since this thread's request was
+            sent.
         """
-        this, wait = threading.get_ident(), self.wait or self._changed.wait
+        this = threading.get_ident()
         with self._changed:
             while self._may_send_alone != this and not self.reason:
-                wait(None)
-            # The next request would wait as long, and what is in flight may never end.
-            while self._in_flight and (delay := self._not_before - self.clock()) > 0:
-                if self.reason:
-                    break
-                wait(delay)
-            is_burst = not self._pace.lessons and self._refusals_in_a_row > FEW
-            return is_burst or self._pace.has_learned_since(self._refusals[this].sent)
+                (self.wait or self._changed.wait)(None)
+            return self._pace.has_learned_since(self._refusals[this].sent)
 
     def limited(self, *, pauses: bool = True) -> tuple[float, float] | None:
         """Learn that this thread was last refused for the rate limit.
@@ -190,22 +181,31 @@ class Throttle:
         """
         with self._changed:
             sent, at, retry_after = self._refusals[threading.get_ident()]
+            was_enough = self._pace.has_answered_since  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, self.clock())
             pause = self.period if retry_after is None else retry_after
-            if self._pace.lessons > 1:  # what the server asked for was not enough
+            if is_lesson and not (was_enough and self._pace.lessons <= LESSONS):
                 pause = max(pause, self.period)
             pause = max(pause, self._pace.interval) if pauses else 0.0
             is_much_longer = at + pause > self._not_before + self.period
-            self._not_before = max(self._not_before, at + pause)
+            next_at = self.clock() + self._pace.interval
+            self._not_before = max(self._not_before, at + pause, next_at)
             return (pause, self._pace.interval) if is_lesson or is_much_longer else None
+
+    def hold_back(self, intervals: int) -> None:
+        """Delay the next request.
+
+        Args:
+            intervals: How many times the seconds between two requests that are sent evenly.
+        """
+        with self._changed:
+            not_before = max(self._not_before, self.clock())
+            self._not_before = not_before + intervals * self._pace.even_interval
 
     def resume(self) -> None:
         """Let other threads send again, if this one was refused."""
-        this = threading.get_ident()
         with self._changed:
-            was_first = self._may_send_alone == this
-            if self._refusals.pop(this, None):
-                self._in_doubt = 1 if was_first else self._in_doubt
+            if self._refusals.pop(threading.get_ident(), None):
                 self._changed.notify_all()
 
     def held_slots(self) -> HeldSlots | None:
@@ -264,10 +264,6 @@ class Throttle:
         self._in_flight -= 1
         self._received.append(now)
         self._pace.note_round_trip(now - sent)
-        gap = self._pace.after_response
-        if self._may_send_alone == threading.get_ident():
-            self._in_doubt += 1
-            gap = self._in_doubt * self._pace.even_interval
-        self._not_before = max(self._not_before, now + gap)
+        self._not_before = max(self._not_before, now + self._pace.after_response)
         self._changed.notify_all()
         return now

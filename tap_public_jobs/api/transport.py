@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,15 @@ from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
+from tap_public_jobs.errors import AccessError, RequestError
+from tap_public_jobs.lines import shortened
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from requests import PreparedRequest, Response
 
     from tap_public_jobs.api.throttle import Throttle
-
-    SendOnce = Callable[[PreparedRequest], Response]
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,26 @@ MAX_REJECTIONS = 10
 
 # How often one is sent that is refused although page 1 is answered, or a page with a bare 403.
 MAX_REFUSALS = 3
+
+REMEDIES = {
+    401: "Nothing is loaded until you act. The API refused the key (401). Compare "
+    "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
+    "new one in the portal under Settings → Integrations → API keys.",
+    403: "Nothing is loaded until you act. The API answered 403. If this key never worked, the "
+    "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
+    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
+}
+REMEDY_LIMIT = (
+    "The tables are right, but not up to date. The API rejected a request for the rate limit "
+    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
+    "integration, or lower rate_limit_requests; the next run resumes."
+)
+# Intervals from the answer to page 1 until a refused detail is sent again; twice as many before the
+# last time.
+#
+# Page 1 waits for two, or more after a burst. The detail gets more room than page 1 had, so that a
+# limit rejects page 1 and not only the detail, which would look like the fault of a single job.
+BEFORE_DETAIL = 3
 
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
 LONGEST_RETRY_AFTER = 3600.0
@@ -57,10 +77,11 @@ class KeyAuth(AuthBase):
 
 
 class Session(requests.Session):
-    """A session that follows no redirect, and repeats what the rate limit refuses.
+    """A session that sends when the throttle allows it, and repeats what the rate limit refuses.
 
     Args:
-        adapter: Sends every request.
+        throttle: The limit that all requests share.
+        connections: Connections kept open at once.
         auth: Authenticates every request.
         user_agent: The User-Agent header.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
@@ -72,22 +93,24 @@ class Session(requests.Session):
     page_1 = ""
 
     def __init__(
-        self, adapter: ThrottledAdapter, auth: AuthBase, user_agent: str, base_url: str
+        self, throttle: Throttle, connections: int, auth: AuthBase, user_agent: str, base_url: str
     ) -> None:
         super().__init__()
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
         self.mount("https://", adapter)
         self.mount("http://", adapter)
+        self.stream = True
         self.auth = auth
         self.headers.update({"User-Agent": user_agent, "Accept": "application/json"})
         self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
-        self._throttle = adapter.throttle
-        self._key_works = self._throttle.held_slots() is not None  # it was answered in the last run
+        self._throttle = throttle
+        self._active_at = monotonic()
+        self._key_works = throttle.held_slots() is not None  # it was answered in the last run
         self._limit_statuses: set[int] = set()  # refused requests that were answered later
         self._job_statuses: set[int] = set()  # refused single jobs
-        self._key_refusal: Response | None = None
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -96,113 +119,117 @@ class Session(requests.Session):
 
     @override
     def send(self, request: PreparedRequest, **kwargs: Any) -> Response:
-        """Send a request, and again while the rate limit may be why it is refused.
+        """Send a request once, when the throttle allows it."""
+        sent = self._throttle.acquire()
+        if monotonic() > self._active_at + LONGEST_IDLE:
+            self.close()  # connections in use stay open for their responses
+        self._active_at = monotonic()
+        try:
+            response = super().send(request, **kwargs)
+        except BaseException:
+            self._throttle.answered(sent)
+            raise
+        status = response.status_code
+        if is_refusal(response):
+            self._throttle.refused(sent, retry_after(response.headers))
+        else:
+            is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
+            pacing = self._throttle.answered(sent, is_doubtful=is_doubtful)
+            log_pacing(self._throttle, status, pacing)
+        return response
+
+    def fetch(self, url: str, timeout: float, *, is_final: bool = False) -> Response:
+        """Request a URL, and again while the rate limit may be why that is refused.
+
+        Args:
+            url: Sent as it is.
+            timeout: Seconds to connect, and to wait for each part of the response.
+            is_final: Whether the first refusal of a detail is the last, because earlier runs have
+                found that it is this job's own.
 
         Returns:
-            The last response; if page 1 of the list is not answered either, the response to that.
+            The response, whose body is yet to be read.
+
+        Raises:
+            AccessError: The API refuses the key, or rejects every request. No other will be sent.
+            RequestError: The API refuses this detail alone.
         """
-        send_once = partial(super().send, **kwargs)
         try:
-            if is_list(request.url):
-                return self._send_page(request, send_once)
-            return self._send_detail(request, send_once)
+            if "?" in url:  # a detail has no query
+                return self._page(url, timeout)
+            return self._detail(url, timeout, 0 if is_final else MAX_REFUSALS - 1)
         finally:
             self._throttle.resume()
 
-    def _send_page(self, request: PreparedRequest, send_once: SendOnce) -> Response:
-        """Send a request for a page, which is refused for the limit or the key."""
-        statuses: list[int] = []  # of refusals that may be the limit's
-        for number in range(1, MAX_REJECTIONS + 1):
-            response = send_once(request)
-            status = response.status_code
-            if status == HTTPStatus.OK:
-                self._key_works = True
-                self._limit_statuses.update(statuses)
-            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
-            if not (is_403 or is_rejection(response)) or number == MAX_REJECTIONS:
-                break
-            statuses.append(status)
-            response.close()
-            self._learn(status)
-        return response
+    def _get(self, url: str, timeout: float) -> Response:
+        request = self.prepare_request(requests.Request("GET", url))
+        # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
+        request.url = url
+        return self.send(request, timeout=timeout)
 
-    def _send_detail(self, request: PreparedRequest, send_once: SendOnce) -> Response:
-        """Send a request for a detail, which may be refused for its job alone, too.
+    def _page(self, url: str, timeout: float) -> Response:
+        """Request a page, which is refused for the limit or the key."""
+        refused_with = 0
+        for number in range(1, MAX_REJECTIONS + 1):
+            response = self._get(url, timeout)
+            status = response.status_code
+            if not is_refusal(response):
+                self._key_works |= status == HTTPStatus.OK
+                if refused_with:
+                    self._limit_statuses.add(refused_with)
+                return response
+            response.close()
+            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
+            if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
+                break
+            refused_with = status
+            self._learn(status)
+        remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
+        self._throttle.close(AccessError(remedy, status))
+        raise AccessError(remedy, status)
+
+    def _detail(self, url: str, timeout: float, most_doubts: int) -> Response:
+        """Request a detail, which may be refused for its job alone, too.
 
         Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
         before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
         detail is answered at last, it was the limit; else it is this job.
         """
-        response = send_once(request)
-        refused_with, doubts = 0, 0
-        for number in range(1, MAX_REJECTIONS):
-            most_doubts = MAX_REFUSALS - 1 - (response.status_code in self._job_statuses)
-            if not is_refusal(response) or doubts == most_doubts:
-                break
+        status, doubts = 0, 0
+        for number in range(1, MAX_REJECTIONS + 1):
+            response = self._get(url, timeout)
+            if not is_refusal(response):
+                if doubts:
+                    self._limit_statuses.add(status)
+                    self._learn(status, pauses=False)
+                return response
             response.close()
-            refused_with = response.status_code
-            is_limit = self._throttle.is_explained()
-            is_limit |= number == 1 and refused_with in self._limit_statuses
-            if self._key_refusal is not None:  # an error response is false
-                return self._key_refusal
-            if is_limit and refused_with != HTTPStatus.UNAUTHORIZED:
-                self._learn(refused_with)
-                self._throttle.resume()
+            status = response.status_code
+            # Once is enough with a status that has refused a job before, and never for the limit.
+            is_usual = status in self._job_statuses - self._limit_statuses
+            if number == MAX_REJECTIONS or doubts >= most_doubts - is_usual:
+                break
+            is_known = number == 1 and status in self._limit_statuses
+            if self._throttle.is_explained() or is_known:
+                self._learn(status)
             else:
-                page_1 = self.prepare_request(requests.Request("GET", self.page_1))
-                page = self._send_page(page_1, send_once)
-                page.close()
-                if is_refusal(page):
-                    self._key_refusal = page
-                    return page
-                if page.status_code != HTTPStatus.OK:
-                    msg = f"page 1 of the list is not answered either ({page.status_code})"
-                    raise requests.HTTPError(msg)
+                self._check_key(timeout, doubts)
                 doubts += not self._throttle.is_explained()
-            response = send_once(request)
-        if is_refusal(response):
-            self._job_statuses.add(response.status_code)
-        elif doubts and refused_with != HTTPStatus.UNAUTHORIZED:
-            self._limit_statuses.add(refused_with)
-            self._learn(refused_with, pauses=False)
-        return response
+        self._job_statuses.add(status)
+        msg = f"{place(url)}: the response is {status}, although the key reads the list"
+        raise RequestError(msg, status)
+
+    def _check_key(self, timeout: float, doubts: int) -> None:
+        """Request page 1, and leave room for the detail after it: the more doubts, the more."""
+        self._throttle.hold_back(1)
+        with self._page(self.page_1, timeout) as page:
+            if page.status_code != HTTPStatus.OK:
+                msg = f"page 1 of the list is not answered either ({page.status_code})"
+                raise requests.HTTPError(msg)
+        self._throttle.hold_back(BEFORE_DETAIL * (1 + doubts))
 
     def _learn(self, status: int, *, pauses: bool = True) -> None:
         log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))
-
-
-class ThrottledAdapter(HTTPAdapter):
-    """Sends each request when the throttle allows it.
-
-    Args:
-        throttle: The limit that all requests of this adapter share.
-        connections: Connections kept open at once.
-    """
-
-    def __init__(self, throttle: Throttle, connections: int) -> None:
-        self.throttle = throttle
-        self._active_at = monotonic()
-        super().__init__(pool_connections=1, pool_maxsize=connections)
-
-    @override
-    def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
-        """Send a request once."""
-        sent = self.throttle.acquire()
-        if monotonic() > self._active_at + LONGEST_IDLE:
-            self.close()  # connections in use stay open for their responses
-        self._active_at = monotonic()
-        try:
-            response = super().send(request, *args, **kwargs)
-        except BaseException:
-            self.throttle.answered(sent)
-            raise
-        status = response.status_code
-        if is_refusal(response):
-            self.throttle.refused(sent, retry_after(response.headers))
-        else:
-            is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
-            log_pacing(self.throttle, status, self.throttle.answered(sent, is_doubtful=is_doubtful))
-        return response
 
 
 def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | None) -> None:
@@ -227,9 +254,9 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
     logger.warning(line, status, verb, sends, interval)
 
 
-def is_list(url: str | None) -> bool:
-    """Return whether a URL is that of a page of the list: a detail has no query."""
-    return "?" in (url or "")
+def place(url: str) -> str:
+    """Return the host, the path and the query of a URL."""
+    return shortened(url.partition("://")[2], 300)
 
 
 def is_refusal(response: Response) -> bool:

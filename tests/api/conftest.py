@@ -11,7 +11,7 @@ import pytest
 
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
+from tap_public_jobs.api.transport import KeyAuth, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,8 +42,7 @@ def connect() -> Iterator[Connect]:
         **options: Any,
     ) -> PublicJobsClient:
         throttle = throttle or Throttle(100_000, 60.0)
-        adapter = ThrottledAdapter(throttle, 16)
-        sessions.append(Session(adapter, KeyAuth(key, auth_header), "tests/1", base_url))
+        sessions.append(Session(throttle, 16, KeyAuth(key, auth_header), "tests/1", base_url))
         settings: dict[str, Any] = {"page_size": 10, "timeout": 10.0, **options}
         return PublicJobsClient(sessions[-1], base_url, **settings)
 

@@ -20,7 +20,7 @@ from urllib3 import HTTPResponse
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session, ThrottledAdapter
+from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.errors import RequestError
 
 if TYPE_CHECKING:
@@ -138,8 +138,14 @@ class Api:
     def __post_init__(self) -> None:
         self._delay = itertools.cycle(self.delays)
 
-    def run(self, jobs: int, threads: int = 16) -> float:
-        """Read a page and the details; return how long that takes."""
+    def run(self, jobs: int, threads: int = 16, tries: int | None = None) -> float:
+        """Read a page and the details; return how long that takes.
+
+        Args:
+            jobs: How many.
+            threads: How many at once.
+            tries: Of each detail.
+        """
         started = self.clock.now
         self.throttle = Throttle(
             self.limit,
@@ -148,15 +154,15 @@ class Api:
             epoch=lambda: self.clock.now,
             _changed=Changed(self.clock),
         )
-        adapter = ThrottledAdapter(self.throttle, threads)
-        session = Session(adapter, KeyAuth("a-key", "x-api-key"), "tests/1", "http://api")
+        auth = KeyAuth("a-key", "x-api-key")
+        session = Session(self.throttle, threads, auth, "tests/1", "http://api")
         client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
 
         def fetch() -> None:
             for name in left:
                 try:
-                    client.detail(JobRef(name, name))
+                    client.detail(JobRef(name, name), tries)
                     self.fetched.append(name)
                 except RequestError:
                     self.refused.append(name)

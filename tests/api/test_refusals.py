@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,6 +91,16 @@ def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: i
     assert alone.run(1) < healthy.run(1) + 15
 
 
+def test_jobs_that_are_known_to_be_refused_are_sent_once() -> None:
+    """Whatever the reason, the next run tries them again."""
+    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": 403, "job-1": 429})
+
+    assert api.run(3, tries=1) < 15
+    assert api.refused == ["job-0", "job-1"]
+    assert sorted(api.seen[1:]) == [("job-0", 403), ("job-1", 429), ("job-2", 200)]
+    assert api.throttle._pace.lessons == 0
+
+
 def test_further_jobs_that_are_refused_are_sent_twice() -> None:
     """The first one has shown that the API does this."""
     bad = {f"job-{number}": 403 for number in range(100, 110)}
@@ -98,6 +109,49 @@ def test_further_jobs_that_are_refused_are_sent_twice() -> None:
     assert api.run(300) < 390
     assert sorted(api.refused) == sorted(bad)
     assert sum(status == 403 for _, status in api.seen) == 3 + 2 * 9
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("algorithm", ["token_bucket", "sliding_counter"])
+@pytest.mark.parametrize("reject_with", [(403, {}), (429, {}), (429, {"Retry-After": "{}"})])
+def test_a_single_job_that_is_refused_lets_no_limit_of_a_third_look_like_another(
+    algorithm: str, reject_with: tuple[int, dict[str, str]], status: int
+) -> None:
+    """Page 1 gets less room than the detail that is sent after it, so a limit rejects page 1."""
+    for threads in (4, 8):
+        limiter = ALGORITHMS[algorithm](20, 60.0)
+        api = Api(limiter, reject_with, {"job-0": status}, delays=[(0.05, 0.05)])
+
+        api.run(100, threads)
+
+        assert api.refused == ["job-0"]
+
+
+class CountsRejections:
+    """A sliding counter that counts what it rejects, as HAProxy's `http_req_rate` does."""
+
+    def __init__(self, limit: int, period: float) -> None:
+        self._limit, self._period = limit, period
+        self._window, self._previous, self._current = 0, 0, 0
+
+    def hit(self, now: float) -> float | None:
+        """Count a request at `now`, and judge it."""
+        window = math.floor(now / self._period)
+        if window != self._window:
+            self._previous = self._current if window == self._window + 1 else 0
+            self._window, self._current = window, 0
+        self._current += 1
+        left = window + 1 - now / self._period
+        return None if self._current + math.floor(self._previous * left) <= self._limit else 1.0
+
+
+def test_a_limit_that_counts_what_it_rejects_rejects_one_request() -> None:
+    """Two more intervals, and page 1 has room."""
+    api = Api(CountsRejections(60, 60.0))
+    api.clock.now += 10  # into a window
+
+    assert api.run(180, threads=1) < 190
+    assert [status for _, status in api.seen if status != 200] == [403]
 
 
 HELD = HeldSlots(-1_000_000, 1)

@@ -400,6 +400,30 @@ def test_after_a_second_lesson_requests_go_one_at_a_time(
     assert send(5.0) == pytest.approx(PACE)
 
 
+def test_a_later_lesson_pauses_as_long_as_the_server_asks_until_only_a_pause_helps(
+    throttle: Throttle, time: FakeTime
+) -> None:
+    """What it asked for was enough, if a request has been answered since the last lesson."""
+    for _ in range(4):
+        throttle.answered(throttle.acquire())
+        rejected(throttle, throttle.acquire(), 7.0)
+
+    assert [it for it in time.waits if it > 2] == [7, 7, 7]
+    assert throttle.try_acquire() == pytest.approx(60)
+
+
+def test_a_leaky_bucket_that_says_how_long_to_wait_takes_little_more_than_the_least_time() -> None:
+    """Round trips vary, so that even requests catch up with each other: that pauses no period."""
+    random = Random(0)  # noqa: S311  # always the same
+    delays = [(random.uniform(0.15, 0.2), 0.15) for _ in range(97)]
+    network = Network(60, 60.0, 16, delays, "leaky_bucket", hint=lambda it: int(it) + 1.0)
+
+    network.run(300)
+
+    assert network.throttle._pace.lessons == 2
+    assert network.now < 1.15 * 300
+
+
 def test_a_request_in_flight_at_the_end_of_a_run_holds_its_slot_as_if_answered_then(
     throttle: Throttle, time: FakeTime
 ) -> None:
