@@ -36,7 +36,9 @@ CHUNK = 1024
 # All up to what begins a value in an array or object; text may hold these characters too.
 _VALUE = re.compile(r'(?:[^"\[{,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[\[{,]|\Z)', re.DOTALL)
 
-# To parse takes several times the memory of a body, and each thread that has taken it keeps it.
+# To parse takes several times the memory of a body, and each thread that has taken it keeps it. So
+# one thread parses all bodies but small ones, such as a usual posting.
+SMALL = 16 * 1024
 _PARSER = ThreadPoolExecutor(1)
 
 
@@ -78,6 +80,8 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
+    if body.tell() <= SMALL:
+        return json_object(body.getvalue())
     return _PARSER.submit(json_object, body.getvalue()).result()
 
 
