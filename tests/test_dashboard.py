@@ -188,7 +188,8 @@ def test_what_the_first_listing_of_monday_shows_happened_before_it(
     latest: int, monday: str, since_monday: tuple[str, ...], tmp_path: Path
 ) -> None:
     """And on a Monday, last Monday is the one before."""
-    file, tables = str(tmp_path / "warehouse.duckdb"), {name: [] for name in ROWS}
+    file = str(tmp_path / "warehouse.duckdb")
+    tables: dict[str, list[Row]] = {name: [] for name in ROWS}
     for place, time in enumerate(LISTED[: latest + 1]):
         job = KEY | {"job_key": time, "id": time}
         tables["listings"].append(
@@ -213,7 +214,11 @@ def test_a_large_group_hides_no_event_of_a_small_one(tmp_path: Path) -> None:
     """The page gets the first ten of every group, and counts those that it does not get."""
     file = str(tmp_path / "warehouse.duckdb")
     small = ("Sales", "Bonn")
-    tables: dict[str, list[Row]] = {"listings": ROWS["listings"], "jobs_ever": [], "job_changes": []}
+    tables: dict[str, list[Row]] = {
+        "listings": ROWS["listings"],
+        "jobs_ever": [],
+        "job_changes": [],
+    }
     for department, location, changed_by, count in (
         ("Engineering", "Oslo", "2026-11-28", 3000),
         (*small, "2026-01-01", 12),
