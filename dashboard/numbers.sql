@@ -220,8 +220,8 @@ counts as (
     group by 1, 2, 3, 4, 5
 ),
 
--- All would make the page large. The first ten of each group are enough for the first ten under
--- any filter; what is left of the two thousand goes to the latest.
+-- All would make the page large. The latest thousand are there, and two thousand shared fairly: the
+-- latest of each group, the second of each, until the tenth, so that any filter finds the latest.
 latest as (
     select
         organisation,
@@ -245,9 +245,12 @@ latest as (
         select
             *,
             row_number() over (
+                partition by event order by time desc, job_title, job_key, field
+            ) as nth,
+            row_number() over (
                 partition by event
                 order by least(nth_of_group, 11), time desc, job_title, job_key, field
-            ) as nth
+            ) as fair_nth
         from (
             select
                 *,
@@ -258,6 +261,6 @@ latest as (
             from events_of_roles
         ) as numbered_in_groups
     ) as numbered
-    where nth <= 2000
+    where nth <= 1000 or fair_nth <= 2000
     order by time desc, job_title, job_key, field
 )

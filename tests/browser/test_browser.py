@@ -19,6 +19,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import duckdb
 import pytest
 from browser.weeks import FIRST, OPEN_AT_FIRST, WEEK, build, history, load, play, run_page
 from selenium import webdriver
@@ -26,6 +27,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from support.plugins import REPOSITORY
 from support.warehouses import DuckDB
+from test_dashboard import edited, make
 
 from benchmarks import years
 
@@ -58,11 +60,15 @@ EVIL = '<img src="https://evil.example/x"><script>document.title = "owned"</scri
 AXE = (
     "axe.run().then((it) => arguments[0](it.violations.map((one) => [one.id, one.nodes[0].html])))"
 )
-# What is wider than the window or its own box.
+# What is wider than the window or its own box, and letters that end outside a chart.
 CUT = """
-    return [...document.querySelectorAll("html, section, #tiles > div, table, td, th")]
-        .filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1)
-        .map((it) => it.outerHTML.slice(0, 200));
+    const wide = [...document.querySelectorAll("html, section, #tiles > div, table, td, th")]
+        .filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1);
+    const outside = [...document.querySelectorAll("svg text")].filter((it) => {
+        const [text, chart] = [it, it.closest("svg")].map((one) => one.getBoundingClientRect());
+        return text.width && (text.left < chart.left - 1 || text.right > chart.right + 1);
+    });
+    return [...wide, ...outside].map((it) => it.outerHTML.slice(0, 200));
 """
 # The first cards as one picture, in the colours that the page has in each theme.
 PICTURE = """
@@ -194,6 +200,27 @@ def whole(amount: float) -> int:
 
 def day(time: Any) -> str:
     return f"{time:%-d %b %Y}"
+
+
+def test_filters_come_before_limits(browser: Driver, tmp_path: Path) -> None:
+    """However many events a large group has, and however many groups there are."""
+    warehouse = DuckDB(tmp_path)
+    many = {f"Group {it:04}": 2 for it in range(2500)}
+    with duckdb.connect(str(warehouse.file)) as connection:
+        make(connection.execute, tables=edited({"Engineering": 3000, "Sales": 12} | many))
+    run_page(warehouse.file)
+
+    for department, note, known in (
+        ("", "10 of 8,012.", 1000),
+        ("Engineering", "10 of 3,000.", 1000),
+        ("Sales", "1 of 12.", 1),
+        ("Group 2499", "2, all earlier than the latest that this page has.", 0),
+    ):
+        opened(browser, warehouse, **({"department": department} if department else {}))
+        assert texts(browser, "#edits p")[-1] == note
+        for button in browser.find_elements("css selector", "#edits button:not(:last-child)"):
+            button.click()
+        assert len(rows(browser, "edits")) == known
 
 
 @pytest.mark.parametrize("names", [(), ("department",), ("department", "seniority_level")])
@@ -435,6 +462,7 @@ def test_twenty_organisations_are_as_clear_as_one(
         load(warehouse, tables, name)
     build(warehouse, *names)
 
+    readable(browser, axe, warehouse, 390, "dark")
     readable(browser, axe, warehouse, 1280, "light")
 
     equals_dbt(browser, warehouse)
@@ -602,7 +630,17 @@ def tables_of(state: str) -> Tables:
 @pytest.mark.parametrize(
     ("state", "width", "theme", "shows"),
     [
-        ("no job", 390, "light", {"#freshness": "No job has been seen yet.", ".value": "0"}),
+        (
+            "no job",
+            390,
+            "light",
+            {
+                "#freshness": "No job has been seen yet.",
+                ".value": "0",
+                "#tiles dd:nth-child(3)": "change not known yet",
+                "#without_pay p": "No role is open.",
+            },
+        ),
         ("one job", 390, "dark", {"#freshness": "Stale: the list", "#oldest th span": EVIL}),
         ("pay", 1280, "light", {"#without_pay p": "The newest first."}),
         (
@@ -656,6 +694,8 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
         assert row["job_title"] == EVIL
     if state == "all closed":
         assert [row[1] for row in rows(browser, "levels")] == ["1"] * 14 + ["0"]
+        labels = texts(browser, "#levels .mark-text.role-axis-label text")
+        assert [it for it in labels if it.isdecimal()] == ["0", "1"]
     if state != "two years":
         equals_dbt(browser, warehouse)
 
