@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import psycopg
 import pytest
-import yaml
+from support.final_tables import KEY, edited, make
 
 from dashboard import page
-from transform.columns import MARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-Row = dict[str, Any]
-KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}
+    from support.final_tables import Row, Tables
+
 JOB = KEY | {"department": "Sales"}
 OLD = JOB | {"job_key": "acme/0", "id": "0"}
 NEW = JOB | {"job_key": "acme/2", "id": "2"}
@@ -42,7 +41,7 @@ HAPPENED = [
 ]
 # Two roles of acme, of which one was open four weeks before, and another organisation without any.
 # Each is a repost; the role that the second reposts is open again.
-ROWS: dict[str, list[Row]] = {
+ROWS: Tables = {
     "open_jobs": [JOB | SALARY | AMOUNTS | YEAR, NEW],
     "jobs_ever": [
         JOB | {"reposted_from": "0"},
@@ -71,29 +70,11 @@ ROWS: dict[str, list[Row]] = {
 }
 
 
-def make(
-    execute: Callable[[str], Any],
-    schema: str = "analytics",
-    *,
-    tables: dict[str, list[Row]] = ROWS,
-) -> None:
-    """The final tables as the dbt project describes them."""
-    execute(f"create schema {schema}")
-    for model in yaml.safe_load(MARTS.read_text("utf-8"))["models"]:
-        name = model["name"].removeprefix("public_jobs__")
-        table = f"{schema}.{name}"
-        columns = ", ".join(f"{it['name']} {it['data_type']}" for it in model["columns"])
-        execute(f"create table {table} ({columns})")
-        for row in tables.get(name, ()):
-            values = ", ".join(f"'{value}'" for value in row.values())
-            execute(f"insert into {table} ({', '.join(row)}) values ({values})")  # noqa: S608
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     file = str(tmp_path / "warehouse.duckdb")
     with duckdb.connect(file) as connection:
-        make(connection.execute)
+        make(connection.execute, ROWS)
     return file
 
 
@@ -104,12 +85,12 @@ def warehouse(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     address = request.getfixturevalue("database")
     with psycopg.connect(address, autocommit=True) as server:
-        make(lambda sql: server.execute(sql.encode()))
+        make(lambda sql: server.execute(sql.encode()), ROWS)
         yield address
         server.execute("drop schema analytics cascade")
 
 
-def read(warehouse: str, *organisations: str) -> dict[str, list[Row]]:
+def read(warehouse: str, *organisations: str) -> Tables:
     """What the page is made of; times as text."""
     with page.opened(warehouse) as run:
         tables = page.read(run, page.found(run, "Build them"), organisations)
@@ -128,7 +109,7 @@ def as_text(value: Any) -> Any:
 PAY: Row = {"salary_period": "month", "only_end": "up to", "salary_high": 5000}
 IN_A_YEAR: Row = {"pay_period": "year", "pay_low": 60000}
 REPOST: Row = {"location": None, "is_repost": True}
-SHOWN: dict[str, list[Row]] = {
+SHOWN: Tables = {
     "roles": [
         PAY | IN_A_YEAR | {"earlier_closed_by": "2026-10-01 04"} | REPOST,
         dict.fromkeys([*PAY, *IN_A_YEAR, "earlier_closed_by"]) | REPOST,
@@ -189,7 +170,7 @@ def test_what_the_first_listing_of_monday_shows_happened_before_it(
 ) -> None:
     """And on a Monday, last Monday is the one before."""
     file = str(tmp_path / "warehouse.duckdb")
-    tables: dict[str, list[Row]] = {name: [] for name in ROWS}
+    tables: Tables = {name: [] for name in ROWS}
     for place, time in enumerate(LISTED[: latest + 1]):
         job = KEY | {"job_key": time, "id": time}
         tables["listings"].append(
@@ -200,7 +181,7 @@ def test_what_the_first_listing_of_monday_shows_happened_before_it(
         )
         tables["jobs_ever"].append(job)
     with duckdb.connect(file) as connection:
-        make(connection.execute, tables=tables)
+        make(connection.execute, tables)
 
     shown = read(file)
 
@@ -210,23 +191,11 @@ def test_what_the_first_listing_of_monday_shows_happened_before_it(
     assert [it["roles_since_monday"] for it in shown["counts"]] == [len(since_monday)]
 
 
-def edited(counts: dict[str, int]) -> dict[str, list[Row]]:
-    """The final tables with a role in each department that was edited so often; the first last."""
-    tables: dict[str, list[Row]] = {"listings": ROWS["listings"], "dates": ROWS["dates"]}
-    tables |= {"jobs_ever": [], "job_changes": []}
-    for place, (department, count) in enumerate(counts.items()):
-        job = KEY | {"job_key": department, "id": department}
-        tables["jobs_ever"].append(job | {"public_id": department, "department": department})
-        change = job | {"changed_by": dt.date(2026, 11, 28) - dt.timedelta(days=place)}
-        tables["job_changes"] += [change | {"field": f"field {it:04}"} for it in range(count)]
-    return tables
-
-
 def test_a_large_group_hides_no_event_of_a_small_one(tmp_path: Path) -> None:
     """The page gets the first ten of every group, and counts those that it does not get."""
     file = str(tmp_path / "warehouse.duckdb")
     with duckdb.connect(file) as connection:
-        make(connection.execute, tables=edited({"Engineering": 3000, "Sales": 12}))
+        make(connection.execute, edited({"Engineering": 3000, "Sales": 12}))
 
     shown = read(file)
 
@@ -264,8 +233,8 @@ def test_wrong_input_is_one_line_without_the_password(
     monkeypatch.setattr(page, "page", lambda _: "a page")  # what draws it is not installed here
     duckdb.connect("empty.duckdb").close()
     with duckdb.connect("two.duckdb") as two:
-        make(two.execute)
-        make(two.execute, "dev")
+        make(two.execute, ROWS)
+        make(two.execute, ROWS, "dev")
     Path("text.duckdb").write_text("no database " * 1000)
 
     with pytest.raises(SystemExit, match=says) as error:

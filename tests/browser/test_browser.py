@@ -25,9 +25,9 @@ from browser.weeks import FIRST, OPEN_AT_FIRST, WEEK, build, history, load, play
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from support.final_tables import edited, make
 from support.plugins import REPOSITORY
 from support.warehouses import DuckDB
-from test_dashboard import edited, make
 
 from benchmarks import years
 
@@ -207,7 +207,7 @@ def test_filters_come_before_limits(browser: Driver, tmp_path: Path) -> None:
     warehouse = DuckDB(tmp_path)
     many = {f"Group {it:04}": 2 for it in range(2500)}
     with duckdb.connect(str(warehouse.file)) as connection:
-        make(connection.execute, tables=edited({"Engineering": 3000, "Sales": 12} | many))
+        make(connection.execute, edited({"Engineering": 3000, "Sales": 12} | many))
     run_page(warehouse.file)
 
     for department, note, known in (
