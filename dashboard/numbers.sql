@@ -2,30 +2,47 @@
 -- PostgreSQL share. page.py puts these tables before it, with the chosen organisations alone.
 -- The page adds rows up; each row names its organisation, department, location and seniority.
 
+-- The Monday before the day of the latest listing.
 today as (
     select
-        max(day) as today,
-        max(day) - 28 as four_weeks_ago,
-        count(distinct day) <= 100 as is_daily
-    from daily_open_jobs
+        cast(max(listed_at) as date) as today,
+        cast(max(listed_at) as date) - 28 as four_weeks_ago,
+        cast(date_trunc('week', max(listed_at) - interval '1 day') as date) as monday
+    from listings
 ),
 
+-- What the first listing of that Monday was the first to show had happened before it.
 organisations as (
-    select organisation, listings.listed_at, known.since
+    select
+        organisation,
+        max(listings.listed_at) as listed_at,
+        least(min(cast(listings.listed_at as date)), min(known.since)) as since,
+        coalesce(
+            min(
+                case
+                    when cast(listings.listed_at as date) = today.monday then listings.listed_at
+                end
+            ),
+            max(cast(today.monday as timestamp))
+        ) as monday_listed_at
     from listings
+    cross join today
     left join (
         select organisation, min(day) as since from daily_open_jobs group by organisation
     ) as known using (organisation)
-    where listings.is_latest
+    group by organisation
     order by organisation
 ),
 
--- Each of a hundred days, or the last day of each week.
+-- Each of a hundred days, or the last day of each week; also those without an open role.
 days as (
-    select max(day) as day
-    from daily_open_jobs
+    select max(dates.day) as day
+    from dates
     cross join today
-    group by case when today.is_daily then day else cast(date_trunc('week', day) as date) end
+    cross join (select min(since) as since from organisations) as known
+    where dates.day between known.since and today.today
+    group by case when today.today - known.since < 100 then dates.day else dates.week end
+    order by 1
 ),
 
 levels as (
@@ -71,9 +88,9 @@ recent as (
 before as (
     select
         periods.organisation,
-        coalesce(versions.department, 'not given') as department,
-        coalesce(versions.location, 'not given') as location,
-        coalesce(versions.seniority_level, 'not given') as seniority_level,
+        versions.department,
+        versions.location,
+        versions.seniority_level,
         count(*) as roles,
         sum(case when versions.has_salary then 0 else 1 end) as without_pay,
         count(ever.reposted_from) as reposts
@@ -117,9 +134,9 @@ curve as (
 roles as (
     select
         jobs.organisation,
-        coalesce(jobs.department, 'not given') as department,
-        coalesce(jobs.location, 'not given') as location,
-        coalesce(jobs.seniority_level, 'not given') as seniority_level,
+        jobs.department,
+        jobs.location,
+        jobs.seniority_level,
         coalesce(jobs.job_title, jobs.public_id) as job_title,
         jobs.job_url,
         jobs.days_open,
@@ -134,8 +151,7 @@ roles as (
             when jobs.min_salary > 0 then 'from'
             when jobs.max_salary > 0 then 'up to'
         end as only_end,
-        case when jobs.annual_middle is null then coalesce(jobs.salary_period, 'not given') else 'year' end
-            as pay_period,
+        case when jobs.annual_middle is null then jobs.salary_period else 'year' end as pay_period,
         coalesce(jobs.annual_low, jobs.salary_low) as pay_low,
         coalesce(jobs.annual_middle, jobs.salary_middle) as pay_middle,
         coalesce(jobs.annual_high, jobs.salary_high) as pay_high,
@@ -149,51 +165,102 @@ roles as (
     order by jobs.opened_by, jobs.job_title, jobs.job_key
 ),
 
-happened as (
-    select job_key, opened_by as time, 'opened' as event
+-- The first are changes, because PostgreSQL takes the types of a union from there.
+events as (
+    select
+        job_key,
+        changed_by as time,
+        case
+            when field in ('min_salary', 'max_salary', 'currency') then 'repriced' else 'edited'
+        end as event,
+        field,
+        left(old_value, 60) as old_value,
+        left(new_value, 60) as new_value,
+        old_number,
+        new_number,
+        old_currency,
+        new_currency
+    from job_changes
+    union all
+    select job_key, opened_by, 'opened', null, null, null, null, null, null, null
     from publication_periods
     where opened_after is not null
     union all
-    select job_key, closed_by, 'closed'
+    select job_key, closed_by, 'closed', null, null, null, null, null, null, null
     from publication_periods
     where not is_open
 ),
 
--- More than a thousand rows would make the page large.
-latest as (
+events_of_roles as (
     select
         ever.organisation,
-        coalesce(ever.department, 'not given') as department,
-        coalesce(ever.location, 'not given') as location,
-        coalesce(ever.seniority_level, 'not given') as seniority_level,
-        happened.time,
-        happened.event,
+        ever.department,
+        ever.location,
+        ever.seniority_level,
         coalesce(ever.job_title, ever.public_id) as job_title,
-        ever.job_url
-    from happened
-    inner join jobs_ever as ever on happened.job_key = ever.job_key
-    order by happened.time desc, happened.event, ever.job_title, ever.job_key
-    limit 1000
+        ever.job_url,
+        events.time > organisations.monday_listed_at as is_since_monday,
+        events.*
+    from events
+    inner join jobs_ever as ever on events.job_key = ever.job_key
+    inner join organisations on ever.organisation = organisations.organisation
 ),
 
-edits as (
+counts as (
     select
-        ever.organisation,
-        coalesce(ever.department, 'not given') as department,
-        coalesce(ever.location, 'not given') as location,
-        coalesce(ever.seniority_level, 'not given') as seniority_level,
-        changes.changed_by as time,
-        coalesce(changes.job_title, changes.public_id) as job_title,
-        ever.job_url,
-        changes.field,
-        left(changes.old_value, 60) as old_value,
-        left(changes.new_value, 60) as new_value,
-        changes.old_number,
-        changes.new_number,
-        changes.old_currency,
-        changes.new_currency
-    from job_changes as changes
-    inner join jobs_ever as ever on changes.job_key = ever.job_key
-    order by changes.changed_by desc, changes.job_title, changes.field, changes.job_key
-    limit 1000
+        organisation,
+        department,
+        location,
+        seniority_level,
+        event,
+        count(*) as events,
+        sum(case when is_since_monday then 1 else 0 end) as events_since_monday,
+        count(distinct case when is_since_monday then job_key end) as roles_since_monday
+    from events_of_roles
+    group by 1, 2, 3, 4, 5
+),
+
+-- All would make the page large. The latest thousand are there, and two thousand shared fairly: the
+-- latest of each group, the second of each, until the tenth, so that any filter finds the latest.
+latest as (
+    select
+        organisation,
+        department,
+        location,
+        seniority_level,
+        job_key,
+        job_title,
+        job_url,
+        time,
+        event,
+        is_since_monday,
+        field,
+        old_value,
+        new_value,
+        old_number,
+        new_number,
+        old_currency,
+        new_currency
+    from (
+        select
+            *,
+            row_number() over (
+                partition by event order by time desc, job_title, job_key, field
+            ) as nth,
+            row_number() over (
+                partition by event
+                order by least(nth_of_group, 11), time desc, job_title, job_key, field
+            ) as fair_nth
+        from (
+            select
+                *,
+                row_number() over (
+                    partition by organisation, department, location, seniority_level, event
+                    order by time desc, job_title, job_key, field
+                ) as nth_of_group
+            from events_of_roles
+        ) as numbered_in_groups
+    ) as numbered
+    where nth <= 1000 or fair_nth <= 2000
+    order by time desc, job_title, job_key, field
 )

@@ -40,14 +40,16 @@ Table = dict[str, list[Any]]
 
 FOLDER = Path(__file__).parent
 NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
+# It has no organisation.
+CALENDAR = "dates"
 # The final tables that numbers.sql reads, and what it selects for the page.
 FINAL = (
     *("open_jobs", "jobs_ever", "job_versions", "publication_periods", "daily_open_jobs"),
-    *("time_to_close", "time_to_close_curve", "job_changes", "listings"),
+    *("time_to_close", "time_to_close_curve", "job_changes", "listings", CALENDAR),
 )
 SHOWN = (
-    *("organisations", "levels", "flows", "recent", "before"),
-    *("estimates", "curve", "roles", "latest", "edits"),
+    *("today", "organisations", "days", "levels", "flows", "recent", "before"),
+    *("estimates", "curve", "roles", "counts", "latest"),
 )
 POSTGRESQL = re.compile(r"postgres(ql)?(\+\w+)?://")
 BUILD = "Build them: meltano run tap-public-jobs target-{0} dbt-{0}:build"
@@ -165,7 +167,8 @@ def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[st
     """
     which = f"where organisation in ({', '.join(map(_literal, organisations))})"
     final = "".join(
-        f"{table} as (select * from {_quoted(analytics)}.{table} {which * bool(organisations)}),"  # noqa: S608
+        f"{table} as (select * from {_quoted(analytics)}.{table}"  # noqa: S608
+        f" {which * bool(organisations and table != CALENDAR)}),"
         for table in FINAL
     )
     tables = {}
@@ -209,9 +212,13 @@ def page(tables: dict[str, Table]) -> str:
     data = json.dumps({"charts": charts, "tables": tables}, separators=(",", ":")).encode()
     library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     template = (FOLDER / "page.html").read_text("utf-8")
-    return template.replace("{{ library }}", library).replace(
-        "{{ data }}", base64.b64encode(gzip.compress(data, mtime=0)).decode()
-    )
+    for name, text in {
+        "licences": (FOLDER / "licences.txt").read_text("utf-8"),
+        "library": library,
+        "data": base64.b64encode(gzip.compress(data, mtime=0)).decode(),
+    }.items():
+        template = template.replace(f"{{{{ {name} }}}}", text)
+    return template
 
 
 if __name__ == "__main__":

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import psycopg
 import pytest
-import yaml
+from support.final_tables import KEY, edited, make
 
 from dashboard import page
-from transform.columns import MARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-Row = dict[str, Any]
-KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}
+    from support.final_tables import Row, Tables
+
 JOB = KEY | {"department": "Sales"}
 OLD = JOB | {"job_key": "acme/0", "id": "0"}
 NEW = JOB | {"job_key": "acme/2", "id": "2"}
@@ -33,10 +32,16 @@ ALWAYS: Row = {"in_force_from": "0001-01-01", "in_force_until": "9999-12-31"}
 ESTIMATE: Row = {"organisation": "acme", "dimension": "overall", "value": "all"}
 CLOSING: Row = {"longest_days": 29.5, "at_risk": 1, "closed": 0}
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
-HAPPENED = [("opened", "2026-10-31 04"), ("closed", "2026-10-01 04")]
+EVERY_DAY = [f"{dt.date(2026, 10, 31) + dt.timedelta(days=it)}" for it in range(30)]
+MONDAY = "2026-11-23"
+HAPPENED = [
+    ("repriced", "2026-11-02 00"),
+    ("opened", "2026-10-31 04"),
+    ("closed", "2026-10-01 04"),
+]
 # Two roles of acme, of which one was open four weeks before, and another organisation without any.
 # Each is a repost; the role that the second reposts is open again.
-ROWS: dict[str, list[Row]] = {
+ROWS: Tables = {
     "open_jobs": [JOB | SALARY | AMOUNTS | YEAR, NEW],
     "jobs_ever": [
         JOB | {"reposted_from": "0"},
@@ -61,27 +66,15 @@ ROWS: dict[str, list[Row]] = {
         {"organisation": name, "listed_at": "2026-11-29 04:00", "is_latest": True}
         for name in ("acme", "globex")
     ],
+    "dates": [{"day": day, "week": MONDAY} for day in ("2026-10-30", *EVERY_DAY, "2026-11-30")],
 }
-
-
-def make(execute: Callable[[str], Any], schema: str = "analytics") -> None:
-    """The final tables as the dbt project describes them."""
-    execute(f"create schema {schema}")
-    for model in yaml.safe_load(MARTS.read_text("utf-8"))["models"]:
-        name = model["name"].removeprefix("public_jobs__")
-        table = f"{schema}.{name}"
-        columns = ", ".join(f"{it['name']} {it['data_type']}" for it in model["columns"])
-        execute(f"create table {table} ({columns})")
-        for row in ROWS.get(name, ()):
-            values = ", ".join(f"'{value}'" for value in row.values())
-            execute(f"insert into {table} ({', '.join(row)}) values ({values})")  # noqa: S608
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     file = str(tmp_path / "warehouse.duckdb")
     with duckdb.connect(file) as connection:
-        make(connection.execute)
+        make(connection.execute, ROWS)
     return file
 
 
@@ -92,12 +85,12 @@ def warehouse(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     address = request.getfixturevalue("database")
     with psycopg.connect(address, autocommit=True) as server:
-        make(lambda sql: server.execute(sql.encode()))
+        make(lambda sql: server.execute(sql.encode()), ROWS)
         yield address
         server.execute("drop schema analytics cascade")
 
 
-def read(warehouse: str, *organisations: str) -> dict[str, list[Row]]:
+def read(warehouse: str, *organisations: str) -> Tables:
     """What the page is made of; times as text."""
     with page.opened(warehouse) as run:
         tables = page.read(run, page.found(run, "Build them"), organisations)
@@ -115,25 +108,31 @@ def as_text(value: Any) -> Any:
 # Pay counts for a year where that is known, and a range with one end says which.
 PAY: Row = {"salary_period": "month", "only_end": "up to", "salary_high": 5000}
 IN_A_YEAR: Row = {"pay_period": "year", "pay_low": 60000}
-REPOST: Row = {"location": "not given", "is_repost": True}
-SHOWN: dict[str, list[Row]] = {
+REPOST: Row = {"location": None, "is_repost": True}
+SHOWN: Tables = {
     "roles": [
         PAY | IN_A_YEAR | {"earlier_closed_by": "2026-10-01 04"} | REPOST,
-        dict.fromkeys([*PAY, "pay_low", "earlier_closed_by"])
-        | {"pay_period": "not given"}
-        | REPOST,
+        dict.fromkeys([*PAY, *IN_A_YEAR, "earlier_closed_by"]) | REPOST,
     ],
     "levels": [{"day": f"{day} 00", "open_roles": 1} for day in DAYS],
     "flows": [{"week": "2026-10-26 00", "opened": 1, "closed": 0, "department": "Sales"}],
     "recent": [{"opened": 0, "opened_before": 1, "closed": 0, "open_before": 1}],
-    "before": [{"roles": 1, "without_pay": 1, "reposts": 1, "seniority_level": "not given"}],
+    "before": [{"roles": 1, "without_pay": 1, "reposts": 1, "seniority_level": None}],
     "estimates": [CLOSING | {"median_days": None}],
     "curve": [{"dimension": "overall", "days": 29.5, "still_open": 1}],
-    "latest": [{"event": event, "time": time} for event, time in HAPPENED],
-    "edits": [{"field": "max_salary", "old_number": 4000.5, "new_value": None}],
+    "counts": [
+        {"event": event, "events": 1, "events_since_monday": 0, "roles_since_monday": 0}
+        for event in ("closed", "opened", "repriced")
+    ],
+    "latest": [
+        {"event": event, "time": time, "old_number": 4000.5 if event == "repriced" else None}
+        for event, time in HAPPENED
+    ],
+    "today": [{"today": "2026-11-29 00", "monday": f"{MONDAY} 00"}],
+    "days": [{"day": f"{day} 00"} for day in EVERY_DAY],
     "organisations": [
-        {"organisation": "acme", "listed_at": "2026-11-29 04", "since": "2026-10-31 00"},
-        {"organisation": "globex", "listed_at": "2026-11-29 04", "since": None},
+        {"organisation": name, "since": f"{since} 00", "monday_listed_at": f"{MONDAY} 00"}
+        for name, since in (("acme", DAYS[0]), ("globex", DAYS[-1]))
     ],
 }
 
@@ -143,12 +142,68 @@ def test_both_databases_give_the_page_the_same(warehouse: str) -> None:
     tables, alone = read(warehouse), read(warehouse, "globex")
 
     tables["levels"].sort(key=lambda row: row["day"])
+    tables["counts"].sort(key=lambda row: row["event"])
     assert tables.keys() == SHOWN.keys()
     for name, rows in SHOWN.items():
         found = [{column: row[column] for column in rows[0]} for row in tables[name]]
         assert found == rows
     assert [it["organisation"] for it in alone.pop("organisations")] == ["globex"]
+    assert alone.pop("today") == tables["today"]
+    assert alone.pop("days") == SHOWN["days"][-1:]
     assert not any(alone.values())
+
+
+# A Wednesday, twice on a Monday, and the Wednesday after.
+LISTED = ("2026-11-25 04:00", "2026-11-30 04:00", "2026-11-30 16:00", "2026-12-02 04:00")
+
+
+@pytest.mark.parametrize(
+    ("latest", "monday", "since_monday"),
+    [
+        (1, "2026-11-23 00", LISTED[:2]),
+        (2, "2026-11-23 00", LISTED[:3]),
+        (3, "2026-11-30 00", LISTED[2:]),
+    ],
+)
+def test_what_the_first_listing_of_monday_shows_happened_before_it(
+    latest: int, monday: str, since_monday: tuple[str, ...], tmp_path: Path
+) -> None:
+    """And on a Monday, last Monday is the one before."""
+    file = str(tmp_path / "warehouse.duckdb")
+    tables: Tables = {name: [] for name in ROWS}
+    for place, time in enumerate(LISTED[: latest + 1]):
+        job = KEY | {"job_key": time, "id": time}
+        tables["listings"].append(
+            {"organisation": "acme", "listed_at": time, "is_latest": place == latest}
+        )
+        tables["publication_periods"].append(
+            job | {"opened_after": "2026-11-01", "opened_by": time, "is_open": True}
+        )
+        tables["jobs_ever"].append(job)
+    with duckdb.connect(file) as connection:
+        make(connection.execute, tables)
+
+    shown = read(file)
+
+    assert [it["monday"] for it in shown["today"]] == [monday]
+    found = {it["job_key"] for it in shown["latest"] if it["is_since_monday"]}
+    assert found == set(since_monday)
+    assert [it["roles_since_monday"] for it in shown["counts"]] == [len(since_monday)]
+
+
+def test_a_large_group_hides_no_event_of_a_small_one(tmp_path: Path) -> None:
+    """The page gets the first ten of every group, and counts those that it does not get."""
+    file = str(tmp_path / "warehouse.duckdb")
+    with duckdb.connect(file) as connection:
+        make(connection.execute, edited({"Engineering": 3000, "Sales": 12}))
+
+    shown = read(file)
+
+    counts = {it["department"]: it["events"] for it in shown["counts"]}
+    assert counts == {"Engineering": 3000, "Sales": 12}
+    assert len(shown["latest"]) == 2000
+    found = [it["field"] for it in shown["latest"] if it["department"] == "Sales"]
+    assert found == [f"field {it:04}" for it in range(10)]
 
 
 NO_TABLES = (
@@ -178,8 +233,8 @@ def test_wrong_input_is_one_line_without_the_password(
     monkeypatch.setattr(page, "page", lambda _: "a page")  # what draws it is not installed here
     duckdb.connect("empty.duckdb").close()
     with duckdb.connect("two.duckdb") as two:
-        make(two.execute)
-        make(two.execute, "dev")
+        make(two.execute, ROWS)
+        make(two.execute, ROWS, "dev")
     Path("text.duckdb").write_text("no database " * 1000)
 
     with pytest.raises(SystemExit, match=says) as error:
