@@ -202,16 +202,16 @@ class ChangeLog:
             # Names in quotes are parts of the URL.
             reason = re.sub(r"([\"']).*?\1", "…", str(cause).strip().partition("\n")[0])
             msg = (
-                f"The change log in {self._place} cannot be used ({reason}). Make sure that the "
-                "database, or the folder of the file, exists and has space, and that this user may "
-                "read and write it."
+                f"The notification log in {self._place} cannot be used ({reason}). Make sure that "
+                "the database, or the folder of the file, exists and has space, and that this user "
+                "may read and write it."
             )
             raise ChangeLogError(msg) from None  # the cause shows the URL
 
     def _no_log(self) -> ChangeLogError:
         named = "" if self.name == DEFAULT_NAME else f" with the name {self.name}"
         return ChangeLogError(
-            f"There is no change log in {self._place}{named}. Correct changes_url, or start "
+            f"There is no notification log in {self._place}{named}. Correct changes_url, or start "
             "public-jobs-webhook with the same one first."
         )
 

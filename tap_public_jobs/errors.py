@@ -30,7 +30,7 @@ class PageError(PublicJobsError):
 
 
 class ChangeLogError(PublicJobsError):
-    """The change log cannot be used; the message shows no part of a server's URL."""
+    """The notification log cannot be used; the message shows no part of a server's URL."""
 
 
 class DamagedStateError(Exception):

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEWS_LOST = (
-    "The change log was full and dropped %d notifications that no run has read. This run finds "
-    "new, closed and renamed jobs in the list; a change that only a detail shows is found within "
-    "detail_max_age_days. Run the tap more often."
+    "The notification log was full and dropped %d notifications that no run has read. This run "
+    "finds new, closed and renamed jobs in the list; a change that only a detail shows is found "
+    "within detail_max_age_days. Run the tap more often."
 )
 
 NOTHING_SELECTED = (
@@ -138,7 +138,8 @@ class TapPublicJobs(Tap):
         """The run, which starts when it is first asked for; None if there is no work.
 
         Raises:
-            PublicJobsError: No stream is selected, or the change log or the list cannot be read.
+            PublicJobsError: No stream is selected, or the notification log or the list cannot be
+                read.
         """
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
@@ -243,10 +244,10 @@ class TapPublicJobs(Tap):
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]
     def run_connection_test(self) -> bool:
-        """Read the change log, the first page and one detail, and log one line.
+        """Read the notification log, the first page and one detail, and log one line.
 
         Raises:
-            PublicJobsError: The page cannot be read, or under `notified` the change log.
+            PublicJobsError: The page cannot be read, or under `notified` the notification log.
             RequestError: The detail cannot be read.
         """
         self._read_change_log()

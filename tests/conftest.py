@@ -114,7 +114,7 @@ def changes_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def log(changes_url: str) -> ChangeLog:
-    """A change log with one notification."""
+    """A notification log with one notification."""
     log = ChangeLog(changes_url)
     log.append({log.name: ["pub-1"]})
     return log

@@ -1,4 +1,4 @@
-"""The change log: nothing that was appended is ever passed over, on SQLite and PostgreSQL."""
+"""The notification log: nothing that was appended is ever passed over, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_each_name_has_a_log_of_its_own(url: str) -> None:
     acme.append({"acme": ["a", "b"]})
     acme.append({"default": ["a"], "acme": ["c"]})
 
-    with pytest.raises(ChangeLogError, match=r"is no change log in .* with the name third\."):
+    with pytest.raises(ChangeLogError, match=r"is no notification log in .* with the name third\."):
         named(url, "third").read()
     assert acme.read()[1:] == (3, ["a", "b", "c"])
     assert other.read()[1:] == (1, ["a"])
@@ -140,7 +140,7 @@ def test_a_log_that_is_not_there_is_an_error_and_is_not_made(
                 read()
             place = file if url == changes_url else "the PostgreSQL database"
             assert str(caught.value) == (
-                f"There is no change log in {place}. Correct changes_url, or start "
+                f"There is no notification log in {place}. Correct changes_url, or start "
                 "public-jobs-webhook with the same one first."
             )
 
@@ -278,7 +278,7 @@ def test_a_late_commit_is_never_passed_over(
             if url == database:
                 wait_for_a_lock(database, second)
             overtaken = second.done()
-            with pytest.raises(ChangeLogError, match="There is no change log"):
+            with pytest.raises(ChangeLogError, match="There is no notification log"):
                 fast.read()
         finally:
             commit.set()

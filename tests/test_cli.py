@@ -163,7 +163,7 @@ def test_the_connection_test_fails_without_the_change_log_and_if_the_detail_fail
 ) -> None:
     """In which case the key and the list may work."""
     log = {"detail_refresh": "notified", "changes_url": f"sqlite:///{tmp_path / 'nowhere.db'}"}
-    with pytest.raises(PublicJobsError, match=r"There is no change log in .*nowhere\.db"):
+    with pytest.raises(PublicJobsError, match=r"There is no notification log in .*nowhere\.db"):
         TapPublicJobs(config=config | log).run_connection_test()
     assert sandbox.requests == []
     public_id = sandbox.organisation.published()[0].job["publicId"]

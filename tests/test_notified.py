@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def position(pipeline: Pipeline) -> int:
-    """How far the change log has been read."""
+    """How far the notification log has been read."""
     _, read = pipeline.state["bookmarks"]["jobs"]["sync"]["log"]
     return int(read)
 
@@ -173,9 +173,11 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     left = {"3", "5"} if reason == "rows removed" else {"1", "3", "4"}  # 1: the first notification
     assert notified.output.rows("job_details").keys() == left
     assert notified.run() == []
-    assert caplog.text.count("The change log does not cover everything since the last run") == 1
+    assert (
+        caplog.text.count("The notification log does not cover everything since the last run") == 1
+    )
     warnings = [it.getMessage() for it in caplog.records if it.levelname == "WARNING"]
-    lost = "The change log was full and dropped 1 notifications"
+    lost = "The notification log was full and dropped 1 notifications"
     assert [it[: len(lost)] for it in warnings] == [lost] * (reason == "rows removed")
 
 
@@ -211,8 +213,8 @@ def test_an_unreadable_log_stops_notified_and_costs_other_modes_a_warning_and_no
     requests = notified.run(changes_url=f"sqlite:///{typo}", detail_refresh=refresh)
 
     is_fatal = refresh == "notified"
-    assert ("There is no change log in" in notified.error) is is_fatal
-    assert ("There is no change log in" in caplog.text) is not is_fatal
+    assert ("There is no notification log in" in notified.error) is is_fatal
+    assert ("There is no notification log in" in caplog.text) is not is_fatal
     assert (not requests, not notified.output.of("RECORD")) == (is_fatal, is_fatal)
     assert position(notified) == 1
     assert not typo.exists()

@@ -72,7 +72,7 @@ def test_a_part_may_name_types_of_what_it_does_not_load() -> None:
 
 
 def test_the_receiver_is_apart() -> None:
-    """It knows the change log and the state of a run alone, and nothing else loads it."""
+    """It knows the notification log and the state of a run alone, and nothing else loads it."""
     whole, name = graph(types=True), f"{TAP}.webhook"
     receiver = {name} | whole.find_descendants(name)
     known = {f"{TAP}.{part}" for part in parts(imports("webhook"))} & whole.find_children(TAP)

@@ -78,7 +78,7 @@ class Schedule(NamedTuple):
 
     @property
     def is_notified(self) -> bool:
-        """Whether it reads the change log."""
+        """Whether it reads the notification log."""
         return self.refresh == "notified"
 
     def runs(self, end: float) -> Iterator[tuple[float, str]]:

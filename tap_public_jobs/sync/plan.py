@@ -26,12 +26,12 @@ RESUME_WITHIN = 20 * HOUR
 
 
 def continues(end: Changes, last: LastRead) -> bool:
-    """Return whether a change log is the one that was read last, and no earlier copy of it."""
+    """Return whether a log is the one that was read last, and no earlier copy of it."""
     return end.log_id == last.log_id and end.position >= last.position
 
 
 def is_covered(state: SyncState, end: Changes | None) -> bool:
-    """Return whether a change log names every job that has changed since the last run."""
+    """Return whether a notification log names every job that has changed since the last run."""
     return (
         end is not None
         and state.last_read is not None
@@ -51,7 +51,7 @@ def has_work(
 
     Args:
         state: Of the last run.
-        end: Of the change log, if there is one.
+        end: Of the notification log, if there is one.
         now: Seconds since the epoch.
         forms: Per stream that the run writes, what its records are made of; None if they are those
             of the last run.

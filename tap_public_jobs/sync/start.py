@@ -41,8 +41,8 @@ def start_run(
     Args:
         context: What the run is given.
         state: What earlier runs know; this run adds to it.
-        changes: What the change log says, read before the list, so that the list and the details
-            show everything notified until then.
+        changes: What the notification log says, read before the list, so that the list and the
+            details show everything notified until then.
         forms: Per stream that the run writes, what its records are made of.
 
     Returns:
@@ -58,13 +58,13 @@ def start_run(
         _ask_for_awaited(reader)
     if context.refresh == "notified":
         if not has_work(state, changes, now, forms):
-            logger.info("The change log has no news since the last run: nothing to fetch.")
+            logger.info("The notification log has no news since the last run: nothing to fetch.")
             return None
         if is_covered(state, changes):
             max_age = math.inf  # webhooks name what changes
         elif state.listed_at is not None:
             logger.info(
-                "The change log does not cover everything since the last run; running as "
+                "The notification log does not cover everything since the last run; running as "
                 "detail_refresh: changed."
             )
     # Before the list is read: what is found to be missing now does not open a cycle that ended.
@@ -86,7 +86,7 @@ def start_run(
 
 
 def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
-    """Read the list, and note what it shows, and what the change log names."""
+    """Read the list, and note what it shows, and what the notification log names."""
     context, state, now = reader.context, reader.state, reader.now
     run_time = max(now, state.run_time + 1)
     if run_time > now + DAY:
@@ -111,7 +111,7 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
 
 
 def _ask_for_awaited(reader: ListReader) -> None:
-    """Ask for the jobs that the change log named, and no list has shown.
+    """Ask for the jobs that the notification log named, and no list has shown.
 
     A 404 ends the wait; without one, it ends after a day. Before a replica has had the time to show
     a new job, its 404 would say nothing, so nobody asks. The list is read after this, because a

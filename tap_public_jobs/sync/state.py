@@ -30,7 +30,7 @@ TOLERANCE = HOUR
 # Closings to remember while no stream writes publications.
 MOST_CLOSED = 1_000
 
-# publicIds to remember that a change log named, and that no list has shown.
+# publicIds to remember that a notification log named, and that no list has shown.
 MOST_AWAITED = 20
 
 # Why a missing job is not gone. All other reasons say why its detail failed.
@@ -89,7 +89,7 @@ class Cycle(NamedTuple):
 
 
 class LastRead(NamedTuple):
-    """How far a change log has been read, and the identity of the log."""
+    """How far a notification log has been read, and the identity of the log."""
 
     log_id: str
     position: int
@@ -133,13 +133,13 @@ class SyncState:
         short_since: When the list first fell short; 0 once it shows its whole total.
         jobs: The published jobs, and those that are missing, by id.
         closed: The jobs that were closed within an hour, or whose records are not written yet.
-        awaited: When the change log last named a publicId that no list has shown.
+        awaited: When the notification log last named a publicId that no list has shown.
         key_hash: Hash of the API key.
         forms: Per stream of the last run, a hash of what its records are made of. That of the
             details stays while they are not selected.
         undeclared: Per stream, the fields without a column that runs have seen.
         cycle: The last one; None until a list has shown a job.
-        last_read: How far the change log has been read, if it ever was.
+        last_read: How far the notification log has been read, if it ever was.
         held_slots: What the last run had used of the rate limit; None if that is unknown.
     """
 
@@ -235,7 +235,7 @@ class SyncState:
             self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
 
     def note_changes(self, changes: Changes, now: int) -> None:
-        """Note what the change log names, so that the next run reads on after it."""
+        """Note what the notification log names, so that the next run reads on after it."""
         named = {*changes.public_ids}
         for job_id, job in self.jobs.items():
             if job.public_id in named:  # its detail is pending, even if it looks unchanged

@@ -1,1 +1,1 @@
-"""Receives the API's webhooks and notes in the change log which jobs have changed."""
+"""Receives the API's webhooks and notes in the notification log which jobs have changed."""

@@ -33,7 +33,7 @@ BODY_PATIENCE = 10
 # Parameters that a sender wants back, to see that the receiver is the one that was meant.
 CHALLENGES = ("challenge", "hub.challenge", "validationToken")
 
-UNWRITTEN = "The change log cannot be written"
+UNWRITTEN = "The notification log cannot be written"
 
 
 def make_app(

@@ -51,7 +51,7 @@ changes_url_option = click.option(
     "--changes-url",
     envvar=[f"{PREFIX}_CHANGES_URL", "TAP_PUBLIC_JOBS_CHANGES_URL"],
     default="sqlite:///changes.db",
-    help="The change log, as in the tap's setting changes_url.",
+    help="The notification log, as in the tap's setting changes_url.",
 )
 
 
@@ -151,7 +151,7 @@ def news(states: tuple[str, ...], changes_url: str) -> None:
         *given, path = state.split("=", maxsplit=1)
         name = given[0] if given else log.name
         if name not in positions:
-            msg = f"There is no change log with the name {name}: add a line `{name} <token>`"
+            msg = f"There is no notification log with the name {name}: add a line `{name} <token>`"
             click.echo(f"Error: {msg} to the receiver's tokens, and restart it.", err=True)
             status = status and FAILED
         elif has_work(read_state(path), positions[name], int(time.time())):

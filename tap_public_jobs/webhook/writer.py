@@ -1,4 +1,4 @@
-"""Writes notifications to the change log: those that wait share one commit."""
+"""Writes notifications to the notification log: those that wait share one commit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ logger = logging.getLogger(__name__)
 # publicIds after which a commit takes no further notification, so that it ends within `PATIENCE`.
 MOST_IN_A_COMMIT = 10_000
 
-TOO_LATE = "The change log did not respond in time: make sure that its database is up."
+TOO_LATE = "The notification log did not respond in time: make sure that its database is up."
 
 
 class Writer:
-    """Appends to the change log for many senders at once.
+    """Appends to the notification log for many senders at once.
 
     A commit waits for the disk, so with one for each notification a burst would have to be refused.
 

@@ -124,7 +124,7 @@ FAILING = {"x": listed("x")._replace(failing_since=NOW - 2 * HOUR)}
 
 
 def end_at(log: str = "a-log", position: int = 7) -> Changes:
-    """How far a change log has got."""
+    """How far a notification log has got."""
     return Changes(log, position)
 
 

@@ -1,4 +1,4 @@
-"""A receiver on a real socket, and the change log behind it."""
+"""A receiver on a real socket, and the notification log behind it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
 NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
 NOTED = (200, '{"publicIds":1}')
 UNNAMED = (202, '{"publicIds":0}')
-FAILED = (503, "The change log cannot be written")
+FAILED = (503, "The notification log cannot be written")
 
 
 def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:

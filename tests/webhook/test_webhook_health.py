@@ -69,7 +69,7 @@ def test_what_waits_too_long_is_answered_and_not_written(
     assert answers == [FAILED] * 3
     assert slow.read()[1:] == (1, ["designer-paris-1a2b3c"])
     assert {record.getMessage() for record in caplog.records} == {
-        "The change log did not respond in time: make sure that its database is up."
+        "The notification log did not respond in time: make sure that its database is up."
     }
 
 

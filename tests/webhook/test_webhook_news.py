@@ -79,7 +79,7 @@ def test_the_names_with_news_are_printed(
     status, out, err = run(capsys, "news", *states, "--state", "typo=x")
     assert (status, out) == (0, "acme\n")
     assert err.startswith(
-        "Error: There is no change log with the name typo: add a line `typo <token>`"
+        "Error: There is no notification log with the name typo: add a line `typo <token>`"
     )
     Path("default.json").rename("day=1.json")
     assert run(capsys, "news", "--state", "default=day=1.json") == (1, "", "")
@@ -89,8 +89,11 @@ def test_the_names_with_news_are_printed(
     ("arguments", "words"),
     [
         ((), "Missing option '--state'"),
-        (("--state", "x=x"), "There is no change log with the name x"),
-        (("--state", "x", "--changes-url", "sqlite:///no.db"), "There is no change log in no.db"),
+        (("--state", "x=x"), "There is no notification log with the name x"),
+        (
+            ("--state", "x", "--changes-url", "sqlite:///no.db"),
+            "There is no notification log in no.db",
+        ),
     ],
 )
 @pytest.mark.usefixtures("states")

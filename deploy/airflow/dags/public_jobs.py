@@ -270,7 +270,7 @@ def with_news(names: list[str]) -> list[str]:
     """Return the organisations that a run has work for: news, or an unfinished run.
 
     Raises:
-        RuntimeError: The command that compares states and change logs failed.
+        RuntimeError: The command that compares states and notification logs failed.
     """
     variables = environment()
     if "TAP_PUBLIC_JOBS_CHANGES_URL" not in variables:

@@ -222,7 +222,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
             for words in (("db", "migrate"), ("dags", "reserialize")):
                 assert airflow.start(*words).wait(PATIENCE) == 0
             for name in ORGANISATIONS:
-                airflow.notify(name)  # the first time, a state knows no change log
+                airflow.notify(name)  # the first time, a state knows no notification log
             with airflow.services():
                 yield airflow
 
