@@ -95,9 +95,9 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     if missing:
         place = "in the environment, or in .env of the working folder"
+        if "api_key" in missing:
+            place += " (TAP_PUBLIC_JOBS_API_KEY_FILE may name a file that contains the key)"
         found.append(f"Set variables {place}; if one is set already, {_REMEDY}.")
-    if "api_key" in missing:
-        found.append("TAP_PUBLIC_JOBS_API_KEY_FILE may name a file that contains the key instead.")
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
     if in_file:
         found.append(_key_file_problem(config))
