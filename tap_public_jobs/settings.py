@@ -23,7 +23,7 @@ from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import PublicJobsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 logger = logging.getLogger(__name__)
 
@@ -92,12 +92,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
     in_file = {"api_key"} if "api_key_file" in config else set()
     missing = [name for name in SETTINGS if name in required - in_file and name not in config]
-    found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
-    if missing:
-        place = "in the environment, or in .env of the working folder"
-        if "api_key" in missing:
-            place += " (TAP_PUBLIC_JOBS_API_KEY_FILE may name a file that contains the key)"
-        found.append(f"Set variables {place}; if one is set already, {_REMEDY}.")
+    found = _how_to_set(missing) if missing else []
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
     if in_file:
         found.append(_key_file_problem(config))
@@ -133,6 +128,15 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
         right = f"TAP_PUBLIC_JOBS_{match[1]}"
         logger.warning("%s has no effect: did you mean %s?", match[0], right)
+
+
+def _how_to_set(missing: Collection[str]) -> list[str]:
+    """Say where to set the settings that are missing."""
+    place = "in the environment, or in .env of the working folder"
+    if "api_key" in missing:
+        place += " (TAP_PUBLIC_JOBS_API_KEY_FILE may name a file that contains the key)"
+    required = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
+    return [*required, f"Set variables {place}; if one is set already, {_REMEDY}."]
 
 
 def _unknown(name: str) -> str:
