@@ -791,22 +791,6 @@ def test_a_job_that_closes_during_a_run_is_closed_by_the_next_although_its_detai
     assert notified.run() == []
 
 
-def test_a_total_that_is_too_high_and_an_error_beyond_the_last_page_stop_nothing(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """Only for an hour, as any list that falls short."""
-    api.publish("new")
-    api.total = len(api.published) + 1
-    api.answers[5] = PageError("the response is 500")
-    pipeline.run()
-    assert "the list shows" in pipeline.error
-
-    pipeline.run(later=2 * HOUR)
-
-    assert pipeline.error == ""
-    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-
-
 def test_activation_that_is_switched_on_within_an_interrupted_pass_deletes_no_detail(
     api: FakeApi,
 ) -> None:

@@ -144,8 +144,8 @@ class Session(requests.Session):
         Args:
             url: Sent as it is.
             timeout: Seconds to connect, and to wait for each part of the response.
-            is_final: Whether the first refusal of a detail is the last, because earlier runs have
-                found that it is this job's own.
+            is_final: Whether a refusal that may be the job's own is the last answer for a detail,
+                because earlier runs have found that it is.
 
         Returns:
             The response, whose body is yet to be read.
@@ -157,7 +157,7 @@ class Session(requests.Session):
         try:
             if "?" in url:  # a detail has no query
                 return self._page(url, timeout)
-            return self._detail(url, timeout, 0 if is_final else MAX_REFUSALS - 1)
+            return self._detail(url, timeout, is_final=is_final)
         finally:
             self._throttle.resume()
 
@@ -188,7 +188,7 @@ class Session(requests.Session):
         self._throttle.close(AccessError(remedy, status))
         raise AccessError(remedy, status)
 
-    def _detail(self, url: str, timeout: float, most_doubts: int) -> Response:
+    def _detail(self, url: str, timeout: float, *, is_final: bool) -> Response:
         """Request a detail, which may be refused for its job alone, too.
 
         Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
@@ -207,7 +207,8 @@ class Session(requests.Session):
             status = response.status_code
             # Once is enough with a status that has refused a job before, and never for the limit.
             is_usual = status in self._job_statuses - self._limit_statuses
-            if number == MAX_REJECTIONS or doubts >= most_doubts - is_usual:
+            is_last = is_final and not is_rejection(response)
+            if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1 - is_usual:
                 break
             is_known = number == 1 and status in self._limit_statuses
             if self._throttle.is_explained() or is_known:

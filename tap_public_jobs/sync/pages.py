@@ -82,15 +82,14 @@ def read_pages(api: PublicJobsClient) -> Sweep:
         PublicJobsError: A page cannot be read.
     """
     sweep = Sweep()
-    without_new_jobs, is_short = 0, False
+    without_new_jobs = 0
     # A server that ignores the number of the page never ends the list.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:
         try:
             page = api.page(sweep.pages + 1)
         except PageError:
-            # The API does not document pages beyond the last: an error there is the end. After a
-            # short page, the list then falls short of a `total` that is too high.
-            if sweep.is_at_total or is_short:
+            # The API does not document pages beyond the last: an error there is the end.
+            if sweep.is_at_total:
                 break
             raise
         is_short = len(page.items) < page.size

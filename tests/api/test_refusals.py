@@ -92,13 +92,21 @@ def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: i
 
 
 def test_jobs_that_are_known_to_be_refused_are_sent_once() -> None:
-    """Whatever the reason, the next run tries them again."""
-    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": 403, "job-1": 429})
+    """Even if it is a limit after all, the next run tries them again."""
+    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": 403, "job-1": 401})
 
     assert api.run(3, tries=1) < 15
     assert api.refused == ["job-0", "job-1"]
-    assert sorted(api.seen[1:]) == [("job-0", 403), ("job-1", 429), ("job-2", 200)]
+    assert sorted(api.seen[1:]) == [("job-0", 403), ("job-1", 401), ("job-2", 200)]
     assert api.throttle._pace.lessons == 0
+
+
+def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> None:
+    api = Api(ALGORITHMS["sliding_log"](10, 20.0), (429, {}), limit=20, period=20.0)
+
+    api.run(40, tries=1)
+
+    assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
 
 
 def test_further_jobs_that_are_refused_are_sent_twice() -> None:
