@@ -138,6 +138,15 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     if schedule in ("cron", "systemd"):
         assert 'sync" --if-news' in others or "sync' --if-news" in others
 
+    if warehouse == "snowflake":
+        names = ("account", "user", "database", "warehouse")
+        given = {name: CASES["common"][f"snowflake_{name}"] for name in names}
+        settings = yaml.safe_load((folder / "meltano.yml").read_text("utf-8"))
+        profiles = yaml.safe_load((folder / "transform/profiles.yml").read_text("utf-8"))
+        (loader,) = settings["environments"][0]["config"]["plugins"]["loaders"]
+        for config in (loader["config"], profiles["public_jobs"]["outputs"]["snowflake"]):
+            assert {name: config[name] for name in names} == given
+
     plugins = yaml.safe_load((folder / "plugins.yml").read_text("utf-8"))["plugins"]
     (tap,) = plugins["extractors"]
     assert tap == definition("extractors", "tap-public-jobs") | {"pip_url": tap["pip_url"]}
@@ -517,6 +526,7 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
         ("KEY=old\nMINE=1\n", "KEY=new", ["KEY=new", "MINE=1"], ["the new KEY replaces the old"]),
         ("KEY=old\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
         ("KEY=\n", "KEY=new", ["KEY=new"], []),
+        ("KEY_FILE=/key\n", "KEY=\nB=x", ["KEY_FILE=/key", "B=x"], []),
         ("KEY=old\n", "KEY=old\n# why\nPING_URL=x", ["KEY=old", "# why", "PING_URL=x"], []),
         (
             "KEY=old\n# PING_URL=\n",
