@@ -140,12 +140,12 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
 
     if warehouse == "snowflake":
         names = ("account", "user", "database", "warehouse")
-        given = {name: CASES["common"][f"snowflake_{name}"] for name in names}
+        answers = {name: CASES["common"][f"snowflake_{name}"] for name in names}
         settings = yaml.safe_load((folder / "meltano.yml").read_text("utf-8"))
         profiles = yaml.safe_load((folder / "transform/profiles.yml").read_text("utf-8"))
         (loader,) = settings["environments"][0]["config"]["plugins"]["loaders"]
         for config in (loader["config"], profiles["public_jobs"]["outputs"]["snowflake"]):
-            assert {name: config[name] for name in names} == given
+            assert {name: config[name] for name in names} == answers
 
     plugins = yaml.safe_load((folder / "plugins.yml").read_text("utf-8"))["plugins"]
     (tap,) = plugins["extractors"]
