@@ -107,6 +107,14 @@ def test_answers_that_cannot_work_are_refused(made: Made) -> None:
     assert refused == says
 
 
+def test_an_update_has_no_answer_that_replaces_a_secret() -> None:
+    """Copier saves no secrets: an update takes their defaults, and an empty one keeps the line."""
+    questions = yaml.safe_load((REPOSITORY / "copier.yml").read_text("utf-8"))
+    secrets = {name: it["default"] for name, it in questions.items() if "secret" in it}
+    assert secrets.keys() >= {"api_key", "credentials", "changes_url", "ping_url"}
+    assert secrets == dict.fromkeys(secrets, "")
+
+
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -> None:
     folder = made[0] / name
