@@ -564,6 +564,31 @@ def test_a_second_try_writes_the_answers_that_were_given(
     assert then == f"Then run: {tmp_path}/setup"
 
 
+@pytest.mark.parametrize(
+    ("address", "works"),
+    [
+        ("me:p%40ss@host/db", True),
+        ("/db?host=/run/postgresql", True),
+        ("me:p@ss@host/db", False),
+        ("me:x@host:54x/db", False),
+    ],
+)
+def test_setup_names_an_address_of_a_database_that_cannot_work(
+    made: Made, listener: tuple[Heard, str], tmp_path: Path, address: str, works: bool
+) -> None:
+    """Without uv, in an environment that is there."""
+    it = Project(shutil.copytree(made[0] / "postgres-none", tmp_path / "it"), *listener)
+    (it.folder / ".env.new").unlink()
+    url = f"TARGET_POSTGRES_SQLALCHEMY_URL=postgresql+psycopg://{address}"
+    (it.folder / ".env").write_text(f"TAP_PUBLIC_JOBS_API_KEY=x\n{url}\n", "utf-8")
+
+    status, _, said = it.run("./setup", UV="true")
+
+    assert (status == 0) is works
+    assert said.endswith(f"Load the first time: {it.folder}/sync") is works
+    assert ("@ is %40" in it.errors) is not works
+
+
 def assert_holds(
     target: Target, folder: Path, database: str, sandbox: Sandbox, analytics: str = "analytics"
 ) -> None:
