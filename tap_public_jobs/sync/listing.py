@@ -26,13 +26,13 @@ MAX_SWEEPS = 8
 # Tries of a request that confirms something.
 TRIES_TO_CONFIRM = 3
 
-# A run asks for no more unlisted jobs once so many of them turned out not to be gone.
+# Unlisted jobs that turn out not to be gone, after which a run asks for no further one.
 MOST_NOT_GONE = 20
 
 # Listed jobs to ask for until the detail of one loads.
 MOST_WITNESSES = 3
 
-# It is doubtful that more than half of the jobs are gone at once, if that is more than so many.
+# With more than this many gone at once, it is doubtful that more than half of all jobs are gone.
 DOUBTFUL_FROM = 20
 # With this many published jobs or more, it is doubtful that all of them are gone at once.
 DOUBTFUL_IF_ALL = 5
@@ -93,8 +93,8 @@ class ListReader:
     def resolve_unlisted(self) -> Listing:
         """Find out which of the known jobs that the list lacks are gone.
 
-        If one of them still has a detail, or if the list changed while it was read, the next page
-        may have begun behind it: the list is read once more.
+        If one of them still has a detail, or if the list changed while it was read, the pages may
+        have passed by a published job: the list is read once more.
 
         Raises:
             PublicJobsError: The run cannot continue.
