@@ -1,7 +1,5 @@
 """The command `tap-public-jobs`, also as `python -m tap_public_jobs`."""
 
-from __future__ import annotations
-
 import signal
 
 

@@ -7,22 +7,18 @@ that far sees it. Knows neither Singer nor HTTP.
 SQLAlchemy takes 0.2 seconds to import, so import this module only where a log is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from tap_public_jobs.errors import ChangeLogError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # Positions that a log keeps.
 KEPT = 100_000

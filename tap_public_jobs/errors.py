@@ -5,8 +5,6 @@ and what to do about it.
 A `RequestError` describes a single request, and its caller decides what to do.
 """
 
-from __future__ import annotations
-
 
 class PublicJobsError(Exception):
     """The run cannot continue, or has ended incomplete; the message names the remedy."""

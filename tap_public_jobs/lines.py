@@ -1,7 +1,5 @@
 """Lines of the log: names and messages from an API or a file can neither forge nor flood one."""
 
-from __future__ import annotations
-
 import logging
 
 from typing_extensions import override

@@ -1,7 +1,5 @@
 """The process: one line for an error, whole lines on stdout, exit statuses, signals."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -9,21 +7,19 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
 from singer_sdk.singerlib import Catalog, StateMessage
+from singer_sdk.singerlib.encoding.simple import Message
 from singer_sdk.singerlib.json import serialize_json
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError, RequestError
 from tap_public_jobs.lines import OneLineRecord
-
-if TYPE_CHECKING:
-    from singer_sdk.singerlib.encoding.simple import Message
 
 # Seconds after a signal in which what was requested may arrive. The rest of two seconds is for the
 # state, which a busy machine writes slowly.

@@ -1,23 +1,17 @@
 """What a run reports: the time left while it works, and a summary when it ends."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.lines import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from tap_public_jobs.api.throttle import Throttle
 
 logger = logging.getLogger(__name__)
 

@@ -1,16 +1,15 @@
 """The settings: the schema, how they are read, and the checks that a schema cannot express."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import logging
 import os
 import re
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dotenv import load_dotenv
 from singer_sdk import typing as th
@@ -21,9 +20,6 @@ from urllib3.util import parse_url
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import PublicJobsError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 logger = logging.getLogger(__name__)
 

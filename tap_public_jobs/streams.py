@@ -1,15 +1,17 @@
 """The streams: where a run and Singer meet."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from singer_sdk import SchemaDirectory, Stream
+from singer_sdk import SchemaDirectory, Stream, Tap
 from singer_sdk.exceptions import MappingError
 from singer_sdk.helpers.conform import TypeConformanceLevel
+from singer_sdk.helpers.types import Context
 from singer_sdk.mapper import RemoveRecordTransform
+from singer_sdk.singerlib import Catalog
+from singer_sdk.singerlib.messages import RecordMessage
 from typing_extensions import override
 
 from tap_public_jobs import schemas
@@ -19,16 +21,7 @@ from tap_public_jobs.lines import quoted, shortened
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from singer_sdk import Tap
-    from singer_sdk.helpers.types import Context
-    from singer_sdk.singerlib import Catalog
-    from singer_sdk.singerlib.messages import RecordMessage
-
-    from tap_public_jobs.sync.run import Run
+from tap_public_jobs.sync.run import Run
 
 Row = dict[str, Any]
 

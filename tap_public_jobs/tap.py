@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from singer_sdk import Tap
+from singer_sdk import Stream, Tap
 from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
@@ -20,22 +22,16 @@ from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
-from tap_public_jobs.streams import JobDetails, JobPublications, Jobs
+from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.plan import DAY, continues
+from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
-
-    from singer_sdk import Stream
-
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.streams import PublicJobsStream
-    from tap_public_jobs.sync.run import Run
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,5 @@
 """Reading a response's body: within bounds of size and time, and as exact JSON."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -10,10 +8,9 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, InvalidOperation
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from requests import Response
+from requests import Response
 
 Json = Any
 

@@ -1,18 +1,18 @@
 """The two operations of the API: what is requested, what a response means, what is retried."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import backoff
 import urllib3
+from requests import Response
 
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Page
@@ -20,11 +20,6 @@ from tap_public_jobs.api.network import why_unreachable, wrong_variable
 from tap_public_jobs.api.transport import Session, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.lines import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from requests import Response
 
 Json = Any
 

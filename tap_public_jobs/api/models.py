@@ -1,7 +1,5 @@
 """The API's responses and its limit, as values."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import urlsafe_b64encode

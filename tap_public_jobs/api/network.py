@@ -1,7 +1,5 @@
 """What keeps the tap from reaching a host, and the variable or setting that mends it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """What rejections teach: how far apart requests go, and whether one at a time. Knows no clock."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,20 +4,16 @@
 attempt, retries included.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.pace import LESSONS, Pace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _Refusal(NamedTuple):

@@ -1,29 +1,23 @@
 """The HTTP session of a run: authentication, the throttle, and what a refusal means."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import requests
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
+from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import AccessError, RequestError
 from tap_public_jobs.lines import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from requests import PreparedRequest, Response
-
-    from tap_public_jobs.api.throttle import Throttle
 
 logger = logging.getLogger(__name__)
 

@@ -1,21 +1,17 @@
 """Sorts the fields of a response into the columns that the schema declares, and loses none."""
 
-from __future__ import annotations
-
 import copy
 import json
+from collections.abc import Callable, Mapping
 from datetime import datetime, time
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.records.naming import Naming, column_of, field_of
 from tap_public_jobs.records.storable import json_text, storable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Json = Any
 

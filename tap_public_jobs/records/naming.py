@@ -1,12 +1,8 @@
 """Column names: those of the API's fields, or the snake case that SQL prefers."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, Literal
 
 Naming = Literal["source", "snake_case"]
 

@@ -1,7 +1,5 @@
 """Makes values storable in every warehouse: one that is not would stop every later run too."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tap_public_jobs.api.client import PublicJobsClient
-    from tap_public_jobs.api.models import HeldSlots
     from tap_public_jobs.report import Report
 
 Json = Any

@@ -1,15 +1,11 @@
 """A bounded, concurrent map that yields results as they arrive."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -1,23 +1,16 @@
 """The published jobs as one run sees them, read from a list that may drift between two pages."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
+from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.pages import read_pages
-from tap_public_jobs.sync.state import STILL_LOADS, Listing, is_new
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from tap_public_jobs.sync.context import RunContext
-    from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import STILL_LOADS, Listing, SyncState, is_new
 
 logger = logging.getLogger(__name__)
 

@@ -1,14 +1,9 @@
 """What became of the details that did not arrive."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.models import JobRef
 
 
 @dataclass

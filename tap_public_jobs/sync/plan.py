@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle
+from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, Job, LastRead, SyncState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tap_public_jobs.api.models import JobRef
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.sync.state import Job, LastRead, SyncState
 
 # Which details a run fetches again.
 Refresh = Literal["all", "changed"]

@@ -1,27 +1,21 @@
 """One run: the only owner of its state, its plan and its outcomes."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.lines import quoted
+from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, is_new
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from tap_public_jobs.api.models import JobRef
-    from tap_public_jobs.sync.context import RunContext
-    from tap_public_jobs.sync.plan import Plan
-    from tap_public_jobs.sync.state import Job, Listing, SyncState
+from tap_public_jobs.sync.plan import Plan
+from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, Job, Listing, SyncState, is_new
 
 logger = logging.getLogger(__name__)
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.lines import quoted
+from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, is_open, plan_details
 from tap_public_jobs.sync.run import Run
+from tap_public_jobs.sync.state import Listing, SyncState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tap_public_jobs.changelog import Changes
-    from tap_public_jobs.sync.context import RunContext
-    from tap_public_jobs.sync.state import Listing, SyncState
 
 logger = logging.getLogger(__name__)
 

@@ -9,15 +9,13 @@ because an hour of it has to pass for real.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.api.models import HeldSlots, JobRef, hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tap_public_jobs.api.models import HeldSlots, JobRef
     from tap_public_jobs.changelog import Changes
 
 Json = Any

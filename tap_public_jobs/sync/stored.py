@@ -1,15 +1,11 @@
 """How a state is kept: as one JSON value in Singer state."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Json = Any
 

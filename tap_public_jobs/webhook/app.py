@@ -1,11 +1,9 @@
 """The receiver as an ASGI application."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,14 +11,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
+from tap_public_jobs.webhook.senders import Signatures
 from tap_public_jobs.webhook.writer import Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tap_public_jobs.changelog import ChangeLog
-    from tap_public_jobs.webhook.senders import Signatures
 
 logger = logging.getLogger(__name__)
 

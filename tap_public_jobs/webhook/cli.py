@@ -1,7 +1,5 @@
 """The command `public-jobs-webhook`."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Finds publicIds in a payload whose format is not documented (API page, "Events")."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,20 +1,15 @@
 """Who may send: those with a token, and a signature if their organisation signs."""
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import re
 from base64 import urlsafe_b64decode
-from typing import TYPE_CHECKING
 
 import click
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookVerificationError
+from starlette.datastructures import Headers
 
 from tap_public_jobs.changelog import NAME
-
-if TYPE_CHECKING:
-    from starlette.datastructures import Headers
 
 # What a path can hold unescaped (RFC 3986, section 2.3).
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")

@@ -1,20 +1,15 @@
 """Writes notifications to the notification log: those that wait share one commit."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from tap_public_jobs.changelog import PATIENCE, ChangeLog
 from tap_public_jobs.errors import ChangeLogError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    # The publicIds of changed jobs, by the name of their log, as `ChangeLog.append` takes them.
-    Changes = Mapping[str, Sequence[str | None]]
+# The publicIds of changed jobs, by the name of their log, as `ChangeLog.append` takes them.
+Changes = Mapping[str, Sequence[str | None]]
 
 logger = logging.getLogger(__name__)
 
