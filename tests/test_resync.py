@@ -50,14 +50,28 @@ def test_changed_fetches_new_and_changed_jobs_alone(
         requests = changed.run()
 
     details = [f"detail pub-{key}" for key in ("0", "1", "2", "5", "6", "new")]
-    # The detail of a job that did not change shows that those 404 mean something.
-    assert sorted(requests) == sorted([*LIST[:3], "detail pub-3", *details])
+    # The detail of the new job shows that those 404 mean something; nobody asks for it twice.
+    assert sorted(requests) == sorted([*LIST[:3], *details])
     assert changed.output.rows("job_details").keys() == {"5", "6", "new"}
     assert "Fetching 3 of 8 details (2 changed, 1 new)" in caplog.text
     assert "details: 3 fetched, 5 unchanged, 0 failed, 0 unpublished during" in caplog.text
     assert "1 job opened and 3 jobs closed since the last complete listing" in caplog.text
     assert sorted(changed.run()) == LIST[:3]
     assert changed.activated == ["jobs"]
+
+
+def test_the_request_that_shows_that_details_load_is_not_wasted(
+    api: FakeApi, changed: Pipeline
+) -> None:
+    """Without one, the 404 of a closed job would mean nothing. It is for the oldest detail."""
+    for closed, oldest in ("3", "0"), ("4", "1"):
+        api.unpublish(closed)
+
+        requests = changed.run(later=DAY)
+
+        pages = [it for it in requests if it.startswith("page")]
+        assert requests == [*pages, f"detail pub-{closed}", f"detail pub-{oldest}"]
+        assert changed.output.rows("job_details").keys() == {oldest}
 
 
 @pytest.mark.parametrize(

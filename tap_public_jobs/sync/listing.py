@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
+from typing import Any
 
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
@@ -13,6 +15,8 @@ from tap_public_jobs.sync.pages import read_pages
 from tap_public_jobs.sync.state import STILL_LOADS, Listing, SyncState, is_new
 
 logger = logging.getLogger(__name__)
+
+Json = Any
 
 MAX_SWEEPS = 8
 
@@ -44,6 +48,7 @@ class ListReader:
         state: What earlier runs know; read only.
         now: When the run began, by the clock.
         jobs: The listed jobs so far, by id.
+        details: Those of listed jobs that have been asked for.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
         short_since: When the list first fell short; 0 once it shows its whole total.
         has_drifted: Whether the list changed while it was read.
@@ -53,6 +58,7 @@ class ListReader:
     state: SyncState
     now: int
     jobs: dict[str, JobRef] = field(default_factory=dict)
+    details: dict[JobRef, Json] = field(default_factory=dict)
     shortfall: str = ""
     short_since: int = 0
     has_drifted: bool = False
@@ -109,7 +115,9 @@ class ListReader:
         unlisted = [job_id for job_id in unlisted if job_id not in self.jobs]
         gone = [job_id for job_id in unlisted if is_complete and job_id not in reasons]
         missing = {it: reasons.get(it, "") for it in unlisted if it in reasons or not is_complete}
-        return Listing(self.jobs, gone, missing, self.short_since, doubts, is_complete)
+        return Listing(
+            self.jobs, self.details, gone, missing, self.short_since, doubts, is_complete
+        )
 
     def _loss(self) -> list[tuple[int, str]]:
         """Return since when, and why, too many of the last listed jobs have disappeared at once."""
@@ -151,13 +159,20 @@ class ListReader:
     def _details_work(self) -> bool:
         """Return whether a 404 means anything: the detail of a listed job loads, if one is listed.
 
-        Those come last whose details are known to fail.
+        The first is the one that was fetched longest ago, because it is due next: what arrives is
+        kept, and no request is wasted. Those come last whose details are known to fail.
         """
-        known = self.state.jobs
-        witnesses = sorted(
-            self.jobs.values(), key=lambda ref: ref.id in known and known[ref.id].failing_since > 0
-        )[:MOST_WITNESSES]
-        return not witnesses or any(self._why_not_gone(ref)[1] == STILL_LOADS for ref in witnesses)
+
+        def due(ref: JobRef) -> tuple[bool, int]:
+            job = self.state.jobs.get(ref.id)
+            return (job.failing_since > 0, job.fetched_at) if job else (False, 0)
+
+        witnesses = sorted(self.jobs.values(), key=due)[:MOST_WITNESSES]
+        for ref in witnesses:
+            with suppress(RequestError):
+                self.details[ref] = self.context.api.detail(ref, TRIES_TO_CONFIRM)
+                return True
+        return not witnesses
 
     def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str | None]]:
         """Request details; yield why a job may be published, or None if it is not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -108,7 +108,14 @@ class Plan(NamedTuple):
     unchanged: int
 
 
-def plan_details(state: SyncState, listed: Iterable[JobRef], cycle: Cycle, max_age: float) -> Plan:
+def plan_details(
+    state: SyncState,
+    listed: Iterable[JobRef],
+    cycle: Cycle,
+    max_age: float,
+    *,
+    asked: Collection[JobRef] = (),
+) -> Plan:
     """Decide which details a run has to fetch.
 
     Args:
@@ -117,6 +124,7 @@ def plan_details(state: SyncState, listed: Iterable[JobRef], cycle: Cycle, max_a
         cycle: What it has fetched is not fetched again.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
+        asked: The jobs whose details have arrived before, and are written in any case.
     """
     reasons: dict[JobRef, Reason] = {}
     unchanged = 0
@@ -130,7 +138,11 @@ def plan_details(state: SyncState, listed: Iterable[JobRef], cycle: Cycle, max_a
             reasons[ref] = "changed"
         elif job.fetched_at >= cycle.started_at:
             continue  # a run that was interrupted has fetched it
-        elif cycle.refresh == "all" or state.run_time - job.fetched_at >= max_age * _share(ref.id):
+        elif (
+            cycle.refresh == "all"
+            or ref in asked
+            or state.run_time - job.fetched_at >= max_age * _share(ref.id)
+        ):
             reasons[ref] = "refreshed"
         else:
             unchanged += 1

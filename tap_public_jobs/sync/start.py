@@ -80,7 +80,7 @@ def start_run(
         state.cycle = cycle
     if cycle.started_at < state.run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    plan = plan_details(state, listing.jobs.values(), cycle, max_age)
+    plan = plan_details(state, listing.jobs.values(), cycle, max_age, asked=listing.details)
     return Run(context, state, now, listing, plan)
 
 

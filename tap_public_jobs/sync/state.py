@@ -98,6 +98,7 @@ class Listing(NamedTuple):
 
     Attributes:
         jobs: The listed jobs by id, in the order in which they were first seen.
+        details: Those of listed jobs that it had to ask for already.
         gone: Ids of known jobs that are not published any more; none unless the list is complete.
         missing: Why, by id, a known job that is not listed is not confirmed as unpublished; empty
             if the run did not ask for it.
@@ -109,6 +110,7 @@ class Listing(NamedTuple):
     """
 
     jobs: dict[str, JobRef]
+    details: dict[JobRef, Json]
     gone: list[str]
     missing: dict[str, str]
     short_since: int
