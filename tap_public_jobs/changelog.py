@@ -1,7 +1,7 @@
 """The log of changed jobs: webhooks write it, the tap reads it.
 
 One database, SQLite or PostgreSQL, holds a log for each name, so that one receiver serves many
-organisations. A log is a ring: it keeps the last `KEPT` positions, and a reader that had not got
+organisations. A log is a ring: it keeps the last positions alone, and a reader that had not got
 that far sees it. Knows neither Singer nor HTTP.
 
 SQLAlchemy takes 0.2 seconds to import, so import this module only where a log is used.
@@ -12,16 +12,14 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError
-
-# Positions that a log keeps.
-KEPT = 100_000
 
 # Seconds to wait for a connection, or for another writer.
 PATIENCE = 10
@@ -76,27 +74,6 @@ _NOT_A_URL = (
     "changes_url must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
     "with an @ in the password as %40."
 )
-
-
-class Changes(NamedTuple):
-    """How far a log has got, and what was notified since a position.
-
-    Attributes:
-        log_id: Identity of the log. Positions in another log are unrelated.
-        position: Rises with every notification; smaller than requested if an earlier copy of the
-            log was restored.
-        public_ids: Distinct, in the order of their last notification. A notification that names no
-            job only raises `position`.
-    """
-
-    log_id: str
-    position: int
-    public_ids: Sequence[str] = ()
-
-    @property
-    def forgotten(self) -> int:
-        """The log keeps nothing to this position; a reader must have got at least this far."""
-        return max(0, self.position - KEPT)
 
 
 class ChangeLog:
@@ -259,5 +236,5 @@ def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) 
         moved = _CHANGES.c.public_id == sa.bindparam("public_id")
         connection.execute(sa.delete(_CHANGES).where(mine, moved), rows)
         connection.execute(sa.insert(_CHANGES), rows)
-    too_old = _CHANGES.c.position <= position - KEPT
+    too_old = _CHANGES.c.position <= Changes(name, position).forgotten
     connection.execute(sa.delete(_CHANGES).where(mine, too_old))

@@ -1,14 +1,12 @@
 """The tap: wires the settings to the client, the state and the streams; starts and ends a run."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from singer_sdk import Stream, Tap
 from singer_sdk.singerlib import StateMessage
@@ -19,6 +17,7 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
+from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
@@ -29,9 +28,6 @@ from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump, load
-
-if TYPE_CHECKING:
-    from tap_public_jobs.changelog import Changes
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from tap_public_jobs import changelog
-from tap_public_jobs.changelog import ChangeLog, Changes
+from tap_public_jobs import changes
+from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ def test_each_name_has_a_log_of_its_own(url: str) -> None:
 
 def test_only_the_last_positions_are_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each log: a flood of one organisation costs no other organisation its changes."""
-    assert changelog.KEPT == 100_000
-    monkeypatch.setattr(changelog, "KEPT", 3)
+    assert changes.KEPT == 100_000
+    monkeypatch.setattr(changes, "KEPT", 3)
     log, other = ChangeLog(url), named(url, "other")
     other.append({"other": ["a"]})
     log.append({log.name: ["a", "b"]})

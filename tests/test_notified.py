@@ -9,7 +9,7 @@ import pytest
 from fake_tap import CONFIG, LIST
 from harness import select_only
 
-from tap_public_jobs import changelog
+from tap_public_jobs import changes
 from tap_public_jobs.errors import AccessError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     api.edit("4", roleOverview="Everything.")
     log.append({log.name: ["pub-4"]})
     if reason == "rows removed":
-        monkeypatch.setattr(changelog, "KEPT", 1)
+        monkeypatch.setattr(changes, "KEPT", 1)
         log.append({log.name: ["pub-5"]})
     else:
         last_read = notified.state["bookmarks"]["jobs"]["sync"]["log"]

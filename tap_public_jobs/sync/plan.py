@@ -1,16 +1,12 @@
 """Whether there is work, which details a run fetches, and why."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, Job, LastRead, SyncState
-
-if TYPE_CHECKING:
-    from tap_public_jobs.changelog import Changes
+from tap_public_jobs.changes import Changes
+from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, Job, LastRead, Listing, SyncState
 
 # Which details a run fetches again.
 Refresh = Literal["all", "changed"]
@@ -108,28 +104,21 @@ class Plan(NamedTuple):
     unchanged: int
 
 
-def plan_details(
-    state: SyncState,
-    listed: Iterable[JobRef],
-    cycle: Cycle,
-    max_age: float,
-    *,
-    asked: Collection[JobRef] = (),
-) -> Plan:
+def plan_details(state: SyncState, listing: Listing, cycle: Cycle, max_age: float) -> Plan:
     """Decide which details a run has to fetch.
 
     Args:
         state: Has noted the listing.
-        listed: The published jobs.
+        listing: The published jobs; those whose details it has are written in any case.
         cycle: What it has fetched is not fetched again.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
-        asked: The jobs whose details have arrived before, and are written in any case.
     """
     reasons: dict[JobRef, Reason] = {}
     unchanged = 0
-    for ref in sorted(listed, key=lambda ref: state.jobs[ref.id].failing_since > 0):
+    for ref in sorted(listing.jobs.values(), key=lambda ref: state.jobs[ref.id].failing_since > 0):
         job = state.jobs[ref.id]
+        is_old = state.run_time - job.fetched_at >= max_age * _share(ref.id)
         if not job.fetched_at:
             reasons[ref] = "new"
         elif not job.detail_hash:
@@ -138,11 +127,7 @@ def plan_details(
             reasons[ref] = "changed"
         elif job.fetched_at >= cycle.started_at:
             continue  # a run that was interrupted has fetched it
-        elif (
-            cycle.refresh == "all"
-            or ref in asked
-            or state.run_time - job.fetched_at >= max_age * _share(ref.id)
-        ):
+        elif cycle.refresh == "all" or ref in listing.details or is_old:
             reasons[ref] = "refreshed"
         else:
             unchanged += 1

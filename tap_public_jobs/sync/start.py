@@ -1,13 +1,11 @@
 """The start of a run: is there work, what does the list show, and which details are to fetch."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.context import RunContext
@@ -15,9 +13,6 @@ from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, is_open, plan_details
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.state import Listing, SyncState
-
-if TYPE_CHECKING:
-    from tap_public_jobs.changelog import Changes
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +75,7 @@ def start_run(
         state.cycle = cycle
     if cycle.started_at < state.run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    plan = plan_details(state, listing.jobs.values(), cycle, max_age, asked=listing.details)
+    plan = plan_details(state, listing, cycle, max_age)
     return Run(context, state, now, listing, plan)
 
 

@@ -7,16 +7,12 @@ versions and fetched details are dated with it.
 because an hour of it has to pass for real.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots, JobRef, hash_of
-
-if TYPE_CHECKING:
-    from tap_public_jobs.changelog import Changes
+from tap_public_jobs.changes import Changes
 
 Json = Any
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
-from tap_public_jobs.changelog import KEPT, Changes
+from tap_public_jobs.changes import KEPT, Changes
 from tap_public_jobs.sync.plan import (
     RESUME_WITHIN,
     begin_cycle,
@@ -18,7 +18,7 @@ from tap_public_jobs.sync.plan import (
     is_open,
     plan_details,
 )
-from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, LastRead
+from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, LastRead, Listing
 
 if TYPE_CHECKING:
     from tap_public_jobs.sync.plan import Refresh
@@ -32,7 +32,8 @@ def planned(
 ) -> dict[str, str]:
     """Why which details are fetched, by id, of a listing that shows all known jobs."""
     cycle, state.run_time = begin_cycle(state.cycle, refresh, at), at
-    plan = plan_details(state, [job(name) for name in state.jobs], cycle, age)
+    jobs = {name: job(name) for name in state.jobs}
+    plan = plan_details(state, Listing(jobs, {}, [], {}, 0, [], is_complete=True), cycle, age)
     return {it.id: reason for it, reason in plan.reasons.items()}
 
 

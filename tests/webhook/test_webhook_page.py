@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tap_public_jobs import changelog
+from tap_public_jobs import changes
 from tap_public_jobs.webhook import app, payload
 from tap_public_jobs.webhook.cli import commands
 
@@ -52,7 +52,7 @@ def test_every_command_and_option_of_the_page_exists() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     for words in (
-        f"the last {changelog.KEPT:,} notifications",
+        f"the last {changes.KEPT:,} notifications",
         f"longer than {app.BODY_PATIENCE} seconds",
         f"larger than {payload.LARGEST_BODY // 1024} KiB",
         f"beyond {app.MOST_NAMED:,} in one payload",

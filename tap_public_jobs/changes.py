@@ -1,0 +1,31 @@
+"""What a notification log says.
+
+Apart from the log itself, because a run that reads none does without SQLAlchemy.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# Positions that a log keeps.
+KEPT = 100_000
+
+
+class Changes(NamedTuple):
+    """How far a log has got, and what was notified since a position.
+
+    Attributes:
+        log_id: Identity of the log. Positions in another log are unrelated.
+        position: Rises with every notification; smaller than requested if an earlier copy of the
+            log was restored.
+        public_ids: Distinct, in the order of their last notification. A notification that names no
+            job only raises `position`.
+    """
+
+    log_id: str
+    position: int
+    public_ids: Sequence[str] = ()
+
+    @property
+    def forgotten(self) -> int:
+        """The log keeps nothing to this position; a reader must have got at least this far."""
+        return max(0, self.position - KEPT)
