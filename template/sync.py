@@ -10,6 +10,7 @@ import argparse
 import fcntl
 import getpass
 import json
+import logging
 import os
 import re
 import shutil
@@ -45,6 +46,9 @@ NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 # What the next run has to know: the tap's state, and since when runs of --if-news fail.
 STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
 WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
+
+# Of a TCP port.
+LARGEST_PORT = 65_535
 
 
 class Interrupted(BaseException):
@@ -311,10 +315,39 @@ def locked(*, wait: bool) -> Iterator[bool]:
             yield True
 
 
-def missing() -> list[str]:
-    """Return the lines of .env that have to be filled in."""
+def wrong(options: argparse.Namespace) -> str:
+    """Return what has to be corrected in .env first; empty if nothing has to be."""
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
-    return [name for name in names if not (setting(name) or setting(f"{name}_FILE"))]
+    if missing := [it for it in names if not (setting(it) or setting(f"{it}_FILE"))]:
+        return f"Write {' and '.join(missing)} into {Path('.env').absolute()}."
+    address = setting("TARGET_POSTGRES_SQLALCHEMY_URL")
+    if options.warehouse == "postgres" and address and not is_address(address):
+        return (
+            "TARGET_POSTGRES_SQLALCHEMY_URL in .env must be "
+            "postgresql+psycopg://user:password@host/database. In a password, @ is %40 and / is "
+            "%2F."
+        )
+    if options.check and (url := setting("ALERT_URL")):
+        from apprise import Apprise  # noqa: PLC0415  # installed if the project has such an alert
+
+        logging.disable()  # it would show the address, which is a secret
+        if not Apprise().add(url):
+            services = "https://appriseit.com/services/"
+            return f"ALERT_URL in .env has no form that apprise knows: {services}"
+    return ""
+
+
+def is_address(text: str) -> bool:
+    """Return whether this is the address of a database; its own error would show the password."""
+    from sqlalchemy import make_url  # noqa: PLC0415  # comes with Meltano
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        return False
+    is_port = url.port is None or url.port <= LARGEST_PORT
+    return is_port and bool(url.database) and "@" not in f"{url.host}{url.database}"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -343,6 +376,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="every few minutes: only if a webhook came, or the last run left work",
     )
+    mode.add_argument("--check", action="store_true", help="read .env alone, as setup does")
     parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
     for name in ("warehouse", "log", "ask"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
@@ -353,9 +387,17 @@ def main() -> int:
     """Run the command, and return its status."""
     options = parse(sys.argv[1:])
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
-    if names := missing():
-        print(f"Write {' and '.join(names)} into {Path('.env').absolute()}.", file=sys.stderr)
+    if flaw := wrong(options):
+        if options.scheduled:
+            alert(options, flaw)
+        else:
+            print(flaw, file=sys.stderr)
         return 1
+    return 0 if options.check else start(options)
+
+
+def start(options: argparse.Namespace) -> int:
+    """Run as the options say, and return the status."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, interrupt)
     if options.scheduled or options.if_news:

@@ -571,9 +571,11 @@ def test_a_second_try_writes_the_answers_that_were_given(
         ("/db?host=/run/postgresql", True),
         ("me:p@ss@host/db", False),
         ("me:x@host:54x/db", False),
+        ("me:x@host:99999/db", False),
+        ("me:x@host", False),
     ],
 )
-def test_setup_names_an_address_of_a_database_that_cannot_work(
+def test_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
     made: Made, listener: tuple[Heard, str], tmp_path: Path, address: str, works: bool
 ) -> None:
     """Without uv, in an environment that is there."""
@@ -585,8 +587,14 @@ def test_setup_names_an_address_of_a_database_that_cannot_work(
     status, _, said = it.run("./setup", UV="true")
 
     assert (status == 0) is works
-    assert said.endswith(f"Load the first time: {it.folder}/sync") is works
+    assert said.endswith(f"To load now: {it.folder}/sync") is works
     assert ("@ is %40" in it.errors) is not works
+    # The same line and no other, so no part of the password; a schedule alerts with it.
+    for options in "", " --scheduled":
+        status, called, _ = it.run(f"./sync{options}", LOADS="done")
+        assert (status == 0, "run" in " ".join(called)) == (works, works)
+        assert ("@ is %40" in it.errors and "me:" not in it.errors) is not works
+    assert ("@ is %40" in str(it.heard[-1])) is not works
 
 
 def assert_holds(
@@ -619,7 +627,7 @@ def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: 
         assert ".env: the new TAP_PUBLIC_JOBS_API_KEY replaces the old one." in made
         works, then = last_two(made).splitlines()
         assert works.startswith("The key works: 5 published jobs")
-        assert then.endswith(f"Load the first time: {project}/sync")
+        assert then.endswith(f"To load now: {project}/sync")
         assert sandbox.key not in made
 
         ended = run(project / "sync", folder=tmp_path).succeeded()
