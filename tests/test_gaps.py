@@ -231,14 +231,18 @@ def test_a_further_missing_job_is_new_beside_a_known_one(api: FakeApi, pipeline:
 def test_a_closing_costs_its_own_detail_and_one_that_shows_that_details_work(
     api: FakeApi, pipeline: Pipeline
 ) -> None:
-    """None, if the detail of another unlisted job loads."""
+    """It is the oldest, and written. None, if the detail of another unlisted job loads."""
     api.unpublish("3")
     assert pipeline.run(detail_refresh="changed") == [*LIST, "detail pub-3", "detail pub-0"]
+    assert pipeline.output.rows("job_details").keys() == {"0"}
+    api.unpublish("7")
+    pipeline.run(detail_refresh="changed")
+    assert api.details == ["pub-7", "pub-1"]
     api.unpublish("4")
     api.hidden = {"5"}
     pipeline.run(detail_refresh="changed")
     assert sorted(api.details) == ["pub-4", "pub-5"]
-    assert pipeline.closed == {"3", "4"}
+    assert pipeline.closed == {"3", "4", "7"}
 
 
 def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:

@@ -60,20 +60,6 @@ def test_changed_fetches_new_and_changed_jobs_alone(
     assert changed.activated == ["jobs"]
 
 
-def test_the_request_that_shows_that_details_load_is_not_wasted(
-    api: FakeApi, changed: Pipeline
-) -> None:
-    """Without one, the 404 of a closed job would mean nothing. It is for the oldest detail."""
-    for closed, oldest in ("3", "0"), ("4", "1"):
-        api.unpublish(closed)
-
-        requests = changed.run(later=DAY)
-
-        pages = [it for it in requests if it.startswith("page")]
-        assert requests == [*pages, f"detail pub-{closed}", f"detail pub-{oldest}"]
-        assert changed.output.rows("job_details").keys() == {oldest}
-
-
 @pytest.mark.parametrize(
     ("max_age", "days", "details"), [(7, 7, 10), (7, 3, 0), (1, 1, 10), (0, 0, 10)]
 )
