@@ -1,7 +1,7 @@
 """The command: settings, one line for what its user can mend, a graceful stop.
 
-Also whether a run has work to do, which a scheduler asks, and the pages on webhooks: they have every
-setting, answer and limit, and none that does not exist.
+Also whether a run has work to do, which a scheduler asks, and the pages on webhooks, which have
+every setting, answer and limit, and none that does not exist.
 """
 
 from __future__ import annotations
