@@ -13,8 +13,7 @@ from e2e.scenario import RUNS
 from e2e.stores import utc
 from e2e.targets import as_double
 from emulators.engines import Engine
-from queries.answers import ANSWERS, NESTED_VALUES, nested_values, query
-from queries.jobs import ROWS
+from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
 from queries.warehouse import TABLES
 from support.recordings import load_and_compare, record
 

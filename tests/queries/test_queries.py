@@ -8,12 +8,28 @@ import re
 from typing import TYPE_CHECKING
 
 import duckdb
+import psycopg
 import pytest
-from queries.answers import ANSWERS, NESTED_VALUES, PAGE, QUERIES, nested_values, query
-from queries.jobs import FIRST, JOBS, LATEST, PUBLICATIONS, YESTERDAY, listing
-from queries.warehouse import TABLES
+from e2e.targets import DUCKDB, meltanolabs
+from queries.answers import (
+    ANSWERS,
+    FIRST,
+    JOBS,
+    LATEST,
+    NESTED_VALUES,
+    PAGE,
+    PUBLICATIONS,
+    QUERIES,
+    ROWS,
+    YESTERDAY,
+    listing,
+    nested_values,
+    query,
+)
+from queries.warehouse import TABLES, DuckDB, Postgres
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from queries.warehouse import Warehouse
@@ -164,3 +180,32 @@ def test_the_readme_lists_every_file_with_its_question() -> None:
 def first_line(file: Path) -> str:
     """Return the question that a file asks."""
     return file.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- ")
+
+
+POSTGRES = meltanolabs("hard", "public_jobs")
+
+
+@pytest.fixture(scope="module", params=["DuckDB", "PostgreSQL"])
+def committed(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
+    """A database with all rows."""
+    if request.param == "DuckDB":
+        with duckdb.connect() as connection:
+            yield loaded(DuckDB(connection, DUCKDB.types, DUCKDB.stored))
+    else:
+        with psycopg.connect(request.getfixturevalue("database"), autocommit=True) as server:
+            yield loaded(Postgres(server, POSTGRES.types, POSTGRES.stored))
+
+
+@pytest.fixture
+def warehouse(committed: Warehouse) -> Iterator[Warehouse]:
+    """A database that forgets after the test."""
+    committed.run("begin")
+    yield committed
+    committed.run("rollback")
+
+
+def loaded(warehouse: Warehouse) -> Warehouse:
+    for table, rows in ROWS.items():
+        warehouse.load(table, rows)
+    warehouse.run("commit")
+    return warehouse

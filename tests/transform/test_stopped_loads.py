@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from e2e.truth import FIELDS
+from e2e.scenario import FIELDS
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import History, comparable
 from support.warehouses import WITHOUT_TESTS
