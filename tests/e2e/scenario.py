@@ -11,13 +11,12 @@ import time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from e2e.stores import exact
+from e2e.stores import FIELDS as ALL_FIELDS
+from e2e.stores import TABLES, exact
 from harness import json_text, reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
-from queries.warehouse import FIELDS as ALL_FIELDS
-from queries.warehouse import TABLES
 
 if TYPE_CHECKING:
     from e2e.pipeline import Settings

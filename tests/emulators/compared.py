@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from e2e.pipeline import Tap
 from e2e.scenario import RUNS
-from e2e.stores import utc
+from e2e.stores import TABLES, utc
 from e2e.targets import as_double
 from emulators.engines import Engine
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
-from queries.warehouse import TABLES
 from support.recordings import load_and_compare, record
 
 if TYPE_CHECKING:

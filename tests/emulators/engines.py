@@ -19,10 +19,9 @@ from xml.etree import ElementTree as ET
 import duckdb
 import requests
 from e2e.pipeline import environment, installed, program
-from e2e.stores import Database
+from e2e.stores import FIELDS, Database
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
 from queries.answers import ANSWERS
-from queries.warehouse import FIELDS
 from support.plugins import definition
 
 if TYPE_CHECKING:

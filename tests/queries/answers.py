@@ -9,15 +9,12 @@ import datetime as dt
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from queries.warehouse import TABLES
-
-if TYPE_CHECKING:
-    from queries.warehouse import Row
-
+from e2e.stores import TABLES
 
 Job = dict[str, Any]
+Row = tuple[Any, ...]
 
 COLUMNS = (
     *("public_id", "job_title", "department", "location", "seniority_level"),
