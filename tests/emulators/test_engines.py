@@ -1,17 +1,34 @@
-"""The four runs of the tests of targets on the warehouses that people use, in both namings."""
+"""The warehouses that people use: four runs in both namings, answers to the queries, and dbt.
+
+Of dbt, the final tables on Snowflake and BigQuery hold what happened in the portal.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import datetime as dt
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from emulators.compared import compare_answers, compare_with_the_api
-from emulators.engines import ENGINES
-from support.recordings import each
+import pytest
+from e2e.pipeline import Tap, installed, program, written
+from e2e.scenario import RUNS
+from e2e.stores import TABLES, utc
+from e2e.targets import as_double
+from emulators.engines import ENGINES, HERE, PROJECT, Emulated, Engine, bigquery, snowflake
+from public_jobs_sandbox.postings import make_jobs
+from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
+from support.expected import TABLES as FINAL_TABLES
+from support.expected import History, assert_holds
+from support.plugins import plugin
+from support.portal import first_day, opened
+from support.recordings import each, load_and_compare, record
+from support.warehouses import Builds, run_dbt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from emulators.engines import Emulated
 
 
 @each(ENGINES)
@@ -22,3 +39,163 @@ def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_pat
 @each([it for it in ENGINES if it.column_naming == "snake_case"])
 def test_the_queries_answer(target: Emulated, tmp_path: Path) -> None:
     compare_answers(target, tmp_path)
+
+
+TYPES = {
+    "string": {"type": ["string", "null"]},
+    "number": {"type": ["number", "null"]},
+    "date-time": {"type": ["string", "null"], "format": "date-time"},
+}
+
+
+def compare_with_the_api(target: Emulated, folder: Path) -> None:
+    """Load the four runs; those after the first alone, if the target refuses their columns."""
+    recordings = record(Tap(folder), column_naming=target.column_naming)
+    if target.refuses_columns:
+        with (
+            target.emulator(folder) as address,
+            pytest.raises(AssertionError, match=target.refuses_columns),
+        ):
+            load_and_compare(target, recordings, address, folder)
+        del recordings[RUNS[0]]
+    with target.emulator(folder) as address:
+        load_and_compare(target, recordings, address, folder)
+
+
+def compare_answers(target: Emulated, folder: Path) -> None:
+    """In any order: nulls come first on one database and last on another."""
+    with target.emulator(folder) as address:
+        target.load("\n".join(messages()), folder, address)
+        engine = target.store(folder, address)
+        assert isinstance(engine, Engine)
+        for name in target.queries:
+            expected = [map(target.stored, row) for row in ANSWERS[name]]
+            assert answers(engine, query(name)) == in_one_order(expected), name
+        database = type(engine).__name__.replace("Lake", "DuckDB")
+        assert answers(engine, nested_values(database)) == in_one_order(NESTED_VALUES)
+
+
+def answers(engine: Engine, sql: str) -> list[list[Any]]:
+    return in_one_order(row.values() for row in engine.fetch(sql))
+
+
+def in_one_order(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
+    return sorted(map(plain, rows), key=str)
+
+
+def messages() -> Iterator[str]:
+    """What the tap writes for the rows of the tests of the queries."""
+    for table, rows in ROWS.items():
+        schema = {"properties": {name: TYPES[kind] for name, kind in TABLES[table].items()}}
+        message = {"stream": table, "schema": schema, "key_properties": ["id"]}
+        yield json.dumps(message | {"type": "SCHEMA"})
+        for row in rows:
+            record = {name: row.get(name) for name in TABLES[table]}
+            yield json.dumps({"type": "RECORD", "stream": table, "record": record}, default=as_utc)
+    yield json.dumps({"type": "STATE", "value": {}})
+
+
+def as_utc(time: dt.datetime) -> str:
+    return f"{time.isoformat()}Z"
+
+
+def plain(row: Iterable[Any]) -> list[Any]:
+    return [None if value == "" else as_double(as_time(value)) for value in row]
+
+
+def as_time(value: Any) -> Any:
+    """A date, or a time in UTC, also one in a text."""
+    with contextlib.suppress(ValueError, TypeError):
+        return dt.date.fromisoformat(value)
+    with contextlib.suppress(ValueError):
+        return utc(value) if isinstance(value, str | dt.datetime) else value
+    return value
+
+
+ADAPTERS = {
+    "snowflake": "dbt-snowflake~=1.12.3 fakesnow==0.12.1",
+    "bigquery": "dbt-bigquery~=1.12.1",
+}
+OUTPUTS = {
+    "snowflake": {
+        **dict.fromkeys(("account", "user", "password"), "mine"),
+        "database": "WAREHOUSE",
+        "schema": "analytics",
+    },
+    "bigquery": {"method": "oauth", "project": PROJECT, "dataset": "analytics"},
+}
+
+
+@dataclass
+class Warehouse(Builds):
+    """A target and its emulator.
+
+    Attributes:
+        name: The adapter of dbt.
+        emulated: What loads it.
+    """
+
+    name: str = field(kw_only=True)
+    emulated: Emulated = field(kw_only=True)
+
+    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
+        assert schema == "public_jobs"
+        assert not dies
+        output = self.emulated.load(messages, self.folder, self.address)
+        return json.loads(output.splitlines()[-1])
+
+    @property
+    def variables(self) -> dict[str, str]:
+        output = {"type": self.name, "threads": 1} | OUTPUTS[self.name]
+        profile = {"target": self.name, "outputs": {self.name: output}}
+        file = written(self.folder / "profiles.yml", {"public_jobs": profile})
+        return {"DBT_PROFILES_DIR": str(file.parent)}
+
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        core = plugin("utilities", "dbt-duckdb")["pip_url"].split()[0]
+        python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
+        imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
+        dbt = program(HERE / f"fake_dbt_{self.name}.py", *imports, python=python)
+        return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        engine = self.emulated.store(self.folder, self.address)
+        assert isinstance(engine, Engine)
+        found = engine.fetch(f"select * from {table}")  # noqa: S608
+        return [{name: as_time(value) for name, value in row.items()} for row in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("snowflake", snowflake("snake_case", "hard")), ("bigquery", bigquery("snake_case"))],
+    ids=OUTPUTS,
+)
+def test_every_final_table_is_what_happened(
+    name: str, target: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
+    with (
+        target.emulator(tmp_path) as address,
+        opened(Warehouse(tmp_path, address, name=name, emulated=target), monkeypatch) as portal,
+    ):
+        first_day(portal, odd="odd name/~.")
+
+        portal.day(2)
+        portal.edit(2, **{"odd name/~.": "text now"}, note="", maxSalary=2 * 10**15)
+        portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
+        portal.edit(4, roleOverview="Only the detail has changed.", yearsExperience=7)
+        portal.publish(make_jobs(1, seed=99)[0])
+        portal.unpublish(5)
+        portal.unpublish(6)
+        portal.sync()
+
+        portal.day(4, hour=9)
+        portal.publish(5)
+        portal.edit(0, salaryPeriod="month", department="Moved")
+        portal.edit(3, minSalary=55_000, currency="CHF")
+        portal.sync()
+        portal.build()
+
+        history = History(portal.listings)
+        for table in FINAL_TABLES:
+            assert_holds(portal.warehouse, table, history)
