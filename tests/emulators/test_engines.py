@@ -155,7 +155,7 @@ class Warehouse(Builds):
         core = plugin("utilities", "dbt-duckdb")["pip_url"].split()[0]
         python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
         imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
-        dbt = program(HERE / f"fake_dbt_{self.name}.py", *imports, python=python)
+        dbt = program(HERE / f"fake_{self.name}.py", *imports, python=python)
         return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
