@@ -41,8 +41,11 @@ class Run:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Variables without any that this shell may have for the tap, a target or Meltano."""
-    private = ("TAP_", "TARGET_", "MELTANO_")
+    """Variables without any that this shell may have for the tap, a target or Meltano.
+
+    Images forbid Python to keep what it has compiled, and each process would compile it again.
+    """
+    private = ("TAP_", "TARGET_", "MELTANO_", "PYTHONDONTWRITEBYTECODE")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
 
