@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, Claim, Section, with_tables
 from benchmarks.clients import CLIENTS, LeftOutError
-from benchmarks.report import Claim, Section, with_tables
-from benchmarks.sections import dbt, growth, limit, limiters, peers, resync, year
+from benchmarks.sections import costs, dbt, limits, year
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,11 +25,11 @@ DESTINATION = Path(__file__).with_name("README.md")
 _log = functools.partial(click.echo, err=True)
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
-    "limit": limit.measure,
-    "limiters": limiters.measure,
-    "peers": peers.measure,
-    "resync": resync.measure,
-    "growth": growth.measure,
+    "limit": limits.limit,
+    "limiters": limits.limiters,
+    "peers": costs.peers,
+    "resync": costs.resync,
+    "growth": costs.growth,
     "dbt": dbt.measure,
     "year": year.measure,
 }

@@ -15,9 +15,9 @@ import yaml
 from public_jobs_sandbox.postgresql import postgresql
 
 from benchmarks import years
+from benchmarks.bench import Claim, Section, table
 from benchmarks.clients import install
 from benchmarks.process import Measured, run
-from benchmarks.report import Claim, Section, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

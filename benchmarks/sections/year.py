@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from singer_sdk.singerlib import ActivateVersionMessage, StateMessage
 from typing_extensions import override
 
+from benchmarks.bench import Claim, Section, table
 from benchmarks.organisation import (
     BEGIN,
     COUNTED_EVERY,
@@ -32,7 +33,6 @@ from benchmarks.organisation import (
     usual_incidents,
     worse_incidents,
 )
-from benchmarks.report import Claim, Section, table
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import WholeMessageWriter

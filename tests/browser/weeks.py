@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from e2e.stores import FIELDS, TABLES
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
-from queries.warehouse import FIELDS, TABLES
 from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS
 
 if TYPE_CHECKING:

@@ -6,17 +6,23 @@ import atexit
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from e2e.stores import exact
 from forked import Program
 from public_jobs_sandbox.meltano import uv_command
 from support.plugins import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 Settings = dict[str, Any]
 
@@ -35,8 +41,11 @@ class Run:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Variables without any that this shell may have for the tap, a target or Meltano."""
-    private = ("TAP_", "TARGET_", "MELTANO_")
+    """Variables without any that this shell may have for the tap, a target or Meltano.
+
+    Images forbid Python to keep what it has compiled, and each process would compile it again.
+    """
+    private = ("TAP_", "TARGET_", "MELTANO_", "PYTHONDONTWRITEBYTECODE")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     return inherited | {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"} | variables
 
@@ -60,6 +69,27 @@ def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -
         check=False,
     )
     return Run(result.returncode, result.stdout)
+
+
+@contextmanager
+def listening(
+    command: Sequence[str | Path], port: int, folder: Path, variables: dict[str, str]
+) -> Iterator[None]:
+    """Run a server in a folder, with all that it says in a file, from when its port is open."""
+    output = folder / "output"
+    with (
+        output.open("ab") as file,
+        subprocess.Popen(command, cwd=folder, env=variables, stdout=file, stderr=file) as server,
+    ):
+        try:
+            while True:
+                assert server.poll() is None, output.read_text("utf-8")
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield
+        finally:
+            server.terminate()
 
 
 @dataclass

@@ -1,27 +1,59 @@
-"""Where targets write, read back: every row, value and type."""
+"""The tables of the tap, and where targets write, read back: every row, value and type."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import sqlite3
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
 from model_target import published_now
-from queries.warehouse import TABLES
 from typing_extensions import override
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Row = dict[str, Any]
+
+
+def _properties(stream: str) -> dict[str, Any]:
+    """Read the fields of a stream from its schema file, without code of the tap."""
+    file = resources.files("tap_public_jobs.schemas").joinpath(f"{stream}.json")
+    properties: dict[str, Any] = json.loads(file.read_text("utf-8"))["properties"]
+    return properties
+
+
+def _snake_case(field: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field).lower()
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """Return the format, or else the one JSON type besides null."""
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    (kind,) = set(types) - {"null"}
+    return str(schema.get("format", kind))
+
+
+# The column of each field, by table.
+FIELDS = {
+    stream: {field: _snake_case(field) for field in _properties(stream)}
+    for stream in ("jobs", "job_details", "job_publications")
+}
+
+# The type of each column, by table.
+TABLES = {
+    table: {column: _kind(_properties(table)[field]) for field, column in columns.items()}
+    for table, columns in FIELDS.items()
+}
 
 
 def columns_of(*kinds: str) -> set[str]:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from e2e.pipeline import installed, load, program
-from e2e.stores import METADATA, DuckDB, Lines, Postgres, SQLite, cleaned, in_order
-from e2e.truth import job_row
+from e2e.scenario import job_row
+from e2e.stores import FIELDS, METADATA, TABLES, DuckDB, Lines, Postgres, SQLite, cleaned, in_order
 from model_target import DELETED, ModelTarget
-from queries.warehouse import FIELDS, TABLES
 from support.plugins import plugin
 
 if TYPE_CHECKING:

@@ -1,18 +1,27 @@
-"""Four runs into each target: every row, every value and every type is what the API has."""
+"""Four runs into each target: every row, every value and every type is what the API has.
+
+And Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one repairs.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.pipeline import Tap
-from e2e.targets import TARGETS
+from e2e.pipeline import Tap, variables
+from e2e.scenario import FIELDS, published
+from e2e.targets import TARGETS, meltanolabs
+from harness import demo, paths
+from support.plugins import REPOSITORY
 from support.recordings import each, load_and_compare, record
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from e2e.pipeline import Project
     from e2e.targets import Target
+    from public_jobs_sandbox.state import Sandbox
     from support.recordings import Recording
 
 
@@ -27,3 +36,85 @@ def test_every_value_and_type_is_right_after_every_run(
     target: Target, recordings: dict[str, Recording], database: str, tmp_path: Path
 ) -> None:
     load_and_compare(target, recordings, database, tmp_path)
+
+
+JOBS = 300
+CHECKPOINT_EVERY = 50
+TARGET = meltanolabs("hard", "public_jobs")
+
+
+def kill_tap(folder: Path) -> None:
+    """Kill the tap that Meltano runs in a folder, as the kernel does when memory runs out."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in command and "tap-public-jobs" in command and "--config" in command:
+            os.kill(int(process.name), signal.SIGKILL)
+
+
+def details(sandbox: Sandbox) -> list[str]:
+    """The publicIds of the details that were requested since the last look."""
+    asked = [path.removeprefix("/jobs/") for path in paths(sandbox.requests) if "?" not in path]
+    sandbox.requests.clear()
+    return sorted(asked)
+
+
+def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(
+    project: Project, database: str, tmp_path: Path
+) -> None:
+    store = TARGET.store(tmp_path, database)
+
+    def check() -> None:
+        for table in FIELDS:
+            rows = TARGET.rows(published(sandbox), table)
+            assert store.published(table) == store.rows(table) == rows
+
+    with demo(JOBS, latency=0.01) as (sandbox, tap):
+        settings = {
+            # One request at a time: else an early answer could still be in the hands of a thread.
+            **variables("tap-public-jobs", tap | {"max_concurrent_requests": 1}),
+            **variables("target-postgres", TARGET.settings(tmp_path, database)),
+            "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
+        }
+        project.meltano("target-postgres", **settings).succeeded()
+        check()
+        ids = details(sandbox)
+        assert len(ids) == JOBS
+        gone = ids[:5]
+        for public_id in gone:
+            sandbox.unpublish(public_id)
+        first, *_, last = (job["publicId"] for job in published(sandbox))
+        for public_id in (first, last):
+            sandbox.edit(public_id, jobTitle="Edited")
+
+        # Three pages, the details of the five jobs that are gone, and two thirds of all others. At
+        # most 64 of them are on their way, so that two checkpoints are written.
+        sandbox.at_request(3 + 5 + JOBS * 2 // 3, lambda: kill_tap(project.folder))
+        assert project.meltano("target-postgres", **settings).status != 0
+        # Only the table whose stream was complete has lost the rows of jobs that are gone.
+        assert [len(store.rows(table)) for table in FIELDS] == [JOBS - 5, JOBS]
+        assert [len(store.published(table)) for table in FIELDS] == [JOBS - 5, JOBS - 5]
+        fetched = {*details(sandbox)} - {*gone}
+        assert last not in fetched
+
+        project.meltano("target-postgres", **settings).succeeded()
+        check()
+        again = {*details(sandbox)}
+        assert {*ids} - {*gone} - fetched <= again
+        assert JOBS - len(gone) - len(again) in {2 * CHECKPOINT_EVERY, 3 * CHECKPOINT_EVERY}
+
+        sandbox.revoke(sandbox.key)
+        refused = project.meltano("target-postgres", **settings)
+
+    assert [request.status for request in sandbox.requests] == [401]
+    assert refused.status != 0
+    (line,) = [line for line in refused.output.splitlines() if "refused the key (401)" in line]
+    assert "critical" in line
+    assert "Settings → Integrations → API keys" in line
+    assert "Traceback" not in refused.output
+    assert sandbox.key not in refused.output
+    # Without a project_id, Meltano would write one and format the whole file.
+    original = (REPOSITORY / "meltano.yml").read_text("utf-8")
+    assert (project.folder / "meltano.yml").read_text("utf-8") == original

@@ -14,11 +14,10 @@ from urllib.parse import urlsplit
 
 import requests
 from e2e.pipeline import environment, installed
-from e2e.stores import columns_of
+from e2e.stores import TABLES, columns_of
 from e2e.targets import as_double, metadata, types
 from emulators.compared import compare_answers, compare_with_the_api
 from emulators.engines import HERE, QUERIES, Emulated, Engine, names, served
-from queries.warehouse import TABLES
 from support.recordings import each
 
 if TYPE_CHECKING:

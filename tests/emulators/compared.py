@@ -1,4 +1,4 @@
-"""What an engine holds after the four runs, and what it answers to the queries."""
+"""Compares what a target has loaded into an emulated warehouse with the API, and the queries."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from e2e.pipeline import Tap
 from e2e.scenario import RUNS
-from e2e.stores import utc
+from e2e.stores import TABLES, utc
 from e2e.targets import as_double
-from emulators.engines import Engine
-from queries.answers import ANSWERS, NESTED_VALUES, nested_values, query
-from queries.jobs import ROWS
-from queries.warehouse import TABLES
+from emulators.engines import Emulated, Engine
+from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
 from support.recordings import load_and_compare, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from emulators.engines import Emulated
 
 TYPES = {
     "string": {"type": ["string", "null"]},

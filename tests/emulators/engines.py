@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import subprocess
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,11 +17,10 @@ from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-from e2e.pipeline import environment, installed, program
-from e2e.stores import Database
+from e2e.pipeline import environment, installed, listening, program
+from e2e.stores import FIELDS, Database
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
 from queries.answers import ANSWERS
-from queries.warehouse import FIELDS
 from support.plugins import definition
 
 if TYPE_CHECKING:
@@ -270,20 +268,9 @@ def moto(folder: Path) -> Iterator[str]:
 def served(command: Sequence[str | Path], folder: Path, variables: dict[str, str]) -> Iterator[str]:
     """Start a server, given all but a port as its last argument; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    with (
-        (folder / "emulator.log").open("wb") as log,
-        subprocess.Popen([*command, port], env=variables, stdout=log, stderr=log) as server,
-    ):
-        try:
-            while True:
-                assert server.poll() is None, Path(log.name).read_text("utf-8")
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                    break
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
+        port = free.getsockname()[1]
+    with listening([*command, str(port)], port, folder, variables):
+        yield f"http://127.0.0.1:{port}"
 
 
 def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, str]:

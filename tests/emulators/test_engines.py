@@ -1,17 +1,28 @@
-"""The four runs of the tests of targets on the warehouses that people use, in both namings."""
+"""The warehouses that people use: four runs in both namings, answers to the queries, and dbt.
+
+Of dbt, the final tables on Snowflake and BigQuery hold what happened in the portal.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from emulators.compared import compare_answers, compare_with_the_api
-from emulators.engines import ENGINES
+import pytest
+from e2e.pipeline import installed, program, written
+from emulators.compared import as_time, compare_answers, compare_with_the_api
+from emulators.engines import ENGINES, HERE, PROJECT, Emulated, Engine, bigquery, snowflake
+from public_jobs_sandbox.postings import make_jobs
+from support.expected import TABLES as FINAL_TABLES
+from support.expected import History, assert_holds
+from support.plugins import plugin
+from support.portal import first_day, opened
 from support.recordings import each
+from support.warehouses import Builds, run_dbt
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from emulators.engines import Emulated
 
 
 @each(ENGINES)
@@ -22,3 +33,92 @@ def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_pat
 @each([it for it in ENGINES if it.column_naming == "snake_case"])
 def test_the_queries_answer(target: Emulated, tmp_path: Path) -> None:
     compare_answers(target, tmp_path)
+
+
+ADAPTERS = {
+    "snowflake": "dbt-snowflake~=1.12.3 fakesnow==0.12.1",
+    "bigquery": "dbt-bigquery~=1.12.1",
+}
+OUTPUTS = {
+    "snowflake": {
+        **dict.fromkeys(("account", "user", "password"), "mine"),
+        "database": "WAREHOUSE",
+        "schema": "analytics",
+    },
+    "bigquery": {"method": "oauth", "project": PROJECT, "dataset": "analytics"},
+}
+
+
+@dataclass
+class Warehouse(Builds):
+    """A target and its emulator.
+
+    Attributes:
+        name: The adapter of dbt.
+        emulated: What loads it.
+    """
+
+    name: str = field(kw_only=True)
+    emulated: Emulated = field(kw_only=True)
+
+    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
+        assert schema == "public_jobs"
+        assert not dies
+        output = self.emulated.load(messages, self.folder, self.address)
+        return json.loads(output.splitlines()[-1])
+
+    @property
+    def variables(self) -> dict[str, str]:
+        output = {"type": self.name, "threads": 1} | OUTPUTS[self.name]
+        profile = {"target": self.name, "outputs": {self.name: output}}
+        file = written(self.folder / "profiles.yml", {"public_jobs": profile})
+        return {"DBT_PROFILES_DIR": str(file.parent)}
+
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        core = plugin("utilities", "dbt-duckdb")["pip_url"].split()[0]
+        python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
+        imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
+        dbt = program(HERE / f"fake_{self.name}.py", *imports, python=python)
+        return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        engine = self.emulated.store(self.folder, self.address)
+        assert isinstance(engine, Engine)
+        found = engine.fetch(f"select * from {table}")  # noqa: S608
+        return [{name: as_time(value) for name, value in row.items()} for row in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("snowflake", snowflake("snake_case", "hard")), ("bigquery", bigquery("snake_case"))],
+    ids=OUTPUTS,
+)
+def test_every_final_table_is_what_happened(
+    name: str, target: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
+    with (
+        target.emulator(tmp_path) as address,
+        opened(Warehouse(tmp_path, address, name=name, emulated=target), monkeypatch) as portal,
+    ):
+        first_day(portal, odd="odd name/~.")
+
+        portal.day(2)
+        portal.edit(2, **{"odd name/~.": "text now"}, note="", maxSalary=2 * 10**15)
+        portal.edit(3, jobTitle="Retitled", minSalary=50_000, maxSalary=70_000.25)
+        portal.edit(4, roleOverview="Only the detail has changed.", yearsExperience=7)
+        portal.publish(make_jobs(1, seed=99)[0])
+        portal.unpublish(5)
+        portal.unpublish(6)
+        portal.sync()
+
+        portal.day(4, hour=9)
+        portal.publish(5)
+        portal.edit(0, salaryPeriod="month", department="Moved")
+        portal.edit(3, minSalary=55_000, currency="CHF")
+        portal.sync()
+        portal.build()
+
+        history = History(portal.listings)
+        for table in FINAL_TABLES:
+            assert_holds(portal.warehouse, table, history)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import socket
-import subprocess
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 from api.raw_server import unused_port
+from e2e.pipeline import environment, listening
 from webhook.served import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
@@ -45,18 +44,8 @@ def proxied(name: str, folder: Path, backend: str) -> Iterator[str]:
             text = f"http {{ access_log output; {paths} {text} }}"
             text = f"user root; daemon off; pid pid; events {{}} {text}"
         (folder / "conf").write_text(text.replace("127.0.0.1:8080", backend))
-        with (
-            (folder / "output").open("ab") as output,
-            subprocess.Popen(command.split(), cwd=folder, stdout=output, stderr=output) as process,
-        ):
-            try:
-                while process.poll() is None:
-                    with contextlib.suppress(OSError):
-                        socket.create_connection(("127.0.0.1", port)).close()
-                        break
-                yield f"http://127.0.0.1:{port}"
-            finally:
-                process.terminate()
+        with listening(command.split(), port, folder, environment()):
+            yield f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("name", ["caddy", "nginx"])

@@ -1,44 +1,125 @@
-"""What the files in queries/ and the page about SQL ask, and the right answers."""
+"""What the files in queries/ and the page about SQL ask, and the right answers.
+
+The jobs are easily counted wrong: without a salary, department or title, or not published.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from queries.jobs import JOBS, LATEST, PUBLICATIONS, YESTERDAY
+from e2e.stores import TABLES
 
-if TYPE_CHECKING:
-    from queries.warehouse import Row
+Job = dict[str, Any]
+Row = tuple[Any, ...]
+
+COLUMNS = (
+    *("public_id", "job_title", "department", "location", "seniority_level"),
+    *("min_salary", "max_salary", "currency"),
+)
+TABLE: list[tuple[str | float | None, ...]] = [
+    ("backend", "Backend Engineer", "Engineering", "Berlin", "senior", 60000, 80000, "EUR"),
+    ("frontend", "Frontend Engineer", "Engineering", "Berlin", "senior", 50000.5, 70000, "EUR"),
+    ("zurich", "Datenschützerin", "Recht & Übersetzung", "Zürich", "senior", 1e5, 120000, "CHF"),
+    ("nowhere", "Köchin", "", None, "junior", None, None, ""),
+    ("unpaid", None, "People", "Berlin", "intern", 0, 0, "EUR"),
+    ("sales", "Account Executive", "Sales", "London", "", None, 61000, "GBP"),
+    ("head", "Head of Sales", "Sales", "London", "lead", None, None, "GBP"),
+    ("zero", "Sales Trainee", "Sales", "London, UK", "junior", 0, 30000, "GBP"),
+    # Not published any more.
+    ("unpublished", "Frontend Engineer", "Engineering", "Berlin", "senior", 1, 999999, "EUR"),
+    ("lost", "Frontend Engineer", "Engineering", "Berlin", "senior", 2, 888888, "EUR"),
+]
+
+MAY_WORK = {"id": "q1", "question": "May you work here?", "type": "boolean", "required": True}
+DANISH = {"id": "q2", "question": "Sprichst du Dänisch?", "type": "text", "required": False}
+QUESTIONS: dict[str, list[Any]] = {
+    "backend": [MAY_WORK, DANISH, MAY_WORK | {"id": "q3", "required": False}],
+    "frontend": [MAY_WORK | {"required": False, "weight": 2}],
+    "zurich": [None, {}, "?", {"question": "Führerschein?"}],
+    "unpaid": [],
+    "sales": [{"id": "q4", "required": True, "type": "boolean"}],
+    "unpublished": [MAY_WORK],
+    "lost": [MAY_WORK],
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "backend": {"requiredSkills": ["SQL", "Größe"], "remote": True},
+    "frontend": {"requiredSkills": [], "remote": None, "salaryPeriod": "month"},
+    "head": {"minSalary": "competitive", "yearsExperience": "5+"},
+    "unpublished": {"secret": 1},
+    "lost": {"secret": 2},
+}
+
+
+def job(values: tuple[str | float | None, ...]) -> Job:
+    """One row of both tables; what is nested is JSON text, and what is not given is null."""
+    row: Job = dict(zip(COLUMNS, values, strict=True))
+    key = row["public_id"]
+    for column, nested in (("knockout_questions", QUESTIONS), ("additional_fields", OTHERS)):
+        row[column] = json.dumps(nested[key]) if key in nested else None
+    return row | {"id": f"id-{key}", "job_url": f"https://jobs.example.com/{key}"}
+
+
+JOBS = [job(values) for values in TABLE]
+
+
+def listing(month: int, day: int, hour: int = 4) -> dt.datetime:
+    """Return when the list was read, a time in 2026, as warehouses hold it: UTC without a zone."""
+    return dt.datetime(2026, month, day, hour, 0, 0, 250_000)  # noqa: DTZ001
+
+
+FIRST, YESTERDAY, LATEST = listing(9, 7), listing(11, 20), listing(11, 21)
+
+
+def publication(
+    public_id: str,
+    opened_after: dt.datetime | None = None,
+    first_seen_at: dt.datetime = FIRST,
+    last_seen_at: dt.datetime = LATEST,
+    unpublished_at: dt.datetime | None = None,
+) -> Job:
+    """One row of `job_publications`; by default of a job that every listing showed."""
+    times = (opened_after, first_seen_at, last_seen_at, unpublished_at)
+    row = (f"id-{public_id}", public_id, *times)
+    return dict(zip(TABLES["job_publications"], row, strict=True))
+
+
+PUBLICATIONS = [
+    publication("backend"),
+    publication("frontend"),
+    publication("sales"),
+    publication("head"),
+    publication("zero"),
+    # Opened on either side of the start of a week, which is Monday, 2 November.
+    publication("nowhere", opened_after=listing(10, 30), first_seen_at=listing(11, 2)),
+    # Published again after it was closed: the new period takes the place of the old one.
+    publication("zurich", opened_after=listing(11, 18), first_seen_at=listing(11, 19)),
+    publication("unpaid", opened_after=YESTERDAY, first_seen_at=LATEST),
+    publication("unpublished", listing(10, 1), listing(10, 2), YESTERDAY, LATEST),
+    # The state that knew it was lost, so that no listing closed it.
+    publication("lost", last_seen_at=listing(11, 16)),
+    # From here on, the target has removed the rows from the other tables.
+    publication("forgotten", last_seen_at=listing(10, 21)),
+    publication("removed", listing(10, 8), listing(10, 11, 16), listing(10, 21), listing(10, 22)),
+    publication("long-ago", FIRST, listing(9, 8), listing(9, 9), listing(9, 10)),
+]
+
+# The rows of each table.
+ROWS = {"jobs": JOBS, "job_details": JOBS, "job_publications": PUBLICATIONS}
+
 
 QUERIES = Path(__file__).parents[2] / "queries"
 PAGE = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
 
 
-def days_open() -> list[Row]:
-    """Bounds of how long each role was open, and of when it opened and closed."""
-    answer: list[Row] = []
-    listings = {row[name] for row in PUBLICATIONS for name in TIMES} - {None}
-    for row in PUBLICATIONS:
-        job = next((job for job in JOBS if job["id"] == row["id"]), {})
-        opened, seen, last = row["opened_after"], row["first_seen_at"], row["last_seen_at"]
-        is_open = row["unpublished_at"] is None and last == LATEST
-        later = [time for time in listings if time > last]
-        closed = None if is_open else row["unpublished_at"] or min(later)
-        answer.append((
-            *(job.get("job_title"), job.get("department") or None),
-            "open" if is_open else "closed",
-            *(opened, seen, None if is_open else last, closed),
-            (last - seen) / DAY,
-            ((closed or last) - opened) / DAY if opened else None,
-            row["public_id"],
-        ))  # fmt: skip
-    return sorted(answer, key=lambda it: (it[2] == "closed", -it[7], it[-1]))
-
-
-DAY = dt.timedelta(days=1)
-TIMES = ("opened_after", "first_seen_at", "last_seen_at", "unpublished_at")
+OPEN_SINCE_FIRST = ("open", None, FIRST, None, None, 75, None)
+LAWYER = ("Datenschützerin", "Recht & Übersetzung")
+ENGINEER = ("Frontend Engineer", "Engineering")
+REMOVED = (None, None, "closed")  # the target has no row of the job any more
+OCTOBER, LATE_OCTOBER = (listing(10, 1), listing(10, 2)), (listing(10, 21), listing(10, 22))
 ANSWERS: dict[str, list[Row]] = {
     "open_roles": [
         ("Engineering", "Berlin", 2),
@@ -69,7 +150,22 @@ ANSWERS: dict[str, list[Row]] = {
         ("salaryPeriod", 1, "month"),
         ("yearsExperience", 1, "5+"),
     ],
-    "days_open": days_open(),
+    # Bounds of how long each role was open, and of when it opened and closed.
+    "days_open": [
+        ("Backend Engineer", "Engineering", *OPEN_SINCE_FIRST, "backend"),
+        ("Frontend Engineer", "Engineering", *OPEN_SINCE_FIRST, "frontend"),
+        ("Head of Sales", "Sales", *OPEN_SINCE_FIRST, "head"),
+        ("Account Executive", "Sales", *OPEN_SINCE_FIRST, "sales"),
+        ("Sales Trainee", "Sales", *OPEN_SINCE_FIRST, "zero"),
+        ("Köchin", None, "open", listing(10, 30), listing(11, 2), None, None, 19, 22, "nowhere"),
+        (*LAWYER, "open", listing(11, 18), listing(11, 19), None, None, 2, 3, "zurich"),
+        (None, "People", "open", YESTERDAY, LATEST, None, None, 0, 1, "unpaid"),
+        (*ENGINEER, "closed", None, FIRST, listing(11, 16), listing(11, 18), 70, None, "lost"),
+        (*ENGINEER, "closed", *OCTOBER, YESTERDAY, LATEST, 49, 51, "unpublished"),
+        (*REMOVED, None, FIRST, *LATE_OCTOBER, 44, None, "forgotten"),
+        (*REMOVED, listing(10, 8), listing(10, 11, 16), *LATE_OCTOBER, 9.5, 14, "removed"),
+        (*REMOVED, FIRST, listing(9, 8), listing(9, 9), listing(9, 10), 1, 3, "long-ago"),
+    ],
     "changes": [
         ("gone", "Frontend Engineer", YESTERDAY, LATEST, "unpublished"),
         ("new", None, YESTERDAY, LATEST, "unpaid"),

@@ -5,22 +5,111 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import duckdb
+import psycopg
 import pytest
-from queries.answers import ANSWERS, NESTED_VALUES, PAGE, QUERIES, nested_values, query
-from queries.jobs import FIRST, JOBS, LATEST, PUBLICATIONS, YESTERDAY, listing
-from queries.warehouse import TABLES
+from e2e.stores import TABLES
+from e2e.targets import DUCKDB, meltanolabs
+from queries.answers import (
+    ANSWERS,
+    FIRST,
+    JOBS,
+    LATEST,
+    NESTED_VALUES,
+    PAGE,
+    PUBLICATIONS,
+    QUERIES,
+    ROWS,
+    YESTERDAY,
+    listing,
+    nested_values,
+    query,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from queries.warehouse import Warehouse
+    from e2e.targets import Target
+    from queries.answers import Job, Row
 
 
 HISTORY = ("days_open", "changes")
 OF_PUBLISHED_JOBS = [name for name in ANSWERS if name not in HISTORY]
+
+
+@dataclass
+class Warehouse:
+    """A DuckDB in memory or a database of a server, with tables as a target makes them.
+
+    Attributes:
+        name: What the page calls it.
+        connection: To it.
+        placeholder: What its driver replaces by a value.
+        target: The target.
+    """
+
+    name: str
+    connection: Any
+    placeholder: str
+    target: Target
+
+    def load(self, table: str, rows: list[Job]) -> None:
+        """Create a table of the tap as the target does, and fill it."""
+        kinds = TABLES[table]
+        columns = ", ".join(f"{name} {self.target.types[kind]}" for name, kind in kinds.items())
+        self.run(f"create table public_jobs.{table} ({columns})")
+        placeholders = ", ".join([self.placeholder] * len(kinds))
+        insert = f"insert into public_jobs.{table} values ({placeholders})"  # noqa: S608
+        values = [[self.target.stored(row.get(name)) for name in kinds] for row in rows]
+        self.connection.cursor().executemany(insert, values)
+
+    def run(self, sql: str) -> None:
+        """Execute statements."""
+        self.connection.execute(sql)
+
+    def rows(self, sql: str) -> list[Row]:
+        """Return the answer: numbers that are not whole as floats, JSON parsed."""
+        answer = self.connection.execute(sql)
+        is_text = [str(kind) == "JSON" for _, kind, *_ in answer.description]  # on DuckDB
+        return [tuple(map(plain, row, is_text)) for row in answer.fetchall()]
+
+
+def plain(value: Any, is_json_text: bool) -> Any:
+    if is_json_text and value is not None:
+        return json.loads(value)
+    return float(value) if isinstance(value, Decimal) else value
+
+
+@pytest.fixture(scope="module", params=["DuckDB", "PostgreSQL"])
+def committed(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
+    """A database with all rows."""
+    with ExitStack() as stack:
+        if request.param == "DuckDB":
+            connection: Any = stack.enter_context(duckdb.connect())
+            warehouse = Warehouse(request.param, connection, "?", DUCKDB)
+        else:
+            address = request.getfixturevalue("database")
+            connection = stack.enter_context(psycopg.connect(address, autocommit=True))
+            target = meltanolabs("hard", "public_jobs")
+            warehouse = Warehouse(request.param, connection, "%s", target)
+        warehouse.run("create schema public_jobs")
+        for table, rows in ROWS.items():
+            warehouse.load(table, rows)
+        yield warehouse
+
+
+@pytest.fixture
+def warehouse(committed: Warehouse) -> Iterator[Warehouse]:
+    """A database that forgets after the test."""
+    committed.run("begin")
+    yield committed
+    committed.run("rollback")
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -29,8 +118,7 @@ def test_the_answer(name: str, warehouse: Warehouse) -> None:
 
 
 def test_the_page_about_nested_values_reads_them(warehouse: Warehouse) -> None:
-    name = type(warehouse).__name__.replace("Postgres", "PostgreSQL")
-    assert warehouse.rows(nested_values(name)) == NESTED_VALUES
+    assert warehouse.rows(nested_values(warehouse.name)) == NESTED_VALUES
 
 
 def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from e2e.scenario import FIELDS
 from e2e.stores import columns_of
-from e2e.truth import FIELDS
 
 from transform.columns import JSON_TEXT, MARTS
 

@@ -11,12 +11,12 @@ from functools import cache, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from e2e.stores import FIELDS
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline
 from harness import select_only
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from queries.warehouse import FIELDS
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import RequestError

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from e2e.pipeline import read
-from e2e.scenario import RUNS, change, make_sandbox, settings
+from e2e.scenario import FIELDS, RUNS, change, make_sandbox, published, settings
+from e2e.stores import FIELDS as ALL_FIELDS
+from e2e.stores import TABLES
 from e2e.targets import CheckedTarget
-from e2e.truth import FIELDS, published
 from harness import catalog_of
 from public_jobs_sandbox.server import serving
-from queries.warehouse import FIELDS as ALL_FIELDS
-from queries.warehouse import TABLES
 
 from tap_public_jobs.sync.state import HOUR
 

@@ -23,9 +23,9 @@ import requests
 import yaml
 from dotenv import dotenv_values
 from e2e.pipeline import environment, installed, run
+from e2e.scenario import FIELDS, published
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
-from e2e.truth import FIELDS, published
 from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from e2e.pipeline import installed
+from public_jobs_sandbox.meltano import uv_command
 from support.portal import opened
-from support.warehouses import DuckDB, Postgres
+from support.warehouses import DuckDB, Postgres, run_dbt
+from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from support.portal import Portal
     from support.warehouses import Warehouse
+
+
+DBT = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
+
+
+class WithDbt2(DuckDB):
+    """A file in which dbt 2 builds."""
+
+    @override
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        library = self.folder / "library"
+        if not library.exists():
+            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps", LIBRARY]
+            # It has no wheels for older Pythons, and none of its Python is used.
+            command += ["--python-version", "3.12", "--target", str(library)]
+            subprocess.run(command, check=True)
+
+        def run(
+            arguments: Sequence[str | Path], variables: Mapping[str, str], folder: Path
+        ) -> subprocess.CompletedProcess[str]:
+            found = {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
+            return subprocess.run(
+                [installed(DBT) / "dbt", *arguments],
+                env={**variables, **found},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        return run_dbt(
+            run, self.folder, self.project, *arguments, "--target", "duckdb", **self.variables
+        )
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +62,9 @@ def new_warehouse(
 
     def make(kind: str) -> Warehouse:
         folder = tmp_path_factory.mktemp(kind)
-        return DuckDB(folder) if kind == "DuckDB" else Postgres(folder, new_database())
+        if kind == "PostgreSQL":
+            return Postgres(folder, new_database())
+        return DuckDB(folder) if kind == "DuckDB" else WithDbt2(folder)
 
     return make
 

@@ -1,21 +1,29 @@
-"""The dbt project as a package of the user's own, which sets what it likes."""
+"""What users set: their own project that takes the package, several organisations, and fields.
+
+A field has one history whether or not it has a column, and none if it is ignored.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from support.portal import opened
-from support.warehouses import TRANSFORM, WITHOUT_TESTS, DuckDB
+from harness import catalog_of
+from support.expected import TABLES, History, assert_holds
+from support.portal import FIRST_DAY, opened
+from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.portal import Portal
     from support.warehouses import Warehouse
+
 
 READER = "pg_monitor"  # a role that every server has
 PROJECT = {
@@ -130,3 +138,105 @@ def test_the_project_of_a_user_takes_the_package(
     if not isinstance(warehouse, DuckDB):
         may = f"has_table_privilege('{READER}', 'analytics_recruiting.open_jobs', 'select')"
         assert warehouse.rows(f"(select {may} as it) as found") == [{"it": True}]
+
+
+SCHEMAS = ["acme", "globex", "initech"]
+
+
+def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ids are the same in all three. One joins on the second day, when another is not synced.
+
+    Freshness is that of the one that was listed least recently.
+    """
+    schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
+    with ExitStack() as stack:
+        acme, globex, initech = portals = [
+            stack.enter_context(opened(warehouse, monkeypatch, schema)) for schema in SCHEMAS
+        ]
+        for portal in (acme, initech):
+            portal.sync()
+            portal.listings[-1].built = True
+        assert "globex is left out" in warehouse.build(*schemas, *WITHOUT_TESTS)
+
+        acme.unpublish(0)
+        initech.unpublish(0)  # not seen before its next sync
+        acme.edit(1, jobTitle="Of one organisation", salaryPeriod="hour")
+        for portal in (acme, globex):
+            portal.day(2)
+            portal.sync()
+            portal.listings[-1].built = True
+        warehouse.build(*schemas)
+
+        # The one of initech, who was not synced again: no other organisation hides it.
+        listed_at = warehouse.listed_at(*schemas)
+        assert listed_at.startswith("2026-11-01T04:00:00")
+        assert datetime.fromisoformat(listed_at) == FIRST_DAY
+
+        second_day = globex.listings[0].time.date()
+        histories = [
+            History(portal.listings, portal.schema, (second_day, second_day)) for portal in portals
+        ]
+    for table in TABLES:
+        assert_holds(warehouse, table, *histories)
+
+    # Its jobs are in history, and would all be closed.
+    warehouse.run("drop schema globex cascade")
+    status, output = warehouse.dbt("build", *schemas, "--select", "public_jobs__stg_publications")
+    assert status == 1
+    assert "history has jobs of globex: load them first" in output
+
+
+COLUMNS = {
+    "salary_period": {"type": ["string", "null"]},
+    "required_skills": {"type": ["array", "null"], "items": {"type": "string"}},
+}
+IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount"]}))
+
+
+# Among the longest, so they begin early.
+@pytest.mark.xdist_group("declared fields")
+def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:
+    """Salaries of different periods stay apart, and a field does not seem to vanish.
+
+    A counter that is another in every answer would copy every row, and does not seem to vanish
+    either when it is ignored from the second build on. The tap has run for a week before the first
+    build.
+    """
+    for number in range(12):
+        portal.edit(number, viewCount=1)
+    for number, period in enumerate(["year", "hour", "year"]):
+        portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
+    portal.edit(3, requiredSkills=["patience"])
+    portal.day(-6)
+    portal.sync()
+    portal.day(1)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+    portal.build(*HISTORY_ALONE, *IGNORED)
+
+    portal.day(2)
+    for number in range(12):
+        portal.edit(number, viewCount=2)
+    portal.sync()
+    portal.build(*HISTORY_ALONE, *IGNORED)
+    assert len(warehouse.rows("analytics_history.job_detail_history")) == 2 * 12
+
+    # As Meltano's `schema` extra does.
+    portal.catalog = catalog_of(portal.config)
+    (entry,) = (it for it in portal.catalog["streams"] if it["tap_stream_id"] == "job_details")
+    entry["schema"]["properties"] |= COLUMNS
+    portal.day(3)
+    portal.edit(2, salaryPeriod="month")
+    portal.edit(3, requiredSkills=["patience", 'a "quoted" one'])
+    portal.sync()
+    portal.build(*IGNORED)
+
+    assert "salary_period" in warehouse.rows("public_jobs.job_details")[0]
+    for listing in portal.listings:
+        for job in listing.jobs.values():
+            del job["viewCount"]
+    history = History(portal.listings)
+    for table in TABLES:
+        assert_holds(warehouse, table, history)

@@ -1,1 +1,0 @@
-"""The same extraction with other tools, one script each."""

@@ -1,0 +1,223 @@
+"""What a limit costs: beside the least time that any client needs, and behind real limiters."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import shutil
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from public_jobs_sandbox.options import Options
+
+from benchmarks.bench import LIMIT, Claim, Section, least_time, limited, serve, side_by_side, table
+from benchmarks.clients import DLT_WITH_LIMIT, PEERS, LeftOutError, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.bench import Bench, Trial
+    from benchmarks.clients import Client
+
+
+JOBS = 300
+# Of an organisation whose run fits into a period, so that the next one begins within it.
+FEW_JOBS = 58
+
+# Ways of counting that never reject a client that keeps the limit in every window.
+PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
+
+# Ways of counting that reject even this client, because they allow less after a burst.
+STRICTER = ("sliding_counter", "leaky_bucket")
+
+# Of a period of 12 s, 0.1 s is the part that 0.5 s is of a minute.
+QUICK = [(0.1, "sliding_log"), (0.4, "sliding_log"), (0.1, "sliding_counter")]
+FULL = [(0.5, how) for how in PREDICTABLE + STRICTER]
+FULL += [(0.05, "sliding_log"), (2.0, "sliding_log")]
+# Seconds of a period; round trips and ways of counting; the most of the least time in the first.
+#
+# Start-up is a larger share of a shorter period.
+SETUPS = ((12.0, QUICK, 1.1), (60.0, FULL, 1.03))
+
+COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rejections"
+
+PAIR_COLUMNS = (
+    "client | first run, s | rejections | rows lost | second run, s | rejections | rows lost"
+)
+
+
+def limit(bench: Bench) -> Section:
+    """Run backfills under limits, several side by side: they mostly wait.
+
+    They show how near this tap comes to the least time that the limit leaves to any client.
+    """
+    period, cases, at_most = SETUPS[bench.full]
+    least = least_time(JOBS, period)
+    with contextlib.ExitStack() as served:
+        worlds = [served.enter_context(serve(JOBS, limited(period, *case))) for case in cases]
+        attempt = functools.partial(bench.attempt, bench.ours, timeout=1200)
+        tasks = [functools.partial(attempt, bench.order(world)) for world in worlds]
+        trials = dict(zip(cases, side_by_side(tasks), strict=True))
+    clients = [bench.ours]
+    clients += [DLT_WITH_LIMIT] * any(it.script == DLT_WITH_LIMIT.script for it in bench.peers)
+    twice = [functools.partial(_twice, bench, client, period) for client in clients]
+    pairs = dict(zip(clients, side_by_side(twice), strict=True))
+    lines = (
+        f"{how} | {latency:g} | {it.wall:.1f} | {it.wall / least:.3f} | {it.rejections}"
+        for (latency, how), it in trials.items()
+    )
+    explanation = (
+        f"{JOBS} jobs, {LIMIT} requests per {period:g} s. The least time is {least:g} s: the whole "
+        "periods between the first and the last request, if no window may see more than the limit."
+    )
+    heading = "Compared with the theoretical minimum"
+    first = (
+        f"{JOBS} jobs at {LIMIT} requests per {period:g} s, {cases[0][0]:g} s away, take at most"
+    )
+    predictable = f"Under {', '.join(PREDICTABLE)} at most {{}} requests of a run are rejected"
+    rejections = [trial.rejections for (_, how), trial in trials.items() if how in PREDICTABLE]
+    slowest = max(it.wall for (_, how), it in trials.items() if how in PREDICTABLE)
+    in_a_row = (
+        f"{FEW_JOBS} jobs, twice, the second run right after the first; the least time of the "
+        f"second is {period:g} s. A limiter in memory forgets at the end of a process what it sent."
+    )
+    pair_lines = (
+        " | ".join([client.name, *(f"{it.wall:.1f} | {it.rejections} | {it.lost}" for it in pair)])
+        for client, pair in pairs.items()
+    )
+    claims = [
+        Claim(f"{first} {{}} of the least time", trials[cases[0]].wall / least, at_most),
+        Claim("Any that is not rejected takes at most {} of it", slowest / least, at_most=1.15),
+        Claim(predictable, max(rejections), at_most=0),
+        Claim(
+            "A second run within the period is rejected at most {} times",
+            pairs[bench.ours][1].rejections,
+            at_most=0,
+        ),
+    ]
+    parts = [explanation, table(COLUMNS, lines), in_a_row, table(PAIR_COLUMNS, pair_lines)]
+    return Section(heading, parts, claims)
+
+
+def _twice(bench: Bench, client: Client, period: float) -> list[Trial]:
+    with serve(FEW_JOBS, limited(period, 0.05)) as world:
+        order = bench.order(world)
+        return [bench.attempt(client, order, is_much_later=it) for it in (True, False)]
+
+
+JOBS_BEHIND_LIMITERS = 100
+# Seconds of a period; limits without bursts allow ten requests per second.
+PERIOD = 6
+AWAY = 0.05
+
+NGINX = """
+daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{}}
+http {{
+  access_log off; client_body_temp_path {folder}/1; proxy_temp_path {folder}/2;
+  fastcgi_temp_path {folder}/3; uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
+  limit_req_zone $http_authorization zone=keys:1m rate=10r/s;
+  server {{ listen 127.0.0.1:{port}; location / {{ limit_req zone=keys%s; proxy_pass {api}; }} }}
+}}
+"""
+HAPROXY = """
+defaults
+  mode http
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+frontend keys
+  bind 127.0.0.1:{port}
+  stick-table type string len 100 size 1k expire 60s store http_req_rate(6s)
+  http-request track-sc0 hdr(authorization)
+  http-request deny if {{ sc_http_req_rate(0) gt 60 }}
+  default_backend api
+backend api
+  server api {host}
+"""
+
+
+class Limiter(NamedTuple):
+    """A program that forwards requests, and rejects those over its limit.
+
+    Attributes:
+        name: What it is, and what it rejects with.
+        command: `{file}` is the configuration; also `{port}` and `{api}`.
+        configuration: The text of the file.
+    """
+
+    name: str
+    command: str
+    configuration: str = ""
+
+
+LIMITERS = [
+    Limiter("nginx, no burst (503)", "nginx -c {file}", NGINX % ""),
+    Limiter("nginx, burst (503)", "nginx -c {file}", NGINX % " burst=59 nodelay"),
+    Limiter("HAProxy (403)", "haproxy -f {file}", HAPROXY),
+    Limiter("flask-limiter (429)", "uv run --script {peers}/proxy.py flask {port} {api}"),
+    Limiter("django-ratelimit (403)", "uv run --script {peers}/proxy.py django {port} {api}"),
+]
+
+
+def limiters(bench: Bench) -> Section:
+    """Run twice through each limiter: the second run begins as the first one ends."""
+    lines, rejections = [], []
+    options = Options(limited=False, latency=AWAY, jitter=AWAY)
+    for limiter in LIMITERS:
+        with serve(JOBS_BEHIND_LIMITERS, options) as world, _in_front(limiter, world, bench) as url:
+            order = bench.order(
+                World(world.sandbox, url),
+                rate_limit_requests=LIMIT,
+                rate_limit_period_seconds=PERIOD,
+            )
+            for _ in range(2):
+                trial = bench.attempt(bench.ours, order)
+                summary = (order.folder / "stderr.log").read_text("utf-8")
+                sent = int(re.findall(r"; ([\d,]+) requests \(", summary)[-1].replace(",", ""))
+                rejections.append(sent - trial.requests)
+                lines.append(f"{limiter.name} | {trial.wall:.1f} | {sent} | {rejections[-1]}")
+    explanation = (
+        f"{JOBS_BEHIND_LIMITERS} jobs at {LIMIT} requests per {PERIOD} s, twice, the second run "
+        f"right after the first; round trips of {AWAY} to {2 * AWAY} s. No client needs less than "
+        f"{PERIOD} s, or {PERIOD * JOBS_BEHIND_LIMITERS / LIMIT:.0f} s without bursts."
+    )
+    columns = "limiter, and its default status | taken, s | requests | rejections"
+    claim = Claim("Each limiter rejects at most {} requests of a run", max(rejections), at_most=12)
+    return Section("Behind real limiters", [explanation, table(columns, lines)], [claim])
+
+
+@contextlib.contextmanager
+def _in_front(limiter: Limiter, world: World, bench: Bench) -> Iterator[str]:
+    """Run a limiter in front of the API, and yield its address."""
+    folder = bench.new_folder()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    values = {"folder": folder, "port": port, "api": world.url, "peers": PEERS}
+    values |= {"host": world.url.removeprefix("http://"), "file": folder / "configuration"}
+    (folder / "configuration").write_text(limiter.configuration.format(**values), "utf-8")
+    command = limiter.command.format(**values).split()
+    if not shutil.which(command[0]):
+        message = f"{command[0]} is not on the PATH"
+        raise LeftOutError(message)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603  # those above
+    try:
+        _wait_for(port, process)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    message = f"{process.args!r:.40} does not start"
+    raise LeftOutError(message)

@@ -1,0 +1,337 @@
+"""The command: settings, one line for what its user can mend, a graceful stop.
+
+Also whether a run has work to do, which a scheduler asks, and the pages on webhooks, which have
+every setting, answer and limit, and none that does not exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from webhook.served import COMMAND, NOTED, NOTIFICATION, PREFIX, TOKEN, ended, post, run, served
+
+from tap_public_jobs import changes
+from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
+from tap_public_jobs.sync.stored import dump
+from tap_public_jobs.webhook import app, payload
+from tap_public_jobs.webhook.cli import commands, read_state
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
+    tmp_path: Path, stop: signal.Signals
+) -> None:
+    """With its settings from the environment, and its secrets from files. No line has the token."""
+    secret = tmp_path / "secret"
+    secret.write_text(f"{TOKEN}\nacme {TOKEN[::-1]}\n")
+    settings: dict[str, Any] = {"CHANGES_URL": "sqlite:///my.db", "TOKEN_FILE": secret}
+    settings |= {"TOKEN_HEADER": "X-Token", "SIGNATURE_HEADER": "X-Check"}
+    sent = {"X-Token": TOKEN, "X-Check": hmac.digest(b"sesame", NOTIFICATION, "sha256").hex()}
+    with served(SIGNATURE_SECRET="sesame\nacme other", **settings) as receiver:  # noqa: S106
+        hook = f"http://127.0.0.1:{receiver.port}/hooks"
+        assert post(hook, **(sent | {"X-Check": ""})) == (401, "Not signed with the secret")
+        response = requests.post(hook, NOTIFICATION, headers=sent, timeout=60)
+        with socket.create_connection(("127.0.0.1", receiver.port)) as connection:
+            start = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            start += f"X-Check: {sent['X-Check']}\r\n"
+            connection.sendall(f"{start}Content-Length: {len(NOTIFICATION)}\r\n\r\n".encode())
+            assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
+            receiver.process.send_signal(stop)
+            connection.sendall(NOTIFICATION)
+            answer = connection.recv(65536)
+        status = receiver.process.wait(timeout=60)
+        errors = receiver.stderr.read()
+
+    assert (response.status_code, response.headers["Connection"]) == (200, "close")
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert status in {0, -signal.SIGTERM}
+    assert errors.count('INFO POST: 200 {"publicIds":1}\n') == 2
+    assert TOKEN not in errors
+    assert "Traceback" not in errors
+    assert sorted(it.position for it in ChangeLog("sqlite:///my.db").positions().values()) == [0, 2]
+
+
+def test_nothing_that_was_answered_is_lost() -> None:
+    """Although the receiver is killed in the middle of many notifications."""
+    answered: list[str] = []
+    many = threading.Event()
+
+    def send(sender: int) -> None:
+        with contextlib.suppress(requests.ConnectionError):
+            for number in count(sender, 16):
+                if post(hook, f'{{"publicId": "{number}"}}') == NOTED:
+                    answered.append(str(number))
+                if len(answered) >= 200:
+                    many.set()
+
+    with ThreadPoolExecutor(16) as pool, served(TOKEN=TOKEN) as receiver:
+        hook = f"http://127.0.0.1:{receiver.port}/hooks/{TOKEN}"
+        for sender in range(16):
+            pool.submit(send, sender)
+        assert many.wait(60)
+
+    assert {*answered} <= {*ChangeLog("sqlite:///changes.db").read().public_ids}
+
+
+def test_headers_without_an_end_are_refused() -> None:
+    """They would fill the memory, and a sender needs no token for them."""
+    headers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 16_384) for number in range(1_000))
+    with (
+        served(TOKEN=TOKEN) as receiver,
+        socket.create_connection(("127.0.0.1", receiver.port)) as connection,
+        pytest.raises(ConnectionError),
+    ):
+        connection.sendall(b"POST /hooks HTTP/1.1\r\n" + headers)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "words"),
+    [
+        ({}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
+        ({"TOKEN_FILE": "no"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
+        ({"TOKEN_FILE": sys.executable}, "", "is not a file that can be read"),  # not UTF-8
+        ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),
+        ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
+        (
+            {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"},
+            "",
+            "with the same organisations as PUBLIC_JOBS_WEBHOOK_TOKEN, or neither",
+        ),
+        ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
+        ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "the folder of the file"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(
+    settings: dict[str, str],
+    arguments: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(PREFIX + name, value)
+    monkeypatch.delattr("uvicorn.run")  # else a setting that is not refused is served for ever
+
+    status, out, err = run(capsys, "serve", *arguments.split())
+
+    assert (status, out) == (2, "")
+    assert err.startswith("Error: ")
+    assert words in err
+    assert err.count("\n") == 1
+    assert TOKEN not in err
+
+
+def test_a_taken_port_ends_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        status, _, err = ended("serve", "--port", port, env=os.environ | {f"{PREFIX}TOKEN": TOKEN})
+
+    assert status > 0
+    assert "address already in use" in err
+    assert "Traceback" not in err
+
+
+def test_a_receiver_without_its_extra_names_the_remedy() -> None:
+    """In a process of its own, because here the receiver is imported already."""
+    code = f"import sys; sys.modules['starlette.exceptions'] = None; {COMMAND[2]}"
+    status, _, err = ended("serve", code=code)
+
+    assert (status, "Traceback" in err) == (2, False)
+    assert "install tap-public-jobs[webhook]" in err
+
+
+STATE = SyncState(
+    run_time=1_700_000_000,
+    listed_at=1_700_000_000,
+    jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
+    forms={"job_details": "f"},
+    cycle=Cycle(1_700_000_000, "changed", has_ended=True),
+    last_read=LastRead("log", 5),
+)
+
+
+def written(state: SyncState) -> dict[str, Any]:
+    """The state as the tap writes it."""
+    singer_state: dict[str, Any] = {}
+    dump(state, singer_state)
+    return singer_state
+
+
+@pytest.mark.parametrize(
+    ("content", "state"),
+    [
+        (written(STATE), STATE),
+        ({"singer_state": written(STATE)}, STATE),
+        ({"bookmarks": {"jobs": {"sync": {"format": 1}}}}, SyncState()),
+        ({"singer_state": None}, SyncState()),
+        ([], SyncState()),
+        (b"nonsense \xff", SyncState()),
+        (b"[" * 100_000, SyncState()),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_that_of_a_first_run(content: Any, state: SyncState) -> None:
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    Path("state.json").write_bytes(text)
+
+    assert read_state("state.json") == state
+    assert read_state("no.json") == SyncState()
+
+
+@pytest.fixture
+def states() -> list[str]:
+    """The arguments for two logs, each with a state that has read all of it."""
+    arguments = []
+    for name in ("default", "acme"):
+        log = ChangeLog(f"sqlite:///changes.db?name={name}")
+        log.append({log.name: ["a"]})
+        read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
+        Path(f"{name}.json").write_text(json.dumps(written(read)))
+        arguments += ["--state", f"{name}={name}.json"]
+    return arguments
+
+
+def test_the_names_with_news_are_printed(
+    states: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "news", *states) == (1, "", "")
+    assert run(capsys, "news", "--state", "default.json") == (1, "", "")
+    ChangeLog("sqlite:///changes.db?name=acme").append({"acme": [None]})
+    assert run(capsys, "news", *states) == (0, "acme\n", "")
+    url = "sqlite:///changes.db?name=acme"
+    assert run(capsys, "news", "--changes-url", url, "--state", "acme.json") == (0, "", "")
+    assert run(capsys, "news", "--changes-url", url, *states[:2]) == (1, "", "")
+    # A log that is not there does not hide the news of others.
+    status, out, err = run(capsys, "news", *states, "--state", "typo=x")
+    assert (status, out) == (0, "acme\n")
+    assert err.startswith(
+        "Error: There is no notification log with the name typo: add a line `typo <token>`"
+    )
+    Path("default.json").rename("day=1.json")
+    assert run(capsys, "news", "--state", "default=day=1.json") == (1, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Missing option '--state'"),
+        (("--state", "x=x"), "There is no notification log with the name x"),
+        (
+            ("--state", "x", "--changes-url", "sqlite:///no.db"),
+            "There is no notification log in no.db",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("states")
+def test_an_error_is_not_taken_for_the_absence_of_news(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    status, out, err = run(capsys, "news", *arguments)
+
+    assert (status, out) == (2, "")
+    assert err.startswith(f"Error: {words}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("states")
+def test_a_state_from_stdin_or_a_closed_one() -> None:
+    """As a scheduler may start it."""
+    with Path("acme.json").open() as file:
+        assert ended("news", "--state", "acme=-", stdin=file) == (1, "", "")
+    code = f"import sys; sys.stdin = None; {COMMAND[2]}"
+    assert ended("news", "--state", "acme=-", code=code) == (0, "acme\n", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "end"),
+    [(MemoryError, 2, "\nMemoryError\n"), (KeyboardInterrupt, 130, "\n")],
+)
+def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    status: int,
+    end: str,
+) -> None:
+    def fail(_: ChangeLog) -> None:
+        raise error
+
+    monkeypatch.setattr(ChangeLog, "positions", fail)
+
+    ended_with, out, err = run(capsys, "news", "--state", "default.json")
+
+    assert (ended_with, out) == (status, "")
+    assert err.endswith(end)
+
+
+@pytest.mark.usefixtures("states")
+def test_it_imports_nothing_else_that_takes_long() -> None:
+    code = f"""
+import atexit, sys
+slow = ("singer_sdk", "requests", "psycopg", "starlette", "uvicorn", "standardwebhooks")
+atexit.register(lambda: print(*{{*slow}} & {{*sys.modules}}))
+{COMMAND[2]}"""
+
+    assert ended("news", "--state", "default.json", code=code) == (1, "\n", "")
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+WEBHOOKS = "\n".join((DOCS / name).read_text("utf-8") for name in ("webhooks.md", "receiver.md"))
+SETTINGS = WEBHOOKS.partition("\n## Settings of the receiver\n")[2]
+SECRETS = {"PUBLIC_JOBS_WEBHOOK_TOKEN", "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET"}
+
+
+def test_every_setting_is_in_the_table_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = commands.commands["serve"]
+    rows = re.findall(r"^\| (`PUBLIC.*?) \| `?(.*?)`? \|", SETTINGS, flags=re.MULTILINE)
+    listed = {(name, option) for cell, option in rows for name in re.findall(r"`(.*?)`", cell)}
+    expected = {(name, "\N{EN DASH}") for name in SECRETS}
+    monkeypatch.setenv("TAP_PUBLIC_JOBS_CHANGES_URL", "any other variable is read first")
+    for name, _ in listed - expected:
+        with monkeypatch.context() as environment:
+            environment.setenv(name, "8")
+            values = serve.make_context("serve", []).params
+        expected |= {(name, it.opts[0]) for it in serve.params if str(values[it.name]) == "8"}
+
+    assert listed == expected
+    assert {it.opts[0] for it in serve.params} < {option for _, option in listed}
+
+
+def test_every_command_and_option_of_the_page_exists() -> None:
+    known = {
+        option
+        for command in commands.commands.values()
+        for parameter in command.params
+        for option in parameter.opts
+    }
+    used = re.findall(r"public-jobs-webhook (\w+)([^\n`]*)", WEBHOOKS)
+
+    assert {name for name, _ in used} == set(commands.commands)
+    for _, line in used:
+        arguments = line.partition("||")[0].partition("#")[0]
+        assert set(re.findall(r" (--[a-z-]+)", arguments)) <= known
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    for words in (
+        f"the last {changes.KEPT:,} notifications",
+        f"longer than {app.BODY_PATIENCE} seconds",
+        f"larger than {payload.LARGEST_BODY // 1024} KiB",
+        f"beyond {app.MOST_NAMED:,} in one payload",
+    ):
+        assert words in WEBHOOKS
