@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from benchmarks import costs, dbt, limits, operations
 from benchmarks.bench import Bench, Claim, Section, with_tables
 from benchmarks.clients import CLIENTS, LeftOutError
-from benchmarks.sections import costs, dbt, limits, year
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "resync": costs.resync,
     "growth": costs.growth,
     "dbt": dbt.measure,
-    "year": year.measure,
+    "year": operations.measure,
 }
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from benchmarks.bench import Bench
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[1]
 TRANSFORM = str(REPOSITORY / "transform")
 # All that were ever published, in the quick form and in the full. A thirteenth of them is open.
 JOBS = (3_900, 130_000)
