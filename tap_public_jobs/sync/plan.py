@@ -118,7 +118,7 @@ def plan_details(state: SyncState, listing: Listing, cycle: Cycle, max_age: floa
     unchanged = 0
     for ref in sorted(listing.jobs.values(), key=lambda ref: state.jobs[ref.id].failing_since > 0):
         job = state.jobs[ref.id]
-        is_old = state.run_time - job.fetched_at >= max_age * _share(ref.id)
+        age = state.run_time - job.fetched_at
         if not job.fetched_at:
             reasons[ref] = "new"
         elif not job.detail_hash:
@@ -127,13 +127,13 @@ def plan_details(state: SyncState, listing: Listing, cycle: Cycle, max_age: floa
             reasons[ref] = "changed"
         elif job.fetched_at >= cycle.started_at:
             continue  # a run that was interrupted has fetched it
-        elif cycle.refresh == "all" or ref in listing.details or is_old:
+        elif cycle.refresh == "all" or ref in listing.details or age >= _expiry(ref.id, max_age):
             reasons[ref] = "refreshed"
         else:
             unchanged += 1
     return Plan(reasons, unchanged)
 
 
-def _share(job_id: str) -> float:
-    """Return a number from 0.5 to 1 that is always the same for a job."""
-    return Random(job_id).uniform(0.5, 1)  # noqa: S311  # spreads requests, and keeps no secret
+def _expiry(job_id: str, max_age: float) -> float:
+    """Return at what age a detail expires, which is always the same for a job."""
+    return max_age * Random(job_id).uniform(0.5, 1)  # noqa: S311  # spreads requests, no secret
