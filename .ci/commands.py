@@ -7,8 +7,6 @@ Blocks for a file, cron or systemd are handled as such: see `Block`.
 It needs the network and 2 GB.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -18,17 +16,15 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -1,18 +1,12 @@
 """A MkDocs hook: pages from outside docs/, and links that lead from the site to the repository."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import TYPE_CHECKING
 
-from mkdocs.structure.files import File
-
-if TYPE_CHECKING:
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
-    from mkdocs.structure.pages import Page
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).parents[1]
 

@@ -1,23 +1,18 @@
 """The command `python -m benchmarks`."""
 
-from __future__ import annotations
-
 import functools
 import os
 import platform
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from benchmarks import costs, dbt, limits, operations
 from benchmarks.bench import Bench, Claim, Section, with_tables
 from benchmarks.clients import CLIENTS, LeftOutError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # The file whose tables `--write` replaces.
 DESTINATION = Path(__file__).with_name("README.md")

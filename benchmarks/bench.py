@@ -3,34 +3,28 @@
 The report has sections of tables and claims, in Markdown.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from benchmarks.clients import DETAILS, JOBS, Order, World, extracted
+from benchmarks.clients import DETAILS, JOBS, Client, Order, World, extracted
 from benchmarks.process import Measured, run
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from benchmarks.clients import Client
-
-    Ids = Mapping[str, frozenset[str]]
+Ids = Mapping[str, frozenset[str]]
 
 
 Result = TypeVar("Result")

@@ -9,23 +9,19 @@ A second run in the same folder starts with the state that the first one left, w
 The API has no field that says when a job changed, so the peers can only fetch everything again.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from public_jobs_sandbox.state import Sandbox
+from public_jobs_sandbox.state import Sandbox
 
 Json = Any
 PEERS = Path(__file__).with_name("peers")

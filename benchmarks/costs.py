@@ -1,19 +1,22 @@
 """What runs cost: with more jobs, beside other tools, and when little has changed."""
 
-from __future__ import annotations
-
 import functools
 import math
-from typing import TYPE_CHECKING
 
-from benchmarks.bench import LIMIT, NO_LIMIT, Claim, Section, limited, serve, side_by_side, table
-from benchmarks.clients import DETAILS, JOBS
+from benchmarks.bench import (
+    LIMIT,
+    NO_LIMIT,
+    Bench,
+    Claim,
+    Section,
+    Trial,
+    limited,
+    serve,
+    side_by_side,
+    table,
+)
+from benchmarks.clients import DETAILS, JOBS, Client
 from tap_public_jobs.changelog import ChangeLog
-
-if TYPE_CHECKING:
-    from benchmarks.bench import Bench, Trial
-    from benchmarks.clients import Client
-
 
 GROWTH = ((1_000, 4_000), (1_000, 3_000, 10_000, 30_000))
 GROWTH_COLUMNS = "jobs | seconds | ms per job | MB | bytes of state per job"

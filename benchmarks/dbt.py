@@ -1,12 +1,11 @@
 """What a dbt build costs, at first and after two years."""
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import duckdb
@@ -15,14 +14,9 @@ import yaml
 from public_jobs_sandbox.postgresql import postgresql
 
 from benchmarks import years
-from benchmarks.bench import Claim, Section, table
+from benchmarks.bench import Bench, Claim, Section, table
 from benchmarks.clients import install
 from benchmarks.process import Measured, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from benchmarks.bench import Bench
 
 REPOSITORY = Path(__file__).parents[1]
 TRANSFORM = str(REPOSITORY / "transform")

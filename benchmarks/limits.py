@@ -1,7 +1,5 @@
 """What a limit costs: beside the least time that any client needs, and behind real limiters."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re
@@ -9,19 +7,24 @@ import shutil
 import socket
 import subprocess
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from public_jobs_sandbox.options import Options
 
-from benchmarks.bench import LIMIT, Claim, Section, least_time, limited, serve, side_by_side, table
-from benchmarks.clients import DLT_WITH_LIMIT, PEERS, LeftOutError, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from benchmarks.bench import Bench, Trial
-    from benchmarks.clients import Client
-
+from benchmarks.bench import (
+    LIMIT,
+    Bench,
+    Claim,
+    Section,
+    Trial,
+    least_time,
+    limited,
+    serve,
+    side_by_side,
+    table,
+)
+from benchmarks.clients import DLT_WITH_LIMIT, PEERS, Client, LeftOutError, World
 
 JOBS = 300
 # Of an organisation whose run fits into a period, so that the next one begins within it.

@@ -1,24 +1,24 @@
 """What a year of operations brings: alerts, wrong rows, surplus requests and late rows."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from singer_sdk.singerlib import ActivateVersionMessage, StateMessage
+from singer_sdk import Stream
+from singer_sdk.singerlib import ActivateVersionMessage, Message, StateMessage
 from typing_extensions import override
 
-from benchmarks.bench import Claim, Section, table
+from benchmarks.bench import Bench, Claim, Section, table
 from benchmarks.organisation import (
     BEGIN,
     COUNTED_EVERY,
@@ -29,24 +29,17 @@ from benchmarks.organisation import (
     PAGE_SIZE,
     Event,
     Gateway,
+    Incident,
     Organisation,
+    Posting,
     usual_incidents,
     worse_incidents,
 )
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import WholeMessageWriter
+from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from singer_sdk import Stream
-    from singer_sdk.singerlib import Message
-
-    from benchmarks.bench import Bench
-    from benchmarks.organisation import Incident, Posting
-    from tap_public_jobs.streams import PublicJobsStream
 
 # In the quick form, and in the full.
 DAYS = (91, 365)

@@ -4,20 +4,14 @@ What was published at any moment follows from the seed alone, so a cache or a re
 earlier moment. All times are seconds since the epoch.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from tap_public_jobs.api.models import Page
+from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tap_public_jobs.api.models import JobRef
 
 Json = Any
 Kind = Literal["opened", "edited", "closed", "saved"]

@@ -5,19 +5,15 @@ Linux counts the memory of a parent as its child's until the child has become an
 So the parent must be smaller than the command, and the benchmarks are not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 # The operating system counts memory in bytes, or in units of 1,024 bytes.
 PER_MEGABYTE = 1_000_000 if sys.platform == "darwin" else 1_000_000 / 1024

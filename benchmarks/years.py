@@ -5,8 +5,6 @@ Each night some jobs are opened and as many are closed. Each job is edited once:
 its overview and one of its other fields.
 """
 
-from __future__ import annotations
-
 from transform.columns import new_fields
 
 # How many nights, and the nights of a job from its opening to its closing and to its edit.

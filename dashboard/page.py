@@ -12,8 +12,6 @@
 page holds everything that it needs, and opens in any browser without a network.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import contextlib
@@ -22,18 +20,16 @@ import gzip
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import psycopg
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    Run = Callable[[str], Any]
-    """Runs a query; the answer has `description` and `fetchall()`."""
+Run = Callable[[str], Any]
+"""Runs a query; the answer has `description` and `fetchall()`."""
 
 # The names of columns, and rows of values.
 Table = dict[str, list[Any]]

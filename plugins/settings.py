@@ -5,8 +5,6 @@
 definition, .env.example and docs/settings.md.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

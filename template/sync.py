@@ -4,8 +4,6 @@
 The log goes to stdout. An alert also goes to stderr, so cron mails it.
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import getpass
@@ -21,15 +19,13 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple, Self
 
 from dotenv import dotenv_values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
 
 # Most failures heal by themselves within twelve minutes, so only a failed retry is an alert.
 RETRY_AFTER = 12 * 60
@@ -67,7 +63,7 @@ class Line(NamedTuple):
     fields: dict[str, Any]
 
     @classmethod
-    def parse(cls, text: str) -> Line:
+    def parse(cls, text: str) -> Self:
         """Read a line of JSON; any other line is text."""
         try:
             fields = json.loads(text)

@@ -1,9 +1,9 @@
 """Fixtures shared by all tests."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -17,10 +17,6 @@ from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api import client
 from tap_public_jobs.changelog import ChangeLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
 hypothesis.settings.register_profile(

@@ -12,15 +12,11 @@ A test changes the organisation between two runs, between two requests, or withi
     assert api.requests == ["page 1", "page 2", "detail pub-1"]
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Document = dict[str, Any]
 Total = Literal["exact"] | int | None

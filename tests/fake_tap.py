@@ -1,19 +1,14 @@
 """Runs the tap in this process on an API in memory, into models of targets."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness import captured
+from fake_api import FakeApi
+from harness import Output, captured
 from model_target import ModelTarget
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from fake_api import FakeApi
-    from harness import Output
 
 # The requests for the list of the fixture `api`.
 LIST = ["page 1", "page 2", "page 3", "page 4"]

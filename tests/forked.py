@@ -5,8 +5,6 @@ Tests that start the tap or a target this way take less than half as long as wit
 A program may belong to another Python than the tests, so this file imports nothing of theirs.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import io
@@ -19,13 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import IO, Any, Self
 
 
 class Run:

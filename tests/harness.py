@@ -1,27 +1,21 @@
 """Runs the tap in this process and keeps what it writes, in order."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from public_jobs_sandbox.state import Sandbox, SeenRequest
 from singer_sdk.singerlib.json import serialize_json
 
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from public_jobs_sandbox.state import SeenRequest
 
 Json = Any
 

@@ -11,15 +11,11 @@ The terms are those of the targets built on Meltano's SDK:
 | keeps every record | `append-only` | any |
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 Json = Any
 Row = dict[str, Json]

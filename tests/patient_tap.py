@@ -1,7 +1,5 @@
 """The tap as a program that a busy machine cannot end before it has stopped by itself."""
 
-from __future__ import annotations
-
 from tap_public_jobs import __main__ as command
 from tap_public_jobs import process
 

@@ -1,31 +1,24 @@
 """The notification log: nothing that was appended is ever passed over, on SQLite and PostgreSQL."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import subprocess
 import sys
 import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 from tap_public_jobs import changes
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Future
-    from pathlib import Path
-
-    import sqlalchemy as sa
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The tap as a process: exit statuses, the one line of an error, signals and pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,27 +7,23 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pytest
-from fake_api import FakeApi
+from fake_api import FakeApi, Total
 from fake_tap import CONFIG
 from forked import Program, Run
 from harness import Output, demo, parse, paths
 from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.process import SECONDS_TO_ANSWER, SECONDS_TO_STOP
 from tap_public_jobs.sync.fanout import GRACE
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fake_api import Total
-    from public_jobs_sandbox.state import Sandbox
 
 # How long a process may take before the test calls it hung, and ends it: less than the tap waits
 # for a server that does not answer.

@@ -1,24 +1,18 @@
 """The dashboard selects from the final tables, wherever they are, and says what to do without."""
 
-from __future__ import annotations
-
 import datetime as dt
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import psycopg
 import pytest
-from support.final_tables import KEY, edited, make
+from support.final_tables import KEY, Row, Tables, edited, make
 
 from dashboard import page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from support.final_tables import Row, Tables
 
 JOB = KEY | {"department": "Sales"}
 OLD = JOB | {"job_key": "acme/0", "id": "0"}

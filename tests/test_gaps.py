@@ -3,9 +3,8 @@
 A gap is new for an hour, and each run that meets it fails. After that it is known, and runs warn.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import pytest
 from fake_api import FakeApi
@@ -14,10 +13,6 @@ from fake_tap import LIST, Pipeline, first_run
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
 from tap_public_jobs.sync.state import HOUR
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)

@@ -1,17 +1,13 @@
 """`job_publications`: since when and until when jobs are published, on any target."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from fake_api import FakeApi
 from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import select_only
 
 from tap_public_jobs.sync import state
-
-if TYPE_CHECKING:
-    from fake_api import FakeApi
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed"])

@@ -1,7 +1,5 @@
 """Nobody outside forges a line of the log, or floods one."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -3,8 +3,6 @@
 `HISTORIES=300 uv run pytest -n 0 tests/test_model.py --hypothesis-seed=17` plays many.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,24 +1,16 @@
 """Runs under `notified`: none at all without news, and as `changed` with news."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from fake_tap import CONFIG, LIST
+from fake_api import FakeApi
+from fake_tap import CONFIG, LIST, Pipeline
 from harness import select_only
 
 from tap_public_jobs import changes
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fake_api import FakeApi
-    from fake_tap import Pipeline
-
-    from tap_public_jobs.changelog import ChangeLog
 
 
 def position(pipeline: Pipeline) -> int:

@@ -1,7 +1,5 @@
 """What a release, an image and a page repeat, and must not repeat wrongly."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,22 +1,17 @@
 """The pages are true, short, and lead somewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
 from decimal import Decimal
 from importlib.metadata import distributions
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from harness import catalog_of, demo, sync
 from support.plugins import REPOSITORY
 
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").glob("*.md")}

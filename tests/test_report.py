@@ -1,7 +1,5 @@
 """What a run reports: its plan, how far it is, and at the end what it did."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

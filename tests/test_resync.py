@@ -1,7 +1,5 @@
 """Second runs: what they fetch, what they remember, and when they take effect."""
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any

@@ -1,19 +1,15 @@
 """The SDK's standard tests on the sandbox, and the catalog that they see."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from harness import catalog_of, demo
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
 

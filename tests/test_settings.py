@@ -1,7 +1,5 @@
 """Wrong settings are refused with their name, what is allowed, and never the key."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 from typing import Any

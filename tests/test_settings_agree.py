@@ -1,10 +1,9 @@
 """The settings are described in several places that have to agree."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import metadata
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.plugins import REPOSITORY, definition, plugin
@@ -12,9 +11,6 @@ from support.plugins import REPOSITORY, definition, plugin
 from plugins.settings import OWN, written
 from tap_public_jobs.settings import CONFIG_JSONSCHEMA
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Json = Any
 

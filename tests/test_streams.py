@@ -1,34 +1,28 @@
 """What the streams write: whole records, in an order that no crash makes wrong."""
 
-from __future__ import annotations
-
 import json
 import signal
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from api.raw_server import unused_port
+from fake_api import FakeApi
 from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
+from public_jobs_sandbox.state import Sandbox
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import tap
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.sync import run
 from tap_public_jobs.tap import ORDER, TapPublicJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fake_api import FakeApi
-    from public_jobs_sandbox.state import Sandbox
-    from requests import PreparedRequest, Response
-
-    from tap_public_jobs.streams import PublicJobsStream
 
 Config = dict[str, Any]
 STREAMS = ("jobs", "job_publications", "job_details")

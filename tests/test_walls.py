@@ -1,25 +1,20 @@
 """Which part of the tap may know which, and what of the SDK it uses that is not public."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
 import re
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grimp
 import pytest
 from singer_sdk import Stream, Tap
 
 import tap_public_jobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TAP = "tap_public_jobs"
 FILES = sorted(Path(tap_public_jobs.__file__).parent.rglob("*.py"))

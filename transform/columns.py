@@ -6,20 +6,16 @@ and two pages: docs/columns.md and docs/dictionary.md. Models and snapshots take
 schemas from there.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from tap_public_jobs.records.columns import OTHERS, QUESTIONS
 from tap_public_jobs.records.naming import column_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"

@@ -4,20 +4,16 @@ It has no throttle, and retries as the SDK does.
 What the template leaves open is filled in from the API's specification.
 """
 
-from __future__ import annotations
+from typing import Any, ClassVar
 
-from typing import TYPE_CHECKING, Any, ClassVar
-
+import requests
 from public_jobs_sandbox.postings import make_jobs, summary
 from singer_sdk import RESTStream, Tap
 from singer_sdk import typing as th
 from singer_sdk.authenticators import BearerTokenAuthenticator
 from singer_sdk.pagination import PageNumberPaginator
+from singer_sdk.streams.rest import HTTPRequest, PageContext
 from typing_extensions import override
-
-if TYPE_CHECKING:
-    import requests
-    from singer_sdk.streams.rest import HTTPRequest, PageContext
 
 PAGE_SIZE = 100
 TYPES = {str: "string", int: "number", float: "number", list: "array"}

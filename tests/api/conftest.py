@@ -1,11 +1,11 @@
 """The client as the tap builds it, with a budget that no test exhausts."""
 
-from __future__ import annotations
-
 import os
 import ssl
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +13,7 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    Connect = Callable[..., PublicJobsClient]
+Connect = Callable[..., PublicJobsClient]
 
 
 @pytest.fixture(autouse=True)

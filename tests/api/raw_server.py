@@ -1,23 +1,19 @@
 """A server of raw bytes, for what no HTTP server would do."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
 import socketserver
+import ssl
 import threading
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 from typing_extensions import override
 
 from tap_public_jobs.api.client import API_PATH
 
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Iterator
-
-    Answer = Callable[[socket.socket, str], object]
+Answer = Callable[[socket.socket, str], object]
 
 
 class RawServer(socketserver.TCPServer):

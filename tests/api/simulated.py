@@ -1,18 +1,18 @@
 """The client and its threads on a simulated clock and network, where one thread runs at a time."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json
 import math
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
-from requests import Response
+from public_jobs_sandbox.limits import Limiter
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
 from urllib3 import HTTPResponse
@@ -22,12 +22,6 @@ from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.errors import RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from public_jobs_sandbox.limits import Limiter
-    from requests import PreparedRequest
 
 
 class Clock:

@@ -1,29 +1,23 @@
 """Bodies: how much of them is read, how long that may take, and what their JSON becomes."""
 
-from __future__ import annotations
-
 import gzip
+import socket
+import ssl
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from api.raw_server import answering, raw_server, response
+from api.conftest import Connect
+from api.raw_server import Answer, answering, raw_server, response
 
 from tap_public_jobs.api import body, client
 from tap_public_jobs.api.body import DEEPEST, LARGEST, MOST_VALUES, json_object
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import RequestError
-
-if TYPE_CHECKING:
-    import socket
-    import ssl
-    from collections.abc import Callable
-
-    from api.conftest import Connect
-    from api.raw_server import Answer
 
 MIB = 1024 * 1024
 JOB = JobRef("id-1", "job-1")

@@ -1,7 +1,5 @@
 """What is requested, what a response means, and what is retried."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -9,10 +7,11 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from api.conftest import Connect
 from api.raw_server import PAGE, answering, raw_server, response, unused_port
 from harness import paths
 from public_jobs_sandbox.options import Options
@@ -21,7 +20,7 @@ from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
-from tap_public_jobs.api.client import MAX_TRIES
+from tap_public_jobs.api.client import MAX_TRIES, PublicJobsClient
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS
@@ -32,11 +31,6 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     RequestError,
 )
-
-if TYPE_CHECKING:
-    from api.conftest import Connect
-
-    from tap_public_jobs.api.client import PublicJobsClient
 
 KEY = "pj_5f3de1c7a902"
 JOB = JobRef("id-1", "job-1")

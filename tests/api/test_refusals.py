@@ -1,26 +1,19 @@
 """What a refusal means: a run never takes a limit for a job's own fault, and a job stops no run."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
+from api.conftest import Connect
 from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
 from api.simulated import Api
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from public_jobs_sandbox.limits import ALGORITHMS
+from public_jobs_sandbox.limits import ALGORITHMS, Limiter
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import AccessError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from api.conftest import Connect
-    from public_jobs_sandbox.limits import Limiter
 
 JOBS = 40
 

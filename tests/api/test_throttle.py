@@ -1,31 +1,25 @@
 """The throttle, in simulated time."""
 
-from __future__ import annotations
-
 import heapq
 import math
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from api.fake_time import FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from public_jobs_sandbox.limits import ALGORITHMS
+from public_jobs_sandbox.limits import ALGORITHMS, Limiter
 
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.pace import FEW
 from tap_public_jobs.api.throttle import Throttle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from public_jobs_sandbox.limits import Limiter
 
 
 def rejected(throttle: Throttle, sent: float, retry_after: float | None = None) -> Any:

@@ -1,20 +1,16 @@
 """The throttle with real threads, on a server that really counts."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from api.conftest import Connect
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
-
-if TYPE_CHECKING:
-    from api.conftest import Connect
 
 # Even a busy computer sends two requests within a tenth of a second.
 LIMIT, PERIOD, JOBS = 10, 1.0, 12

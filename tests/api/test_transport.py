@@ -1,11 +1,10 @@
 """The session of a run: connections, rejections and https, on real sockets."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING
+import ssl
 
 import pytest
+from api.conftest import Connect
 from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
 from requests import Response
@@ -15,11 +14,6 @@ from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection, log_pacing, retry_after
 from tap_public_jobs.errors import PublicJobsError
-
-if TYPE_CHECKING:
-    import ssl
-
-    from api.conftest import Connect
 
 JOB = JobRef("id-1", "job-1")
 DETAIL = response({"id": "id-1"})

@@ -4,8 +4,6 @@
 its driver.
 """
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import json
@@ -13,15 +11,28 @@ import re
 import shutil
 import statistics
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import duckdb
 import pytest
-from browser.weeks import FIRST, OPEN_AT_FIRST, WEEK, build, history, load, play, run_page
+from browser.weeks import (
+    FIRST,
+    OPEN_AT_FIRST,
+    WEEK,
+    Row,
+    Tables,
+    build,
+    history,
+    load,
+    play,
+    run_page,
+)
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -30,12 +41,6 @@ from support.plugins import REPOSITORY
 from support.warehouses import DuckDB
 
 from benchmarks import years
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from browser.weeks import Row, Tables
 
 # Those that read the same six weeks.
 of_the_weeks = pytest.mark.xdist_group("weeks")

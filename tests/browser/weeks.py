@@ -1,23 +1,17 @@
 """Warehouses with some weeks of the sandbox's jobs, as syncs and dbt leave them."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from e2e.stores import FIELDS, TABLES
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
-from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from support.warehouses import DuckDB
+from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

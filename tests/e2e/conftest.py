@@ -1,7 +1,5 @@
 """A copy of the project, in which Meltano installs its plugins once for the tests of a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The tap and a real target, run by real Meltano or joined by a pipe."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os
@@ -10,19 +8,17 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from e2e.stores import exact
 from forked import Program
 from public_jobs_sandbox.meltano import uv_command
 from support.plugins import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 Settings = dict[str, Any]
 
@@ -34,7 +30,7 @@ class Run:
     status: int
     output: str
 
-    def succeeded(self) -> Run:
+    def succeeded(self) -> Self:
         """Fail the test if the command failed."""
         assert self.status == 0, self.output
         return self
@@ -99,7 +95,7 @@ class Project:
     folder: Path
 
     @classmethod
-    def copied(cls, folder: Path) -> Project:
+    def copied(cls, folder: Path) -> Self:
         """Copy it, so that the user's own warehouse and state are left alone."""
         for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(REPOSITORY / name, folder)

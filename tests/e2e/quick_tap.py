@@ -1,7 +1,5 @@
 """The tap as a program with a clock of its own, short waits and many checkpoints."""
 
-from __future__ import annotations
-
 import os
 
 from tap_public_jobs import __main__ as command

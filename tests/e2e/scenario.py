@@ -3,26 +3,19 @@
 The rows come from what the sandbox published, and without the tap's own code.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from e2e.pipeline import Settings
 from e2e.stores import FIELDS as ALL_FIELDS
-from e2e.stores import TABLES, exact
+from e2e.stores import TABLES, Row, exact
 from harness import json_text, reaching
 from public_jobs_sandbox.options import Options
-from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.postings import Job, make_jobs
 from public_jobs_sandbox.state import Sandbox
-
-if TYPE_CHECKING:
-    from e2e.pipeline import Settings
-    from e2e.stores import Row
-    from public_jobs_sandbox.postings import Job
-
 
 RUNS = ("a backfill", "edits", "a return", "an empty list")
 

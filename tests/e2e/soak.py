@@ -3,24 +3,25 @@
 `uv run pytest tests/e2e/soak.py --hypothesis-seed=17`
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
+import socket
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import psycopg
 import pytest
 from e2e.pipeline import Tap, environment, program
 from e2e.quick_tap import NOW
-from e2e.targets import DUCKDB, CheckedTarget, meltanolabs, sqlite
+from e2e.targets import DUCKDB, CheckedTarget, Target, meltanolabs, sqlite
+from fake_api import FakeApi
 from fake_tap import Pipeline
 from harness import parse
 from hypothesis import HealthCheck, Phase, settings
@@ -31,13 +32,6 @@ from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import RequestError
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterator
-
-    from e2e.targets import Target
-    from fake_api import FakeApi
 
 # Into each target.
 HISTORIES = 40

@@ -3,8 +3,6 @@
 Targets for Snowflake, SQL Server and others are built on the same classes.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of the tap, and where targets write, read back: every row, value and type."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re
@@ -12,15 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
 from model_target import published_now
 from typing_extensions import override
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Row = dict[str, Any]
 

@@ -1,29 +1,33 @@
 """The targets that the tap is tested with, and what each makes of its records."""
 
-from __future__ import annotations
-
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
-from e2e.pipeline import installed, load, program
+from e2e.pipeline import Settings, installed, load, program
 from e2e.scenario import job_row
-from e2e.stores import FIELDS, METADATA, TABLES, DuckDB, Lines, Postgres, SQLite, cleaned, in_order
-from model_target import DELETED, ModelTarget
+from e2e.stores import (
+    FIELDS,
+    METADATA,
+    TABLES,
+    DuckDB,
+    Lines,
+    Postgres,
+    Row,
+    SQLite,
+    Store,
+    cleaned,
+    in_order,
+)
+from forked import Program
+from model_target import DELETED, LoadMethod, ModelTarget, Removal
+from public_jobs_sandbox.postings import Job
 from support.plugins import plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from e2e.pipeline import Settings
-    from e2e.stores import Row, Store
-    from forked import Program
-    from model_target import LoadMethod, Removal
-    from public_jobs_sandbox.postings import Job
 
 Value = Any
 

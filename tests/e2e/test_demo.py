@@ -1,27 +1,20 @@
 """`public-jobs-sandbox demo` shows a newcomer true answers, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 from e2e import stores
-from e2e.pipeline import installed, run
+from e2e.pipeline import Project, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from support.plugins import REPOSITORY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from e2e.pipeline import Project
 
 # The demo runs the Meltano project around its own code, so that is the copy's.
 CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"

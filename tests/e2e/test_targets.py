@@ -3,26 +3,18 @@
 And Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one repairs.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from e2e.pipeline import Tap, variables
+from e2e.pipeline import Project, Tap, variables
 from e2e.scenario import FIELDS, published
-from e2e.targets import TARGETS, meltanolabs
+from e2e.targets import TARGETS, Target, meltanolabs
 from harness import demo, paths
+from public_jobs_sandbox.state import Sandbox
 from support.plugins import REPOSITORY
-from support.recordings import each, load_and_compare, record
-
-if TYPE_CHECKING:
-    from e2e.pipeline import Project
-    from e2e.targets import Target
-    from public_jobs_sandbox.state import Sandbox
-    from support.recordings import Recording
+from support.recordings import Recording, each, load_and_compare, record
 
 
 @pytest.fixture(scope="module")

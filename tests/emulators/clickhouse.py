@@ -3,30 +3,22 @@
 The engine is a download of 600 MB, so that only the workflow `soak` runs this file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from e2e.pipeline import environment, installed
-from e2e.stores import TABLES, columns_of
+from e2e.pipeline import Settings, environment, installed
+from e2e.stores import TABLES, Row, columns_of
 from e2e.targets import as_double, metadata, types
 from emulators.compared import compare_answers, compare_with_the_api
 from emulators.engines import HERE, QUERIES, Emulated, Engine, names, served
 from support.recordings import each
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from e2e.pipeline import Settings
-    from e2e.stores import Row
-
 
 KINDS = {column: kind for columns in TABLES.values() for column, kind in columns.items()}
 INSTEAD_OF_NULL = {"string": "", "number": 0.0}

@@ -1,11 +1,11 @@
 """Compares what a target has loaded into an emulated warehouse with the API, and the queries."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.pipeline import Tap
@@ -15,11 +15,6 @@ from e2e.targets import as_double
 from emulators.engines import Emulated, Engine
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
 from support.recordings import load_and_compare, record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
 
 TYPES = {
     "string": {"type": ["string", "null"]},

@@ -1,35 +1,28 @@
 """Snowflake, BigQuery and Parquet on S3 without an account: targets, emulators, what they hold."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import json
 import os
 import socket
 import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-from e2e.pipeline import environment, installed, listening, program
-from e2e.stores import FIELDS, Database
+from e2e.pipeline import Settings, environment, installed, listening, program
+from e2e.stores import FIELDS, Database, Row
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
+from forked import Program
+from model_target import Removal
 from queries.answers import ANSWERS
 from support.plugins import definition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from e2e.pipeline import Settings
-    from e2e.stores import Row
-    from forked import Program
-    from model_target import Removal
 
 HERE = Path(__file__).parent
 

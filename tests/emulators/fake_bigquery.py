@@ -10,8 +10,6 @@ What bqemulator cannot do, and how this works around it:
 - Check credentials: there are none. Be eventually consistent: nobody waits for that.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from importlib.util import find_spec

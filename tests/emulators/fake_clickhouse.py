@@ -4,8 +4,6 @@ chdb is the engine of ClickHouse without its server. What this server lacks: use
 answers in parts.
 """
 
-from __future__ import annotations
-
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlsplit

@@ -19,8 +19,6 @@ And for dbt:
 - A temporary table with the name of a database: it stays.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -3,11 +3,10 @@
 Of dbt, the final tables on Snowflake and BigQuery hold what happened in the portal.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.pipeline import installed, program, written
@@ -20,9 +19,6 @@ from support.plugins import plugin
 from support.portal import first_day, opened
 from support.recordings import each
 from support.warehouses import Builds, run_dbt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @each(ENGINES)

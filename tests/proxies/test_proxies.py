@@ -3,13 +3,11 @@
 `uv run pytest tests/proxies` runs it; it needs Caddy and nginx.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -19,9 +17,6 @@ from webhook.served import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```(?:nginx)?\n( +(?:\{|server ).*?) +```", PAGE, re.DOTALL)

@@ -3,8 +3,6 @@
 The jobs are easily counted wrong: without a salary, department or title, or not published.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

@@ -1,20 +1,20 @@
 """Every file in queries/ gives the same right answer on DuckDB and on PostgreSQL."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
 import pytest
 from e2e.stores import TABLES
-from e2e.targets import DUCKDB, meltanolabs
+from e2e.targets import DUCKDB, Target, meltanolabs
 from queries.answers import (
     ANSWERS,
     FIRST,
@@ -26,18 +26,12 @@ from queries.answers import (
     QUERIES,
     ROWS,
     YESTERDAY,
+    Job,
+    Row,
     listing,
     nested_values,
     query,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from e2e.targets import Target
-    from queries.answers import Job, Row
-
 
 HISTORY = ("days_open", "changes")
 OF_PUBLISHED_JOBS = [name for name in ANSWERS if name not in HISTORY]

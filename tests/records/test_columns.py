@@ -1,7 +1,5 @@
 """Fields find their columns, and none is lost."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

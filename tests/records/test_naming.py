@@ -1,7 +1,5 @@
 """Columns named after fields: reversible, without collisions, the same everywhere."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

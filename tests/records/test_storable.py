@@ -1,7 +1,5 @@
 """Values that would stop a warehouse are replaced; all others stay as they are."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

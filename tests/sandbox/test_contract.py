@@ -1,19 +1,15 @@
 """The served sandbox matches the API page, written down in `openapi.json`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import requests
 from e2e.pipeline import run
 from jsonschema import Draft202012Validator
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
-
-if TYPE_CHECKING:
-    from public_jobs_sandbox.state import Sandbox
+from public_jobs_sandbox.state import Sandbox
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
 

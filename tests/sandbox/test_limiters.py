@@ -1,7 +1,5 @@
 """Each algorithm allows requests up to the limit, rejects more, and returns when to retry."""
 
-from __future__ import annotations
-
 import pytest
 from public_jobs_sandbox.limits import ALGORITHMS
 

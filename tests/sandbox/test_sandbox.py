@@ -1,7 +1,5 @@
 """The command `public-jobs-sandbox serve`."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,24 +1,20 @@
 """The final tables, from what the portal knows and without any SQL."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections import Counter, defaultdict
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from e2e.scenario import FIELDS
 from e2e.stores import columns_of
+from public_jobs_sandbox.postings import Job
+from support.portal import Listing
+from support.warehouses import Builds
 
 from transform.columns import JSON_TEXT, MARTS
-
-if TYPE_CHECKING:
-    from public_jobs_sandbox.postings import Job
-    from support.portal import Listing
-    from support.warehouses import Builds
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)

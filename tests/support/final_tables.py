@@ -1,16 +1,12 @@
 """The final tables, made without dbt, with the rows that a test wants."""
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import yaml
 
 from transform.columns import MARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

@@ -1,18 +1,17 @@
 """Random histories of an organisation and its syncs, against models of five kinds of target."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile
 import threading
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache, partial
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from e2e.stores import FIELDS
-from fake_api import FakeApi
+from fake_api import FakeApi, Total
 from fake_tap import CONFIG, Pipeline
 from harness import select_only
 from hypothesis import strategies as st
@@ -20,11 +19,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fake_api import Total
 
 # The targets whose history of publications is whole.
 UPSERTING = ("hard", "upsert", "append")

@@ -1,7 +1,5 @@
 """The plugins of Meltano: in this project, and as a project of one's own adds them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

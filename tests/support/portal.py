@@ -1,26 +1,20 @@
 """An organisation's portal over some days: what was published when, synced by the real tap."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from harness import demo, sync
-from support.warehouses import HISTORY_ALONE
+from public_jobs_sandbox.postings import Job
+from public_jobs_sandbox.state import Sandbox
+from support.warehouses import HISTORY_ALONE, Builds
 
 from tap_public_jobs.tap import TapPublicJobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-    from public_jobs_sandbox.postings import Job
-    from public_jobs_sandbox.state import Sandbox
-    from support.warehouses import Builds
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 

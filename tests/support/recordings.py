@@ -1,29 +1,21 @@
 """Four runs of the tap, recorded for every target to load."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from e2e.pipeline import read
+from e2e.pipeline import Settings, Tap, read
 from e2e.scenario import FIELDS, RUNS, change, make_sandbox, published, settings
 from e2e.stores import FIELDS as ALL_FIELDS
 from e2e.stores import TABLES
-from e2e.targets import CheckedTarget
+from e2e.targets import CheckedTarget, Target
 from harness import catalog_of
+from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.server import serving
 
 from tap_public_jobs.sync.state import HOUR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from e2e.pipeline import Settings, Tap
-    from e2e.targets import Target
-    from public_jobs_sandbox.postings import Job
-
 
 # A column of each type that the first run leaves out. A target cannot tell why one comes later: a
 # wider selection, a declared field or a new version of the tap.

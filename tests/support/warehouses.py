@@ -1,27 +1,21 @@
 """The two warehouses: real targets load them, and real dbt builds in them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import psycopg
 from e2e import stores
 from e2e.pipeline import environment, installed, load, program, written
 from e2e.stores import Database
-from e2e.targets import DUCKDB, meltanolabs, psycopg_url
+from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from support.plugins import REPOSITORY, plugin
 from typing_extensions import override
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from e2e.targets import Target
 
 TRANSFORM = REPOSITORY / "transform"
 

@@ -1,7 +1,5 @@
 """Jobs, listings and states for the tests of what a run remembers and decides."""
 
-from __future__ import annotations
-
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.sync.state import Job, SyncState
 

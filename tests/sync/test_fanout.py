@@ -1,20 +1,15 @@
 """A map that runs in threads, keeps the pace of its consumer, and stops in time."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tap_public_jobs.sync import fanout
 from tap_public_jobs.sync.fanout import fan_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Seconds that no test takes.
 LONG = 60.0

@@ -1,8 +1,7 @@
 """The published jobs, read from a list that drifts and whose numbers may be wrong."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from fake_api import FakeApi
@@ -16,9 +15,6 @@ from tap_public_jobs.report import Report
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
 from tap_public_jobs.sync.state import HOUR, STILL_LOADS, Job, SyncState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def api_with(*numbers: int, page_size: int = 2) -> FakeApi:

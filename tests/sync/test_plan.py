@@ -1,10 +1,8 @@
 """Which details a run fetches, and why; when it resumes the run before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sync.samples import DAY, NOW, fetched, job, listed, state_with
@@ -12,17 +10,14 @@ from sync.samples import DAY, NOW, fetched, job, listed, state_with
 from tap_public_jobs.changes import KEPT, Changes
 from tap_public_jobs.sync.plan import (
     RESUME_WITHIN,
+    Refresh,
     begin_cycle,
     has_work,
     is_covered,
     is_open,
     plan_details,
 )
-from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, LastRead, Listing
-
-if TYPE_CHECKING:
-    from tap_public_jobs.sync.plan import Refresh
-    from tap_public_jobs.sync.state import Job, SyncState
+from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, Job, LastRead, Listing, SyncState
 
 WEEK = 7 * DAY
 

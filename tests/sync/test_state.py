@@ -1,7 +1,5 @@
 """What one run remembers for the next: jobs, evidence, forms, and the last pass over details."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Projects of the template, which copier makes of the last commit in an environment of its own."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -14,9 +12,10 @@ import stat
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
@@ -29,12 +28,8 @@ from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.state import Sandbox
 from support.plugins import REPOSITORY, definition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from public_jobs_sandbox.state import Sandbox
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 COPIER = "copier~=9.14"

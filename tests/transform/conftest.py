@@ -1,24 +1,15 @@
 """An empty warehouse of either kind, and an organisation that is loaded into it."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from e2e.pipeline import installed
 from public_jobs_sandbox.meltano import uv_command
-from support.portal import opened
-from support.warehouses import DuckDB, Postgres, run_dbt
+from support.portal import Portal, opened
+from support.warehouses import DuckDB, Postgres, Warehouse, run_dbt
 from typing_extensions import override
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from support.portal import Portal
-    from support.warehouses import Warehouse
-
 
 DBT = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library

@@ -1,7 +1,5 @@
 """The dbt project and its pages, held against the tap, and where dbt finds the database."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

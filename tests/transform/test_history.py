@@ -1,29 +1,22 @@
 """What analysts read after nine weeks, held against what happened in the portal."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 import yaml
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds
-from support.portal import first_day, opened
-from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB
+from support.portal import Listing, Portal, first_day, opened
+from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB, Warehouse
 
 from transform.columns import MARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from support.portal import Listing, Portal
-    from support.warehouses import Warehouse
 
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 

@@ -1,21 +1,14 @@
 """Missing jobs; states or tables that are lost, stopped halfway, or older than the warehouse."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from e2e.scenario import FIELDS
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import History, comparable
-from support.portal import FIRST_DAY
-from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB
-
-if TYPE_CHECKING:
-    from support.portal import Portal
-    from support.warehouses import Warehouse
-
+from support.portal import FIRST_DAY, Portal
+from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB, Warehouse
 
 FIRST = FIRST_DAY.replace(tzinfo=None)
 

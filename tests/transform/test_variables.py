@@ -3,27 +3,18 @@
 A field has one history whether or not it has a column, and none if it is ignored.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from harness import catalog_of
 from support.expected import TABLES, History, assert_holds
-from support.portal import FIRST_DAY, opened
-from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.portal import Portal
-    from support.warehouses import Warehouse
-
+from support.portal import FIRST_DAY, Portal, opened
+from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB, Warehouse
 
 READER = "pg_monitor"  # a role that every server has
 PROJECT = {

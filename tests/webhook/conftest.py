@@ -1,17 +1,12 @@
 """A receiver on a real socket, and the notification log behind it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from webhook.served import TOKEN, serving
 
 from tap_public_jobs.changelog import ChangeLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

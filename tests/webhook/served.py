@@ -1,7 +1,5 @@
 """A receiver that is served from a thread or by its command, and the command itself."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -9,22 +7,17 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
 
+import pytest
 import requests
 import uvicorn
 
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.app import make_app
 from tap_public_jobs.webhook.cli import main
 from tap_public_jobs.webhook.senders import read_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-
-    from tap_public_jobs.changelog import ChangeLog
-
 
 TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
 NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'

@@ -4,8 +4,6 @@ Also whether a run has work to do, which a scheduler asks, and the pages on webh
 every setting, answer and limit, and none that does not exist.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import json

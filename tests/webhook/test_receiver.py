@@ -3,8 +3,6 @@
 Notifications share commits; one that fails is answered 503, and fails health.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac
@@ -12,8 +10,9 @@ import json
 import logging
 import socket
 import threading
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,11 +23,6 @@ from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook import app, writer
 from tap_public_jobs.webhook.payload import LARGEST_BODY
 from tap_public_jobs.webhook.senders import Signatures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
 
 UNFINISHED = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode()
 

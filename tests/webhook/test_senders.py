@@ -1,13 +1,11 @@
 """Who may notify, and of what: tokens, signatures, and publicIds wherever a payload has them."""
 
-from __future__ import annotations
-
 import gzip
 import hmac
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -17,10 +15,6 @@ from webhook.served import NOTED, NOTIFICATION, TOKEN, post, serving
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY, read_payload
 from tap_public_jobs.webhook.senders import Signatures, read_tokens
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 JOB = '{"title": "Ingénieur", "publicId": "a"}'
 

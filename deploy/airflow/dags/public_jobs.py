@@ -6,8 +6,6 @@ logs, and those that were not loaded since 04:00 UTC. After the loads, dbt build
 README.md says how to set it up.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -16,21 +14,28 @@ import subprocess
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from airflow.providers.slack.notifications.slack_webhook import SlackWebhookNotifier
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Asset, AssetAlias, BaseHook, Param, Variable, get_current_context, task
+from airflow.sdk import (
+    DAG,
+    Asset,
+    AssetAlias,
+    BaseHook,
+    Context,
+    Param,
+    Variable,
+    get_current_context,
+    task,
+)
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowNotFoundException,
     AirflowSkipException,
 )
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 logger = logging.getLogger(__name__)
 

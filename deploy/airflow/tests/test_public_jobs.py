@@ -1,7 +1,5 @@
 """The DAG public_jobs, run by Airflow with LocalExecutor, with Meltano and the sandbox."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -12,12 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import psycopg
@@ -27,14 +26,9 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
-from public_jobs_sandbox.state import Sandbox
+from public_jobs_sandbox.state import Sandbox, SeenRequest
 
 from tap_public_jobs.changelog import ChangeLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from public_jobs_sandbox.state import SeenRequest
 
 REPOSITORY = Path(__file__).parents[3]
 LOADED = ["halden_robotics", "lumen_books", "osprey_health"]
