@@ -240,6 +240,19 @@ def test_a_closing_costs_its_own_detail_and_one_that_shows_that_details_work(
     assert pipeline.closed == {"3", "4", "7"}
 
 
+def test_a_loss_before_the_first_complete_list_is_one_too() -> None:
+    api = FakeApi(jobs=30)
+    api.total = 31
+    pipeline = first_run(api)
+    api.total, api.hidden = "exact", {*api.published}
+    api.answers = {f"pub-{key}": GONE for key in api.published}
+
+    pipeline.run(later=300)
+
+    assert "30 of 30 published jobs disappeared from the list at once" in pipeline.error
+    assert (pipeline.closed, pipeline.activated, api.details) == (set(), [], [])
+
+
 def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:
     api, pipeline = organisation(30)
     pipeline.state = {}
@@ -554,6 +567,28 @@ def test_a_job_that_is_not_gone_is_asked_for_once(api: FakeApi, pipeline: Pipeli
     assert requests == [*LIST, "detail pub-3", *LIST]
     assert pipeline.output.rows("jobs").keys() == api.published.keys()
     assert pipeline.error == ""
+
+
+def test_a_job_that_is_renamed_during_the_run_is_not_passed_by(
+    api: FakeApi, pipeline: Pipeline
+) -> None:
+    """Its old detail is gone, and the list that is read again drifts past it."""
+
+    def rename(request: str) -> None:
+        if request == "detail pub-3":
+            api.edit("3", publicId="renamed")
+
+    def drift(number: int) -> None:
+        api.hidden = {"3"} if len(LIST) < len(api.pages) < 2 * len(LIST) else set()
+        api.total = 10 if number == 1 else "exact"
+
+    api.on_request, api.on_page = rename, drift
+
+    requests = pipeline.run()
+
+    assert requests[-len(LIST) - 1 :] == [*LIST, "detail renamed"]
+    assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first run", "later run"])

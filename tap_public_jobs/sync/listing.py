@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import Any
 
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
@@ -15,8 +14,6 @@ from tap_public_jobs.sync.pages import read_pages
 from tap_public_jobs.sync.state import STILL_LOADS, Listing, SyncState, is_new
 
 logger = logging.getLogger(__name__)
-
-Json = Any
 
 MAX_SWEEPS = 8
 
@@ -45,7 +42,7 @@ class ListReader:
 
     Attributes:
         context: What the run is given.
-        state: What earlier runs know; read only.
+        state: What is known of the jobs; reading changes nothing of it.
         now: When the run began, by the clock.
         jobs: The listed jobs so far, by id.
         details: Those of listed jobs that have been asked for.
@@ -58,7 +55,7 @@ class ListReader:
     state: SyncState
     now: int
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    details: dict[JobRef, Json] = field(default_factory=dict)
+    details: dict[JobRef, dict[str, object]] = field(default_factory=dict)
     shortfall: str = ""
     short_since: int = 0
     has_drifted: bool = False
@@ -120,15 +117,16 @@ class ListReader:
         )
 
     def _loss(self) -> list[tuple[int, str]]:
-        """Return since when, and why, too many of the last listed jobs have disappeared at once."""
+        """Return since when, and why, too many of the last listed jobs have disappeared at once.
+
+        Until a list was complete, those are all known jobs.
+        """
         known, listed_at = self.state.jobs, self.state.listed_at
-        listed = [job_id for job_id, job in known.items() if job.last_seen == listed_at]
+        listed = [it for it, job in known.items() if listed_at in {None, job.last_seen}]
         since = [known[it].missing_since or self.now for it in listed if it not in self.jobs]
         lost = [at for at in since if is_new(at, self.now)]
-        if not is_too_many(lost, listed):
-            return []
         why = f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
-        return [(max(lost), why)]
+        return [(max(lost), why)] if is_too_many(lost, listed) else []
 
     def _ask_for_unlisted(self, unlisted: Collection[str]) -> dict[str, str]:
         """Ask for known jobs that the list lacks.

@@ -61,12 +61,17 @@ class Sweep:
             shown: The jobs that it shows.
             explained: Those, and the known jobs that its total may count.
         """
+        reasons = []
         if self.unusable:
             places = "; ".join(self.unusable[:10])
-            return f"a job without a usable id or publicId was left out: {places} of the list"
+            reasons.append(
+                f"a job without a usable id or publicId was left out: {places} of the list"
+            )
         if self.total is None:
-            return "the list does not say how many jobs there are"
-        return f"the list shows {shown:,} of {self.total:,} jobs" if self.lacks(explained) else ""
+            reasons.append("the list does not say how many jobs there are")
+        elif self.lacks(explained):
+            reasons.append(f"the list shows {shown:,} of {self.total:,} jobs")
+        return "; ".join(reasons)
 
     @property
     def is_at_total(self) -> bool:

@@ -1,4 +1,4 @@
-"""One run: the only owner of its state, its plan and its outcomes."""
+"""One run, which alone changes its state once it has begun."""
 
 import logging
 from collections import Counter
@@ -129,6 +129,8 @@ class Run:
         """Return the jobs that are listed now; None if the list is not complete."""
         reader = ListReader(self.context, self.state, int(self.context.clock()))
         reader.read()
+        if reader.has_drifted:  # it may have passed by a job
+            reader.read(most_sweeps=1)
         unlisted = {ref.id for ref in self.outcomes.not_found} - reader.jobs.keys()
         is_complete = reader.is_accepted and not is_too_many(unlisted, self.listing.jobs)
         return reader.jobs if is_complete else None
@@ -161,7 +163,7 @@ class Run:
             return False
         if stream == "jobs":
             return True
-        # The detail of a closed job cannot be fetched again, so only a pass over all removes rows.
+        # Another pass does not write every detail, so a target would remove rows of published jobs.
         fetches_all = self.state.cycle is not None and self.state.cycle.refresh == "all"
         gone = self.outcomes.unpublished
         return fetches_all and all(

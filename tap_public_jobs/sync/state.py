@@ -48,11 +48,10 @@ class Job(NamedTuple):
         detail_hash: Hash of what the row of its detail was made from; empty if the detail is
             pending; `LAGGING` if it differed from a summary that had changed.
         fetched_at: When the detail was fetched; 0 if it never was.
-        missing_since: When a list first lacked the job, or when it was closed; 0 while it is
-            listed.
+        missing_since: When a list first lacked the job; 0 while it is listed. Of a closed job, when
+            it was closed.
         failing_since: When its detail first failed; 0 once it arrives.
-        unpublished_at: The first complete list that did not show a closed job; None while it is
-            not closed.
+        unpublished_at: The run that found that the job is gone; None while it is not closed.
         is_written: Whether the record of a closed job has been written.
     """
 
@@ -126,13 +125,13 @@ class SyncState:
     Attributes:
         run_time: Of the last run that read the list.
         listed_at: The time of the last run with a complete list.
-        short_since: When the list first fell short; 0 once it shows its whole total.
+        short_since: When the list first fell short by more than known jobs explain; 0 once it shows
+            its whole total by itself.
         jobs: The published jobs, and those that are missing, by id.
         closed: The jobs that were closed within an hour, or whose records are not written yet.
         awaited: When the notification log last named a publicId that no list has shown.
         key_hash: Hash of the API key.
-        forms: Per stream of the last run, a hash of what its records are made of. That of the
-            details stays while they are not selected.
+        forms: Per stream of the last run, a hash of what its records are made of.
         undeclared: Per stream, the fields without a column that runs have seen.
         cycle: The last one; None until a list has shown a job.
         last_read: How far the notification log has been read, if it ever was.
@@ -199,8 +198,9 @@ class SyncState:
         unknown = [item for item in self.awaited.items() if item[0] not in known]
         self.awaited = dict(unknown[-MOST_AWAITED:])
         for job_id in listing.gone:
-            gone = self.jobs.pop(job_id)
+            gone = self.jobs[job_id]
             self.closed[job_id] = gone._replace(unpublished_at=run_time, missing_since=now)
+            del self.jobs[job_id]  # last: a signal may come between two statements
         mass_failure_since = self.mass_failure_since()
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
@@ -222,11 +222,9 @@ class SyncState:
     def note_forms(self, forms: Mapping[str, str]) -> None:
         """Note what the records of this run's streams are made of.
 
-        Details remember it while they are not selected, because it decides which rows are current.
         While no stream writes publications, only the last closings are remembered.
         """
-        of_details = {name: form for name, form in self.forms.items() if name == "job_details"}
-        self.forms = {**of_details, **forms}
+        self.forms = {**forms}
         if "job_publications" not in forms:
             self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
 
@@ -254,7 +252,8 @@ class SyncState:
     def mass_failure_since(self) -> int:
         """Return since when many details have been failing; 0 if few do.
 
-        While many fail, a further one has the same cause, so it is as old as the oldest of them.
+        While many fail, a further one is taken to have the same cause, and to be as old as the
+        oldest of them. So it does not make runs fail for another hour.
         """
         failing = [job.failing_since for job in self.jobs.values() if job.failing_since]
         return min(failing) if len(failing) >= MANY_FAILING else 0

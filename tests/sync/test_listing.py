@@ -166,6 +166,8 @@ def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object
     second.assert_complete(ids(1, 2, 4))
     assert second.doubts == [place]
     assert api.pages == [1, 2, 3] * 2
+    api.total = 9
+    assert Reading(api, short_since=KNOWN).doubts == [f"{place}; the list shows 3 of 9 jobs"]
 
 
 @pytest.mark.parametrize(("total", "pages"), [(3, 2), (1_000_000, 4)])

@@ -167,6 +167,14 @@ def test_work_may_be_left_from_before(change: dict[str, Any], *, work: bool) -> 
     assert has_work(replace(quiet(), **change), end_at(), NOW, BEFORE) is work
 
 
+def test_details_that_are_not_selected_any_more_are_no_work() -> None:
+    state = quiet()
+    state.jobs = {"x": listed("x")}
+    state.note_forms({"jobs": "1"})
+
+    assert not has_work(state, end_at(), NOW)
+
+
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
     state = state_with(x=fetched("x"))
