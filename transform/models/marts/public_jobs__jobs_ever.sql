@@ -24,6 +24,7 @@ last_periods as (
         on periods.job_key = counted.job_key and periods.period = counted.periods
 ),
 
+-- By what a job was called when it was opened: an edit does not make another job of it.
 reposts as (
     select
         periods.job_key,
@@ -32,11 +33,16 @@ reposts as (
             partition by periods.job_key order by earlier.closed_by desc, earlier.id
         ) as nth
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
+    inner join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
+        on
+            periods.job_key = versions.job_key
+            and periods.opened_by >= versions.in_force_from
+            and periods.opened_by < versions.in_force_until
     inner join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as earlier
         on
             periods.organisation = earlier.organisation
-            and periods.job_title = earlier.job_title
-            and periods.location = earlier.location
+            and versions.job_title = earlier.job_title
+            and versions.location is not distinct from earlier.location
             and periods.job_key <> earlier.job_key
             and earlier.closed_by <= periods.opened_by
             and earlier.closed_by >= {{ days_before('periods.opened_by', var('reposted_within_days')) }}
