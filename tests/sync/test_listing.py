@@ -14,7 +14,7 @@ from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
-from tap_public_jobs.sync.state import HOUR, STILL_LOADS, Job, SyncState
+from tap_public_jobs.sync.state import HOUR, Job, SyncState
 
 
 def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
@@ -290,17 +290,6 @@ def test_a_job_that_was_missing_before_is_asked_for_once_and_last(pages: list[st
     # The detail of the one that is listed shows that details work.
     assert api.requests == [*pages, "detail pub-3", "detail pub-2", "detail pub-1"]
     assert reading.listing.missing == {"2": "the response is 403"}
-
-
-def test_no_witness_is_needed_if_the_detail_of_an_unlisted_job_loads() -> None:
-    api = api_with(1, 2, 3, page_size=5)
-    api.hidden = {"2"}
-
-    reading = Reading(api, [1, 2, 3, 4])
-
-    reading.assert_complete(["1", "3"], gone=["4"], missing=["2"])
-    assert sorted(api.details) == ["pub-2", "pub-4"]
-    assert reading.listing.missing == {"2": STILL_LOADS}
 
 
 @pytest.mark.parametrize(
