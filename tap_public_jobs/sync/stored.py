@@ -14,9 +14,10 @@ FORMAT = 5
 # Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
 END_OF_TIME = 253_370_000_000
 
-# The types of a row: the id, and then the fields of `Job`, which for a published one end earlier.
-PUBLISHED = (str, str, int | None, int, int, str, int, int, int)
-CLOSED = (*PUBLISHED, int | None, bool)
+# The types of a row: the id, and then the fields of `Job`. That of a published job ends before the
+# last two, which are about its closing.
+CLOSED = (str, *Job.__annotations__.values())
+PUBLISHED = CLOSED[:-2]
 
 
 def load(singer_state: Json) -> SyncState:
