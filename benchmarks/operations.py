@@ -90,7 +90,7 @@ SCHEDULES = (
 
 # Causes of a failed run, by what its error says; the first that fits.
 CAUSES = {
-    "API": "cannot be read|refused the key",
+    "API": "cannot be read|refuses the key",
     "key": "api_key has changed",
     "loss": "from the list at once",
     "total": r"list shows [\d,]+ of|does not say how many",
