@@ -199,6 +199,22 @@ def test_many_failing_details_are_one_cause(
     assert "'pub-9' is not in the list, but the response is 500" in caplog.text
 
 
+def test_an_outage_is_new_beside_many_details_that_have_failed_for_long() -> None:
+    """Of 25 further ones, as many again may be the old cause."""
+    api, pipeline = organisation(30)
+    api.answers = {f"pub-{number}": BROKEN for number in range(5)}
+    for later in (60, DAY):
+        pipeline.run(later=later)
+    assert pipeline.error == ""
+    api.answers = {f"pub-{key}": BROKEN for key in api.published}
+
+    pipeline.run(later=DAY)
+
+    assert pipeline.error.count("the detail of 'pub-") == 20
+    assert "'pub-0'" not in pipeline.error
+    assert "Still missing" not in pipeline.error
+
+
 @pytest.mark.parametrize("refresh", ["all", "changed"])
 def test_a_listed_job_whose_detail_always_fails_stops_nothing(api: FakeApi, refresh: str) -> None:
     """It is tried in each run, after the others, and its last known detail stays."""

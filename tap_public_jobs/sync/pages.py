@@ -22,26 +22,36 @@ class Sweep:
         jobs: By id, in the order of the list.
         unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
         collected: Items on all pages, repeated ones included.
-        total: The largest number that a page counts; None if no page has one.
+        totals: What the pages count. Some count 0 beyond the last page, so that is left out.
         pages: How many were read.
-        has_drifted: Whether the pages count differently, because jobs came or went between two.
     """
 
     jobs: dict[str, JobRef] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)
     collected: int = 0
-    total: int | None = None
+    totals: set[int] = field(default_factory=set)
     pages: int = 0
-    has_drifted: bool = False
+
+    @property
+    def total(self) -> int | None:
+        """The largest number that a page counts; None if no page has one."""
+        return max(self.totals, default=None)
+
+    @property
+    def has_drifted(self) -> bool:
+        """Whether jobs came, went or moved between two pages, so that a job may be missed.
+
+        Then the pages count differently, or show a job twice. If one job came and another went, and
+        no third one is shown twice, nobody can see it.
+        """
+        return len(self.totals) > 1 or self.collected > len(self.jobs) + len(self.unusable)
 
     def add(self, page: Page) -> bool:
         """Add the next page; return whether it has a job that the sweep had not seen."""
         before = len(self.jobs) + len(self.unusable)
         self.pages += 1
-        if page.total is not None:
-            # A page beyond the last may say 0.
-            self.has_drifted |= bool(page.items) and self.total not in {None, page.total}
-            self.total = max(page.total, self.total or 0)
+        if page.total is not None and (page.total or page.items or self.pages == 1):
+            self.totals.add(page.total)
         self.collected += len(page.items)
         for position, item in enumerate(page.items, start=1):
             if job := job_ref(item):

@@ -15,7 +15,15 @@ from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
-from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, Job, Listing, SyncState, is_new
+from tap_public_jobs.sync.state import (
+    MANY_FAILING,
+    TOLERANCE,
+    Job,
+    Listing,
+    SyncState,
+    is_new,
+    oldest_of_many,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -72,29 +80,29 @@ class Run:
         """
         report, plan, outcomes = self.context.report, self.plan, self.outcomes
         reasons = Counter[str](plan.reasons.values())
-        since = self.state.mass_failure_since()  # before this run adds failures of its own
+        known = self.state.failing()  # before this run adds failures of its own
         with report.fetching(reasons, plan.unchanged, len(self.listing.jobs)):
             try:
-                yield from self._fetch(plan.reasons, since)
+                yield from self._fetch(plan.reasons, known)
                 if outcomes.not_found:
                     listed = self._read_list_again()
-                    yield from self._fetch(outcomes.classify(listed), since)
-                    outcomes.classify(listed)  # a publicId that changed twice during the run
+                    yield from self._fetch(outcomes.classify(listed), known)
+                    outcomes.classify(listed)  # what is 404 under its new publicId too has failed
             finally:
                 report.details.failed = len(outcomes.failed)
                 report.details.unpublished = len(outcomes.unpublished)
         for ref in outcomes.failed:
-            self.state.note_failure(ref.id, since or int(self.context.clock()))
+            self._note_failure(ref, known)
         self.state.note_unpublished(outcomes.unpublished)
 
     def _fetch(
-        self, refs: Iterable[JobRef], since: int
+        self, refs: Iterable[JobRef], known: Collection[int]
     ) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Request details, and yield those that arrive.
 
         Args:
             refs: Whose details.
-            since: Since when many details have been failing; 0 if few do.
+            known: Since when details had been failing before the run, one time each.
         """
 
         def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
@@ -115,8 +123,7 @@ class Run:
                 outcomes.not_found[ref] = str(answer)
             elif isinstance(answer, RequestError):
                 outcomes.failed[ref] = str(answer)
-                # At once, so that a run that is stopped remembers it.
-                self.state.note_failure(ref.id, since or int(self.context.clock()))
+                self._note_failure(ref, known)  # at once: a run that is stopped remembers it
                 if len(outcomes.failed) % MANY_FAILING == 0:
                     with suppress(SystemExit):  # a signal; what is on its way may still arrive
                         self.context.api.page(1)  # ends the run if the list cannot be read either
@@ -124,6 +131,17 @@ class Run:
                 yield ref, answer
                 self.state.note_detail(ref, answer)
                 counts.fetched += 1
+
+    def _note_failure(self, ref: JobRef, known: Collection[int]) -> None:
+        """Note that a detail has failed, and since when its cause has been known.
+
+        While many fail, a further one has the same cause, such as a part of the API that is down.
+        Else each one would make runs fail for another hour. More than as many again as were known
+        are another cause: an API that is down altogether.
+        """
+        is_more_of_it = len(self.state.failing()) < 2 * len(known)
+        since = oldest_of_many(known) if is_more_of_it else 0
+        self.state.note_failure(ref.id, since or int(self.context.clock()))
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:
         """Return the jobs that are listed now; None if the list is not complete."""

@@ -7,7 +7,7 @@ versions and fetched details are dated with it.
 because an hour of it has to pass for real.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -118,6 +118,11 @@ def is_new(since: int, now: int) -> bool:
     return since > 0 and now - since < TOLERANCE
 
 
+def oldest_of_many(failing: Collection[int]) -> int:
+    """Return since when the oldest of many details has been failing; 0 if few do."""
+    return min(failing) if len(failing) >= MANY_FAILING else 0
+
+
 @dataclass
 class SyncState:
     """What is known of an organisation's jobs.
@@ -201,10 +206,10 @@ class SyncState:
             gone = self.jobs[job_id]
             self.closed[job_id] = gone._replace(unpublished_at=run_time, missing_since=now)
             del self.jobs[job_id]  # last: a signal may come between two statements
-        mass_failure_since = self.mass_failure_since()
+        failing_since = oldest_of_many(self.failing())
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
-            since = 0 if why in {"", STILL_LOADS} else mass_failure_since
+            since = 0 if why in {"", STILL_LOADS} else failing_since
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
             job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, run_time, run_time))
@@ -249,14 +254,9 @@ class SyncState:
         for job_id in job_ids:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="", failing_since=0)
 
-    def mass_failure_since(self) -> int:
-        """Return since when many details have been failing; 0 if few do.
-
-        While many fail, a further one is taken to have the same cause, and to be as old as the
-        oldest of them. So it does not make runs fail for another hour.
-        """
-        failing = [job.failing_since for job in self.jobs.values() if job.failing_since]
-        return min(failing) if len(failing) >= MANY_FAILING else 0
+    def failing(self) -> list[int]:
+        """Return since when details have been failing, one time each."""
+        return [job.failing_since for job in self.jobs.values() if job.failing_since]
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.

@@ -1,6 +1,6 @@
 """The published jobs, read from a list that drifts and whose numbers may be wrong."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -250,28 +250,49 @@ def test_a_swap_of_two_jobs_between_two_pages_closes_no_third() -> None:
     assert api.requests[4:] == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
 
 
-@pytest.mark.parametrize("has_drifted", [True, False], ids=["the list drifts", "a cached total"])
+def close_another(api: FakeApi) -> None:
+    """The jobs after it move to the page before."""
+    api.published.pop("1", None)
+
+
+def move_to_the_front(api: FakeApi) -> None:
+    """The last job of the first page comes again on the second one."""
+    api.published = {"3": api.published.pop("3"), **api.published}
+
+
+@pytest.mark.parametrize(
+    ("drift", "page", "jobs", "shown"),
+    [
+        pytest.param(close_another, 2, (1, 2, 3, 4, 5), (1, 2, 4, 5, 3), id="totals differ"),
+        pytest.param(close_another, 2, (1, 2, 3), (1, 2, 3), id="the last page is empty"),
+        pytest.param(move_to_the_front, 2, (1, 2, 3, 4), (1, 2, 4, 3), id="one comes twice"),
+    ],
+)
 def test_a_job_with_a_new_public_id_that_the_pages_pass_by_is_not_closed(
-    *, has_drifted: bool
+    drift: Callable[[FakeApi], None], page: int, jobs: tuple[int, ...], shown: tuple[int, ...]
 ) -> None:
-    """Its old publicId is 404. A total that is one too high is no reason to read 30 more pages."""
+    """Its old publicId is 404, so the list is read once more if it changed meanwhile."""
+    api = api_with(*jobs)
+    api.publish("3", "pub-renamed")
+    api.on_page = lambda number: number == page and len(api.pages) <= page and drift(api)
+
+    reading = Reading(api, jobs)
+
+    assert "detail pub-3" in api.requests
+    assert {*reading.listing.jobs} == {*ids(*shown)}
+    assert "3" not in reading.listing.gone
+    assert api.pages.count(1) == 2
+
+
+def test_a_total_that_is_one_too_high_is_no_reason_to_read_the_list_again() -> None:
+    """A cached one would cost 30 more pages after each closing."""
     api = api_with(2, 3, 4, 5)
-    if has_drifted:
-        api = api_with(1, 2, 3, 4, 5)
-        api.publish("3", "pub-renamed")
-        api.on_page = lambda number: number == 2 and api.published.pop("1", None)
-    else:
-        api.total = 5
+    api.total = 5
 
     reading = Reading(api, [1, 2, 3, 4, 5])
 
-    pages = [f"page {number}" for number in (1, 2, 3)]
-    if has_drifted:
-        reading.assert_complete(ids(1, 2, 4, 5, 3))
-        assert api.requests[-3:] == ["page 1", "page 2", "page 3"]
-    else:
-        reading.assert_complete(ids(2, 3, 4, 5), gone=["1"])
-        assert [it for it in api.requests if it.startswith("page")] == pages
+    reading.assert_complete(ids(2, 3, 4, 5), gone=["1"])
+    assert api.pages == [1, 2, 3]
 
 
 # Known jobs that the list does not show.
