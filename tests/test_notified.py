@@ -14,7 +14,7 @@ from tap_public_jobs.changelog import ChangeLog
 
 def position(pipeline: Pipeline) -> int:
     """How far the notification log has been read."""
-    _, read = pipeline.state["bookmarks"]["jobs"]["sync"]["log"]
+    _, read, _ = pipeline.state["bookmarks"]["jobs"]["sync"]["log"]
     return int(read)
 
 
@@ -130,6 +130,25 @@ def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
     assert notified.run() == []
 
 
+@pytest.mark.parametrize("is_covered", [True, False], ids=["covered", "before the log began"])
+def test_a_detail_expires_if_it_was_fetched_before_the_log_began(
+    api: FakeApi, changes_url: str, log: ChangeLog, *, is_covered: bool
+) -> None:
+    """Nobody will ever name its change. While every change is named, nothing expires."""
+    pipeline = Pipeline(api, changes_url=changes_url) if is_covered else Pipeline(api)
+    pipeline.run(detail_refresh="changed")
+    api.edit("3", roleOverview="Everything.")
+    pipeline.config |= {"changes_url": changes_url, "detail_refresh": "notified"}
+
+    for _ in range(3):
+        log.append({log.name: ["pub-5"]})
+        pipeline.run(later=8 * 86_400)
+
+    found = pipeline.hard.rows["job_details"]["3"]["roleOverview"]
+    assert found == ("About 3." if is_covered else "Everything.")
+    assert sorted(pipeline.run()) == []
+
+
 @pytest.mark.parametrize("reason", ["another log", "rows removed", "an older copy"])
 def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothing_changed(
     api: FakeApi,
@@ -148,7 +167,7 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
         log.append({log.name: ["pub-5"]})
     else:
         last_read = notified.state["bookmarks"]["jobs"]["sync"]["log"]
-        last_read[:] = ["another", 2] if reason == "another log" else [last_read[0], 100]
+        last_read[:2] = ["another", 2] if reason == "another log" else [last_read[0], 100]
 
     with caplog.at_level("INFO"):
         assert {*notified.run()} >= {*LIST}

@@ -25,7 +25,7 @@ def continues(end: Changes, last: LastRead) -> bool:
 
 
 def is_covered(state: SyncState, end: Changes | None) -> bool:
-    """Return whether a notification log names every job that has changed since the last run."""
+    """Return whether a notification log has kept every notification since the last run."""
     return (
         end is not None
         and state.last_read is not None
@@ -104,7 +104,9 @@ class Plan(NamedTuple):
     unchanged: int
 
 
-def plan_details(state: SyncState, listing: Listing, cycle: Cycle, max_age: float) -> Plan:
+def plan_details(
+    state: SyncState, listing: Listing, cycle: Cycle, max_age: float, covered_since: float
+) -> Plan:
     """Decide which details a run has to fetch.
 
     Args:
@@ -113,6 +115,8 @@ def plan_details(state: SyncState, listing: Listing, cycle: Cycle, max_age: floa
         cycle: What it has fetched is not fetched again.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
+        covered_since: The first run since which webhooks have named what changes, so that what was
+            fetched from then on does not expire; infinity without webhooks.
     """
     reasons: dict[JobRef, Reason] = {}
     unchanged = 0
@@ -127,7 +131,11 @@ def plan_details(state: SyncState, listing: Listing, cycle: Cycle, max_age: floa
             reasons[ref] = "changed"
         elif job.fetched_at >= cycle.started_at:
             continue  # a run that was interrupted has fetched it
-        elif cycle.refresh == "all" or ref in listing.details or age >= _expiry(ref.id, max_age):
+        elif (
+            cycle.refresh == "all"
+            or ref in listing.details
+            or (age >= _expiry(ref.id, max_age) and job.fetched_at < covered_since)
+        ):
             reasons[ref] = "refreshed"
         else:
             unchanged += 1

@@ -45,7 +45,7 @@ def start_run(
     Raises:
         PublicJobsError: The list cannot be read.
     """
-    now, max_age = int(context.clock()), context.max_age
+    now = int(context.clock())
     state.update_evidence(now)
     reader = ListReader(context, state, now)
     if state.key_hash == context.key_hash:  # with another organisation's key, all would be 404
@@ -54,9 +54,7 @@ def start_run(
         if not has_work(state, changes, now, forms):
             logger.info("The notification log has no news since the last run: nothing to fetch.")
             return None
-        if is_covered(state, changes):
-            max_age = math.inf  # webhooks name what changes
-        elif state.listed_at is not None:
+        if state.listed_at is not None and not is_covered(state, changes):
             logger.info(
                 "The notification log does not cover everything since the last run; running as "
                 "detail_refresh: changed."
@@ -75,7 +73,9 @@ def start_run(
         state.cycle = cycle
     if cycle.started_at < state.run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    plan = plan_details(state, listing, cycle, max_age)
+    last_read = state.last_read if context.refresh == "notified" else None
+    covered_since = last_read.covered_since if last_read else math.inf
+    plan = plan_details(state, listing, cycle, context.max_age, covered_since)
     return Run(context, state, now, listing, plan)
 
 
@@ -95,7 +95,7 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
         raise PublicJobsError(OTHER_ORGANISATION.format(len(state.jobs)))
     listing = reader.resolve_unlisted()
     if changes:
-        state.note_changes(changes, now)
+        state.note_changes(changes, now, is_covered=is_covered(state, changes))
     if state.listed_at is not None:
         context.report.opened = len(listing.jobs.keys() - state.jobs.keys())
     context.report.closed = len(listing.gone)

@@ -82,10 +82,18 @@ class Cycle(NamedTuple):
 
 
 class LastRead(NamedTuple):
-    """How far a notification log has been read, and the identity of the log."""
+    """How far a notification log has been read.
+
+    Attributes:
+        log_id: Identity of the log.
+        position: What was read last.
+        covered_since: The first run since which no notification was missed. A detail that was
+            fetched before it may lack a change that no notification will name.
+    """
 
     log_id: str
     position: int
+    covered_since: int
 
 
 class Listing(NamedTuple):
@@ -233,8 +241,14 @@ class SyncState:
         if "job_publications" not in forms:
             self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
 
-    def note_changes(self, changes: Changes, now: int) -> None:
-        """Note what the notification log names, so that the next run reads on after it."""
+    def note_changes(self, changes: Changes, now: int, *, is_covered: bool) -> None:
+        """Note what the notification log names, so that the next run reads on after it.
+
+        Args:
+            changes: What the log says.
+            now: The clock's time, for evidence.
+            is_covered: Whether the log has kept every notification since the last run.
+        """
         named = {*changes.public_ids}
         for job_id, job in self.jobs.items():
             if job.public_id in named:  # its detail is pending, even if it looks unchanged
@@ -242,7 +256,9 @@ class SyncState:
         for public_id in changes.public_ids:
             self.awaited.pop(public_id, None)  # so that it comes last: the last ones are kept
             self.awaited[public_id] = now
-        self.last_read = LastRead(changes.log_id, changes.position)
+        last = self.last_read
+        covered_since = last.covered_since if last and is_covered else self.run_time + 1
+        self.last_read = LastRead(changes.log_id, changes.position, covered_since)
 
     def note_failure(self, job_id: str, since: int) -> None:
         """Note that a job's detail failed, and have it fetched again."""

@@ -9,7 +9,7 @@ from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
 
 Json = Any
 
-FORMAT = 5
+FORMAT = 6
 
 # Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
 END_OF_TIME = 253_370_000_000
@@ -60,7 +60,7 @@ def _read(state: Json) -> SyncState:
         forms=dict(rows("forms", (str, str))),
         undeclared={name: [*map(str, names)] for name, *names in state["undeclared"]},
         cycle=Cycle(*_checked(cycle, (int, str, bool))) if cycle else None,
-        last_read=LastRead(*_checked(last_read, (str, int))) if last_read else None,
+        last_read=LastRead(*_checked(last_read, (str, int, int))) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
     )
 

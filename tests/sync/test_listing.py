@@ -274,7 +274,12 @@ def test_a_job_with_a_new_public_id_that_the_pages_pass_by_is_not_closed(
     """Its old publicId is 404, so the list is read once more if it changed meanwhile."""
     api = api_with(*jobs)
     api.publish("3", "pub-renamed")
-    api.on_page = lambda number: number == page and len(api.pages) <= page and drift(api)
+
+    def change(number: int) -> None:
+        if number == page == len(api.pages):
+            drift(api)
+
+    api.on_page = change
 
     reading = Reading(api, jobs)
 

@@ -1,5 +1,6 @@
 """Which details a run fetches, and why; when it resumes the run before."""
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -23,12 +24,17 @@ WEEK = 7 * DAY
 
 
 def planned(
-    state: SyncState, refresh: Refresh = "all", at: int = NOW, age: float = WEEK
+    state: SyncState,
+    refresh: Refresh = "all",
+    at: int = NOW,
+    age: float = WEEK,
+    covered_since: float = math.inf,
 ) -> dict[str, str]:
     """Why which details are fetched, by id, of a listing that shows all known jobs."""
     cycle, state.run_time = begin_cycle(state.cycle, refresh, at), at
     jobs = {name: job(name) for name in state.jobs}
-    plan = plan_details(state, Listing(jobs, {}, [], {}, 0, [], is_complete=True), cycle, age)
+    listing = Listing(jobs, {}, [], {}, 0, [], is_complete=True)
+    plan = plan_details(state, listing, cycle, age, covered_since)
     return {it.id: reason for it, reason in plan.reasons.items()}
 
 
@@ -70,6 +76,13 @@ def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
     assert expired[:4] == [0, 0, 0, 0]
     assert expired[7] == 1000
     assert all(0 <= later - earlier < 350 for earlier, later in pairwise(expired))
+
+
+def test_what_was_fetched_before_the_notification_log_began_still_expires() -> None:
+    """Webhooks named each change from the run of two weeks ago on."""
+    state = state_with(old=fetched("old", age=4 * WEEK), covered=fetched("covered", age=2 * WEEK))
+
+    assert planned(state, "changed", covered_since=NOW - 2 * WEEK) == {"old": "refreshed"}
 
 
 @pytest.mark.parametrize(
@@ -181,5 +194,5 @@ def quiet() -> SyncState:
     state.run_time = NOW - 60
     state.forms = BEFORE
     state.cycle = Cycle(NOW - 100, "changed", has_ended=True)
-    state.last_read = LastRead("a-log", 7)
+    state.last_read = LastRead("a-log", 7, 0)
     return state

@@ -28,7 +28,7 @@ FULL = SyncState(
     forms={"jobs": "form"},
     undeclared={"job_details": ["salaryPeriod", "ä\0"]},
     cycle=Cycle(NOW, "changed", has_ended=True),
-    last_read=LastRead("a-log", 99_000_000_000),
+    last_read=LastRead("a-log", 99_000_000_000, NOW),
     held_slots=HeldSlots(2000, 60),
 )
 
@@ -49,7 +49,7 @@ def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
 def test_a_state_is_read_as_it_was_written(state: SyncState) -> None:
     """The number of the format changes with the format, or states are lost."""
     assert load(written(state)) == state
-    assert value_of(written(state))["format"] == 5
+    assert value_of(written(state))["format"] == 6
 
 
 def test_without_a_state_nothing_is_known() -> None:
@@ -98,7 +98,7 @@ def test_a_state_recognises_the_key_and_does_not_reveal_it() -> None:
         {"cycle": ["now", "all", False]},
         {"cycle": [NOW, "all", None]},
         {"log": ["a-log"]},
-        {"log": ["a-log", 1 << 63]},
+        {"log": ["a-log", 1 << 63, 1]},
         {"at": 253_402_300_799},
         {"heldSlots": [2000, None]},
     ],

@@ -160,7 +160,7 @@ STATE = SyncState(
     jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
     forms={"job_details": "f"},
     cycle=Cycle(1_700_000_000, "changed", has_ended=True),
-    last_read=LastRead("log", 5),
+    last_read=LastRead("log", 5, 0),
 )
 
 
@@ -198,7 +198,7 @@ def states() -> list[str]:
     for name in ("default", "acme"):
         log = ChangeLog(f"sqlite:///changes.db?name={name}")
         log.append({log.name: ["a"]})
-        read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
+        read = replace(STATE, last_read=LastRead(log.read().log_id, 1, 0))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
         arguments += ["--state", f"{name}={name}.json"]
     return arguments
