@@ -2,9 +2,9 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tap_public_jobs.api.models import JobRef
@@ -43,7 +43,7 @@ class Run:
         now: When the run began, by the clock. Its own time is `state.run_time`.
         listing: The published jobs.
         plan: The details to fetch.
-        outcomes: Of the details that did not arrive.
+        outcomes: What became of the details that did not arrive.
     """
 
     context: RunContext
@@ -51,7 +51,7 @@ class Run:
     now: int
     listing: Listing
     plan: Plan
-    outcomes: Outcomes = field(default_factory=Outcomes)
+    outcomes: Outcomes
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
@@ -78,69 +78,54 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: A signal stopped the run.
         """
-        report, plan, outcomes = self.context.report, self.plan, self.outcomes
-        reasons = Counter[str](plan.reasons.values())
-        known = self.state.failing()  # before this run adds failures of its own
-        with report.fetching(reasons, plan.unchanged, len(self.listing.jobs)):
-            try:
-                yield from self._fetch(plan.reasons, known)
-                if outcomes.not_found:
-                    listed = self._read_list_again()
-                    yield from self._fetch(outcomes.classify(listed), known)
-                    outcomes.classify(listed)  # what is 404 under its new publicId too has failed
-            finally:
-                report.details.failed = len(outcomes.failed)
-                report.details.unpublished = len(outcomes.unpublished)
-        for ref in outcomes.failed:
-            self._note_failure(ref, known)
-        self.state.note_unpublished(outcomes.unpublished)
+        outcomes, report = self.outcomes, self.context.report
+        reasons = Counter[str](self.plan.reasons.values())
+        with report.fetching(reasons, self.plan.unchanged, len(self.listing.jobs)):
+            workers = self.context.workers
+            for ref, answer in fan_out(self._fetch, self.plan.reasons, workers=workers):
+                report.details.answered += 1
+                if isinstance(answer, NotFoundError):
+                    outcomes.not_found[ref] = str(answer)
+                elif isinstance(answer, RequestError):
+                    self._note_failure(ref, str(answer))
+                    if len(outcomes.failed) % MANY_FAILING == 0:
+                        with suppress(SystemExit):  # a signal; what is on its way may still arrive
+                            self.context.api.page(1)  # ends the run if it cannot be read either
+                else:
+                    yield ref, answer
+                    self.state.note_detail(ref, answer)
+                    report.details.fetched += 1
+            if outcomes.not_found:
+                for ref, why in outcomes.classify(self._read_list_again()).items():
+                    self._note_failure(ref, why)
+        report.details.unpublished = len(outcomes.unpublished)
+        self.state.note_pending([*outcomes.unpublished, *outcomes.renamed])
 
-    def _fetch(
-        self, refs: Iterable[JobRef], known: Collection[int]
-    ) -> Iterator[tuple[JobRef, dict[str, Json]]]:
-        """Request details, and yield those that arrive.
+    def _fetch(self, ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
+        """Request a detail, unless the listing has brought it already."""
+        if arrived := self.listing.details.pop(ref, None):
+            return ref, arrived
+        failing_since = self.state.jobs[ref.id].failing_since
+        is_known = failing_since > 0 and not is_new(failing_since, self.now)
+        is_first = self.context.report.details.fetched == 0
+        none_arrives = is_first and len(self.outcomes.failed) >= MANY_FAILING
+        try:
+            return ref, self.context.api.detail(ref, 1 if is_known or none_arrives else None)
+        except RequestError as error:
+            return ref, error
 
-        Args:
-            refs: Whose details.
-            known: Since when details had been failing before the run, one time each.
-        """
-
-        def ask(ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
-            failing_since = self.state.jobs[ref.id].failing_since
-            if arrived := self.listing.details.pop(ref, None):
-                return ref, arrived
-            is_known = failing_since > 0 and not is_new(failing_since, self.now)
-            none_arrives = counts.fetched == 0 and len(outcomes.failed) >= MANY_FAILING
-            try:
-                return ref, self.context.api.detail(ref, 1 if is_known or none_arrives else None)
-            except RequestError as error:
-                return ref, error
-
-        counts, outcomes = self.context.report.details, self.outcomes
-        for ref, answer in fan_out(ask, refs, workers=self.context.workers):
-            counts.answered += 1
-            if isinstance(answer, NotFoundError):
-                outcomes.not_found[ref] = str(answer)
-            elif isinstance(answer, RequestError):
-                outcomes.failed[ref] = str(answer)
-                self._note_failure(ref, known)  # at once: a run that is stopped remembers it
-                if len(outcomes.failed) % MANY_FAILING == 0:
-                    with suppress(SystemExit):  # a signal; what is on its way may still arrive
-                        self.context.api.page(1)  # ends the run if the list cannot be read either
-            else:
-                yield ref, answer
-                self.state.note_detail(ref, answer)
-                counts.fetched += 1
-
-    def _note_failure(self, ref: JobRef, known: Collection[int]) -> None:
-        """Note that a detail has failed, and since when its cause has been known.
+    def _note_failure(self, ref: JobRef, why: str) -> None:
+        """Note that a detail has failed, at once, so that a run that is stopped remembers it.
 
         While many fail, a further one has the same cause, such as a part of the API that is down.
-        Else each one would make runs fail for another hour. More than as many again as were known
-        are another cause: an API that is down altogether.
+        Else each one would make runs fail for another hour. More than as many again have another
+        cause, such as an API that is down altogether.
         """
-        is_more_of_it = len(self.state.failing()) < 2 * len(known)
-        since = oldest_of_many(known) if is_more_of_it else 0
+        outcomes, before = self.outcomes, self.outcomes.failing_before
+        outcomes.failed[ref] = why
+        self.context.report.details.failed = len(outcomes.failed)
+        has_same_cause = len(self.state.failing()) < 2 * len(before)
+        since = oldest_of_many(before) if has_same_cause else 0
         self.state.note_failure(ref.id, since or int(self.context.clock()))
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:

@@ -265,8 +265,8 @@ class SyncState:
         job = self.jobs[job_id]
         self.jobs[job_id] = job._replace(detail_hash="", failing_since=job.failing_since or since)
 
-    def note_unpublished(self, job_ids: Iterable[str]) -> None:
-        """Have the next run look for these jobs in the list: a 404 is no failure."""
+    def note_pending(self, job_ids: Iterable[str]) -> None:
+        """Have the next run fetch these details, or find out that their jobs are gone."""
         for job_id in job_ids:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="", failing_since=0)
 
@@ -285,7 +285,6 @@ class SyncState:
         summary = ref.summary or {}
         lags = is_changed and any(detail.get(name, it) != it for name, it in summary.items())
         self.jobs[ref.id] = job._replace(
-            public_id=ref.public_id,  # may be newer than the listing
             detail_hash=LAGGING if lags else row_hash,
             fetched_at=self.run_time,
             failing_since=0,
