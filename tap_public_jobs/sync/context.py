@@ -49,7 +49,7 @@ class RunContext:
 
     def keep(self, state: SyncState) -> None:
         """Put what the next run needs into Singer state, unless nothing is known."""
-        if state.key_hash:  # else no list was ever read, and the next run still is a first one
+        if state.key_hash:  # else no list was ever read, and the next run is a first one again
             state.held_slots = self.held_slots()
             dump(state, self.singer_state)
 

@@ -48,7 +48,7 @@ class ListReader:
         details: Those of listed jobs that have been asked for.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
         short_since: When the list first fell short; 0 once it shows its whole total.
-        has_drifted: Whether the list changed while it was read.
+        has_drifted: Whether the list changed while it was read, so that it may lack a job.
     """
 
     context: RunContext
@@ -62,7 +62,7 @@ class ListReader:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the list is whole, or has fallen short for an hour."""
+        """Whether the list that was read explains its total, or has fallen short for an hour."""
         return not (self.shortfall and is_new(self.short_since, self.now))
 
     def read(self, most_sweeps: int = MAX_SWEEPS) -> None:
@@ -79,7 +79,8 @@ class ListReader:
             explained = len(self.jobs.keys() | self.state.may_be_counted(self.now))
             self.shortfall = sweep.shortfall(shown, explained)
             since = self.state.short_since or (self.now if self.shortfall else 0)
-            # Known jobs may fill the total, but only a list that shows it by itself is whole.
+            # Known jobs that are not listed can explain the total of this run. But an old shortfall
+            # ends only when the list shows its total by itself.
             self.short_since = since if sweep.shortfall(shown, shown) else 0
             if self.is_accepted or not sweep.lacks(explained) or number == most_sweeps:
                 return
@@ -119,7 +120,7 @@ class ListReader:
     def _loss(self) -> list[tuple[int, str]]:
         """Return since when, and why, too many of the last listed jobs have disappeared at once.
 
-        Until a list was complete, those are all known jobs.
+        Before the first complete list, all known jobs count as listed.
         """
         known, listed_at = self.state.jobs, self.state.listed_at
         listed = [it for it, job in known.items() if listed_at in {None, job.last_seen}]
@@ -173,7 +174,7 @@ class ListReader:
         return not witnesses
 
     def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str | None]]:
-        """Request details; yield why a job may be published, or None if it is not."""
+        """Request details; yield None if a job is gone, or else why it may still be published."""
         return fan_out(self._why_not_gone, refs, workers=self.context.workers)
 
     def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str | None]:

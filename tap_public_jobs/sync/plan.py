@@ -40,8 +40,7 @@ def has_work(
 ) -> bool:
     """Return whether a run under `detail_refresh: notified` has anything to do.
 
-    What had been wrong for less than an hour in the last run is work.
-    What had been wrong for longer is tried again when there is other work.
+    A gap that was less than an hour old in the last run is work. An older one waits for other work.
 
     Args:
         state: Of the last run.
@@ -56,7 +55,7 @@ def has_work(
     return (
         end.position > state.last_read.position
         or bool(state.awaited)
-        or state.has_new_gap(min(now, state.run_time))  # as the last run saw it
+        or state.has_new_gap(min(now, state.run_time))  # at the time of the last run
         or (state.cycle is not None and not state.cycle.has_ended)
         or any(state.forms.get(stream) != form for stream, form in forms.items())
         or ("job_details" in forms and any(map(_is_owed, state.jobs.values())))
@@ -64,7 +63,7 @@ def has_work(
 
 
 def _is_owed(job: Job) -> bool:
-    """Return whether the next run can fetch the detail.
+    """Return whether a detail is to be fetched, and nothing is known to prevent it.
 
     What is known to fail waits for other work, and a job that no list shows is not fetched.
     """

@@ -1,4 +1,4 @@
-"""One run, which alone changes its state once it has begun."""
+"""One run: the streams ask it for rows, and it keeps the state."""
 
 import logging
 from collections import Counter
@@ -72,7 +72,7 @@ class Run:
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
 
-        The consumer comes back for the next one once a detail is written.
+        The consumer asks for the next one after it has written a detail, which then is noted.
 
         Raises:
             PublicJobsError: The run cannot continue.
@@ -166,7 +166,7 @@ class Run:
             return False
         if stream == "jobs":
             return True
-        # Another pass does not write every detail, so a target would remove rows of published jobs.
+        # A pass under `changed` writes some details; a target would remove the rows of all others.
         fetches_all = self.state.cycle is not None and self.state.cycle.refresh == "all"
         gone = self.outcomes.unpublished
         return fetches_all and all(
@@ -174,7 +174,7 @@ class Run:
         )
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
-        """Note the fields of a stream without a column, for the STATE message that follows it."""
+        """Note the fields of a stream without a column, and keep the state for its next message."""
         seen = self.state.undeclared.setdefault(stream, [])
         new_fields = sorted({*undeclared}.difference(seen))
         seen += new_fields

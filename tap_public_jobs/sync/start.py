@@ -60,7 +60,7 @@ def start_run(
                 "The notification log does not cover everything since the last run; running as "
                 "detail_refresh: changed."
             )
-    # Before the list is read: what is found to be missing now does not open a cycle that ended.
+    # Before the list is read: a job that is first found missing in this run reopens no cycle.
     last_cycle = state.cycle if is_open(state, now) else None
     listing = _read_list(reader, changes)
     before = state.forms.get("job_details")
@@ -108,9 +108,10 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
 def _ask_for_awaited(reader: ListReader) -> None:
     """Ask for the jobs that the notification log named, and no list has shown.
 
-    A 404 ends the wait; without one, it ends after a day. Before a replica has had the time to show
-    a new job, its 404 would say nothing, so nobody asks. The list is read after this, because a
-    draft that was saved, all that most of these webhooks are about, is no reason to read it.
+    A 404 ends the wait; without one, it ends after a day. For ten minutes a 404 proves nothing,
+    because a replica may lag, so each run reads the list instead. After that, the detail is asked
+    for before the list is: most of these webhooks are about drafts that were saved, and their 404
+    is no reason to read a list.
     """
     now, awaited = reader.now, reader.state.awaited
     due = [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]

@@ -1,10 +1,14 @@
 """What one run remembers for the next.
 
 Two kinds of time appear here, both in whole seconds since the epoch.
-A *run's time* is later than that of every run before, wherever the clock went: listings, periods,
-versions and fetched details are dated with it.
-*Evidence* (`missing_since`, `failing_since`, `short_since`, `awaited`) is in the clock's own time,
-because an hour of it has to pass for real.
+Each run has a date, `run_time`: the clock's time, or a second after that of the last run if the
+clock went back. Listings, periods, versions and fetched details carry it, so they are in order.
+*Evidence* (`missing_since`, `failing_since`, `short_since`, `awaited`) says since when something
+has been wrong, by the clock. If it carried dates of runs, then after one run whose clock was days
+ahead an hour of it would never pass.
+
+A known job that a list lacks is *unlisted*. It is *missing* until its own detail confirms that it
+is *gone*; then it is *closed*.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -45,8 +49,9 @@ class Job(NamedTuple):
         opened_after: The last complete list before `first_seen`; None if there was none.
         first_seen: The first list that showed the job.
         last_seen: The last complete list that showed it, or the first list that did.
-        detail_hash: Hash of what the row of its detail was made from; empty if the detail is
-            pending; `LAGGING` if it differed from a summary that had changed.
+        detail_hash: Hash of the summary and the columns that the row of its detail was made from.
+            If it is empty, the detail is pending: it is to be fetched. `LAGGING` says that the last
+            detail lacked the change that its summary showed, so that it is fetched once more.
         fetched_at: When the detail was fetched; 0 if it never was.
         missing_since: When a list first lacked the job; 0 while it is listed. Of a closed job, when
             it was closed.
@@ -105,11 +110,11 @@ class Listing(NamedTuple):
         gone: Ids of known jobs that are not published any more; none unless the list is complete.
         missing: Why, by id, a known job that is not listed is not confirmed as unpublished; empty
             if the run did not ask for it.
-        short_since: When the list first fell short; 0 once it shows its whole total.
+        short_since: When the list first fell short by more than known jobs explain; 0 once it shows
+            its whole total by itself.
         doubts: Since when the list has been in doubt, and why: it lacks jobs that no run has seen,
             or too many that are known.
-        is_complete: Whether a job that is neither in `jobs` nor in `missing` is not published: no
-            doubt is new.
+        is_complete: Whether no doubt is new. Then all published jobs are in `jobs` or `missing`.
     """
 
     jobs: dict[str, JobRef]
@@ -138,8 +143,7 @@ class SyncState:
     Attributes:
         run_time: Of the last run that read the list.
         listed_at: The time of the last run with a complete list.
-        short_since: When the list first fell short by more than known jobs explain; 0 once it shows
-            its whole total by itself.
+        short_since: As in the last listing.
         jobs: The published jobs, and those that are missing, by id.
         closed: The jobs that were closed within an hour, or whose records are not written yet.
         awaited: When the notification log last named a publicId that no list has shown.
@@ -213,7 +217,7 @@ class SyncState:
         for job_id in listing.gone:
             gone = self.jobs[job_id]
             self.closed[job_id] = gone._replace(unpublished_at=run_time, missing_since=now)
-            del self.jobs[job_id]  # last: a signal may come between two statements
+            del self.jobs[job_id]  # last: a signal between the two must not lose the job
         failing_since = oldest_of_many(self.failing())
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
