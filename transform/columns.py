@@ -91,6 +91,7 @@ and [what a null means](#what-a-null-means).
 and [Dates](dates.md) how their dates belong together.
 A *period* is one time that a job was published, \
 a *listing* a run that read the whole list, and *now* the latest listing.
+A *build* is one run of dbt; [Words](words.md) has the rest.
 
 The database has the same descriptions as comments.
 `\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
