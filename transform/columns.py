@@ -21,6 +21,7 @@ REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"
 TRANSFORM = REPOSITORY / "transform"
 MARTS = TRANSFORM / "models" / "marts" / "marts.yml"
+SEEDS = TRANSFORM / "seeds" / "seeds.yml"
 SOURCES = TRANSFORM / "models" / "staging" / "sources.yml"
 SNAPSHOTS = TRANSFORM / "snapshots" / "history.yml"
 FIELDS = TRANSFORM / "macros" / "fields.sql"
@@ -84,11 +85,13 @@ while under `detail_refresh: changed` a detail may be some days older.
 DICTIONARY_PAGE = """\
 # Dictionary of `analytics`
 
-Every table that dbt builds in the schema `analytics`, and every column.
+Every table that dbt builds in the schema `analytics`, every column, \
+and [what a null means](#what-a-null-means).
 [Tables for analysts](analysts.md) says which table answers which question, \
 and [Dates](dates.md) how their dates belong together.
 A *period* is one time that a job was published, \
 a *listing* a run that read the whole list, and *now* the latest listing.
+A *build* is one run of dbt; [Words](words.md) has the rest.
 
 The database has the same descriptions as comments.
 `\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
@@ -102,12 +105,29 @@ uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
 
 Open `.meltano/dbt/duckdb/static_index.html` in a browser.
 
+## What a null means
+
+- *A salary or another number:* the API sent none, or something that is not a number, \
+which is then in `additional_fields`.
+  A salary of 0 stays in `min_salary` and `max_salary`, \
+and counts as missing in all other columns of pay.
+- *`annual_…`:* nobody knows what the salary is paid for: \
+see [Salaries](../transform/README.md#salaries).
+  Whether it is gross or net, the API doesn't say.
+- *A text:* the API sent none, or an empty one.
+- *A field of details, such as `role_overview`:* as above, \
+or the detail could not be fetched yet: see [Gaps](gaps.md).
+- *A column that a later version added:* the job had closed before.
+- *A date:* see [Dates](dates.md#what-a-null-means).
+
+A `location` is one text, even if it names several places, so each job has one row.
+
 <!-- dictionary: begin -->
 {tables}
 <!-- dictionary: end -->
 
 `uv run python transform/columns.py` writes this page \
-from `transform/models/marts/marts.yml`.
+from `marts.yml` and `seeds.yml` in `transform/`.
 """
 
 
@@ -240,7 +260,8 @@ def dictionary(marts: str) -> str:
         marts: The text of marts.yml.
     """
     lines = []
-    for model in yaml.safe_load(marts)["models"]:
+    models = yaml.safe_load(marts)["models"] + yaml.safe_load(SEEDS.read_text("utf-8"))["seeds"]
+    for model in models:
         name = model["name"].removeprefix("public_jobs__")
         lines += ["", f"## `{name}`", "", model["description"].strip().replace("\n", " "), ""]
         lines += ["| column | type | meaning |", f"|{' --- |' * 3}"]
