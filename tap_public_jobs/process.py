@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from singer_sdk import Tap
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
 from singer_sdk.singerlib import Catalog, StateMessage
@@ -86,8 +87,12 @@ def exit_soon(status: int) -> None:
     force.start()
 
 
-def run(command: click.Command) -> None:
+def run(tap: type[Tap]) -> None:
     """Run the tap's command; an error that a user can fix is one line and exit status 1."""
+    try:
+        command = tap.cli  # sets up the log
+    except ValueError as error:
+        sys.exit(f"Nothing was loaded. LOGLEVEL must be DEBUG, INFO, WARNING or ERROR: {error}.")
     logging.setLogRecordFactory(OneLineRecord)
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -115,7 +120,7 @@ class JsonFile(click.File):
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        option = param.name if param else None
+        option = str(param.name) if param else ""
         if option == "config" and value == "ENV":
             return value
         try:
@@ -123,22 +128,16 @@ class JsonFile(click.File):
             # An error unless it is an object without NaN, as the SDK reads it.
             content = {} | json.loads(text, parse_constant=int)
             if option == "catalog":
-                for entry in Catalog.from_dict(content).streams:
-                    DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
+                text = _usable_catalog(content)
         except Exception as error:  # whatever is wrong with the file
-            why = str(error).partition("\n")[0]
-            flaw = (
-                f"cannot be used ({getattr(error, 'strerror', f'{type(error).__name__}: {why}')})"
-            )
+            why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            flaw = f"cannot be used ({why})"
             if isinstance(error, json.JSONDecodeError):
                 flaw = f"isn't valid JSON (line {error.lineno}, column {error.colno})"
-            elif isinstance(error, TypeError) and option != "catalog":
-                flaw = "isn't a JSON object"
+            elif isinstance(error, AttributeError | KeyError | TypeError):
+                flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
             shown = "…" if "{" in value else value  # it may be the settings themselves
-            remedy = "Pass a file with one JSON object in UTF-8"
-            if option == "state":
-                remedy = "Pass a file with only the object in the `value` of the last STATE line"
-            msg = f"--{option} {shown} {flaw}. {remedy}."
+            msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
             raise PublicJobsError(msg) from error
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
         if option == "config" and Path(value).is_fifo():
@@ -147,3 +146,31 @@ class JsonFile(click.File):
             os.close(writer)
             return f"/dev/fd/{reader}"
         return value if option == "config" else io.StringIO(text)
+
+
+# What the file of an option has to hold.
+_CONTENTS = {
+    "config": "one JSON object in UTF-8",
+    "catalog": "a catalog, as --discover writes it",
+    "state": "only the object in the `value` of the last STATE line",
+}
+
+
+def _usable_catalog(catalog: dict[str, Any]) -> str:
+    """Return the text of a catalog, with the names and the key of its streams.
+
+    A catalog chooses streams and columns. The SDK would also take from it how to name a stream,
+    and that its rows have no key.
+
+    Raises:
+        Exception: No record fits the catalog, or it is none.
+    """
+    for stream in catalog["streams"]:
+        stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
+    for entry in Catalog.from_dict(catalog).streams:
+        schema = entry.schema.to_dict()
+        DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(schema)
+        if not DEFAULT_JSONSCHEMA_VALIDATOR(schema["properties"]["id"]).is_valid("text"):
+            msg = f"the key of {entry.tap_stream_id}, the column id, has to be of type string"
+            raise ValueError(msg)
+    return json.dumps(catalog)

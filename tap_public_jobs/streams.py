@@ -84,23 +84,8 @@ class PublicJobsStream(Stream):
 
     @cached_property
     def columns(self) -> Columns:
-        """The columns that the effective schema declares.
-
-        Raises:
-            PublicJobsError: A user's own schema does not fit this stream.
-        """
-        try:
-            columns = Columns(self.effective_schema["properties"], self.logger.warning)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            msg = (
-                f"The catalog's schema of {self.name} cannot be used: {type(error).__name__}: "
-                f"{' '.join(str(error).split())[:200]}. Discover the catalog again."
-            )
-            raise PublicJobsError(msg) from error
-        if not columns.accepts("id", "text"):
-            msg = f"The catalog's schema of {self.name} needs the key: a column id of type string."
-            raise PublicJobsError(msg)
-        return columns
+        """The columns that the effective schema declares."""
+        return Columns(self.effective_schema["properties"], self.logger.warning)
 
     @override
     def apply_catalog(self, catalog: Catalog) -> None:
@@ -111,16 +96,11 @@ class PublicJobsStream(Stream):
 
     @property
     def form(self) -> str:
-        """A hash of what records are made of: columns, selection, and what the SDK maps.
-
-        Raises:
-            PublicJobsError: The catalog does not fit this stream.
-        """
+        """A hash of what records are made of: columns, selection, and what the SDK maps."""
         mapping = {
             name: value
             for name, value in self.config.items()
             if name.startswith(("stream_map", "flattening", "faker", "emit_activate"))
-            and value is not None
         }
         columns = {
             name: {key: it for key, it in schema.items() if key != "description"}

@@ -27,7 +27,7 @@ from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import dump, load
+from tap_public_jobs.sync.stored import load
 
 logger = logging.getLogger(__name__)
 
@@ -214,8 +214,6 @@ class TapPublicJobs(Tap):
                 error,
             )
             self._sync_state = SyncState()
-        if self._sync_state.key_hash:
-            dump(self._sync_state, self.state)  # the SDK may write it before the run does
 
     @property
     @override

@@ -126,20 +126,6 @@ def test_a_run_that_the_slots_of_the_last_one_hold_up_says_for_how_long(
     assert caplog.messages[:-1] == words
 
 
-@pytest.mark.parametrize(
-    ("published", "page_size", "words"),
-    [
-        (1, 100, "1 published job; a first run takes less than a minute."),
-        (59, 100, "59 published jobs; a first run takes less than a minute."),
-        (3000, 10, "3,000 published jobs; a first run takes about 54 minutes."),
-    ],
-)
-def test_a_test_of_the_connection_says_how_long_a_first_run_takes(
-    report: Report, published: int, page_size: int, words: str
-) -> None:
-    assert report.key_works(published, page_size) == f"The key works: {words}"
-
-
 def summary(report: Report, caplog: pytest.LogCaptureFixture, retries: int = 0) -> str:
     with caplog.at_level("INFO"):
         report.log_summary(retries)

@@ -10,16 +10,13 @@ from typing import Any
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.records.naming import Naming, column_of, field_of
+from tap_public_jobs.records.naming import column_of, field_of
 from tap_public_jobs.records.storable import json_text, storable
 
 Json = Any
 
 # The column for every field without its own column.
 OTHERS = "additionalFields"
-
-# A schema with one of these columns is in snake case.
-SNAKE_CASE = {column_of(field, "snake_case") for field in ("publicId", OTHERS)}
 
 # An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
@@ -50,29 +47,25 @@ class Columns:
     def __init__(
         self, properties: Mapping[str, dict[str, Json]], on_warning: Callable[[str], None]
     ) -> None:
-        # A catalog may be older than the setting, so its own names decide.
-        naming: Naming = "snake_case" if SNAKE_CASE & {*properties} else "source"
         self.properties = properties
-        self._others = column_of(OTHERS, naming)
+        # A catalog may be older than the setting, so its own names decide.
+        self._others = OTHERS if OTHERS in properties else column_of(OTHERS, "snake_case")
         self._fits = {
             column: _test(json_text(schema))
             for column, schema in properties.items()
-            if column not in {OTHERS, self._others}
+            if column != self._others
         }
         others_fit = _test(json_text(properties.get(self._others, {})))
         self._others_are_text = others_fit("") and not others_fit({})
-        self._field = {column: field_of(column, naming) for column in self._fits}
-        self._column = {column: column for column in self._fits}
-        self._column |= {field: column for column, field in self._field.items()}
+        fields = {column: field_of(column) for column in self._fits}
+        self._field = {it: it if field in fields else field for it, field in fields.items()}
+        self._column = {field: column for column, field in self._field.items()}
+        self._column |= {column: column for column in self._fits}
         # A user may declare a column without null; it is left out where it has no value.
         self._never_null = {name for name, fits in self._fits.items() if not fits(None)}
         self._on_warning = on_warning
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
-
-    def accepts(self, column: str, value: Json) -> bool:
-        """Whether there is a column of this name, and a value fits it."""
-        return column in self._fits and self._fits[column](value)
 
     def row(self, document: Mapping[str, Json], **defaults: Json) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
