@@ -153,7 +153,6 @@ class TapPublicJobs(Tap):
             PublicJobsError: Something has been missing for less than an hour, or the run could not
                 continue.
         """
-        incomplete = ""
         try:
             # Before the first SCHEMA message: some targets empty a table there.
             if self.run:
@@ -161,9 +160,10 @@ class TapPublicJobs(Tap):
                 # record, the next one has work.
                 self._context.keep(self._sync_state)
                 super().sync_all()
-                incomplete = self.run.finish()
             if self.throttle.reason:  # a signal came after the last request
                 raise self.throttle.reason
+            if self.run and (missing := self.run.finish()):
+                raise PublicJobsError(missing)
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
@@ -173,8 +173,6 @@ class TapPublicJobs(Tap):
             self.report.log_summary(self.client.retries)
             # However the run ended: what it has paid for need not be fetched again.
             self._context.checkpoint(self._sync_state)
-        if incomplete:
-            raise PublicJobsError(incomplete)
 
     def _read_change_log(self) -> Changes | None:
         """Read what was notified since the last run; None if there is no log to read."""

@@ -55,8 +55,7 @@ class Columns:
             for column, schema in properties.items()
             if column != self._others
         }
-        others_fit = _test(json_text(properties.get(self._others, {})))
-        self._others_are_text = others_fit("") and not others_fit({})
+        self._others_are_text = not _test(json_text(properties.get(self._others, {})))({})
         fields = {column: field_of(column) for column in self._fits}
         self._field = {it: it if field in fields else field for it, field in fields.items()}
         self._column = {field: column for column, field in self._field.items()}
@@ -109,7 +108,7 @@ class Columns:
     def _held(self, column: str, value: Json) -> Json:
         """Return what a column holds of a value: the value, its JSON text, or null."""
         fits, field = self._fits[column], self._field[column]
-        if field == QUESTIONS and fits("") and not isinstance(value, list):
+        if field == QUESTIONS and not isinstance(value, list):
             return None
         if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
             value = json_text(value)
@@ -128,17 +127,10 @@ def _test(json_schema: str) -> Callable[[Json], bool]:
     schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
     is_double = validator.is_valid(0.5) and not validator.is_valid("")
-    # A validator takes long, and most schemas are only a type. Any value of one type then fits, or
-    # none does, except for decimals, which may be whole numbers.
-    is_type = schema.keys() <= {"type", "description"}
-    samples: tuple[Json, ...] = ("", 0, True, [], {}, None) if is_type else ()
-    fit_by_type = {type(sample): validator.is_valid(sample) for sample in samples}
 
     def fits(value: Json) -> bool:
         if is_double and isinstance(value, int) and abs(value) > LARGEST_EXACT:
             return False
-        if (fit := fit_by_type.get(type(value))) is not None:
-            return fit
         try:
             return bool(validator.is_valid(value))
         except TypeError:  # multipleOf, of a decimal

@@ -9,7 +9,7 @@ from tap_public_jobs.changelog import PATIENCE, ChangeLog
 from tap_public_jobs.errors import ChangeLogError
 
 # The publicIds of changed jobs, by the name of their log, as `ChangeLog.append` takes them.
-Changes = Mapping[str, Sequence[str | None]]
+Notified = Mapping[str, Sequence[str | None]]
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +31,13 @@ class Writer:
     def __init__(self, log: ChangeLog) -> None:
         self._log = log
         # The changes that wait for a commit, by the future that their sender waits for.
-        self._waiting: dict[asyncio.Future[bool], Changes] = {}
+        self._waiting: dict[asyncio.Future[bool], Notified] = {}
         # Commits until nothing waits any more.
         self._committing: asyncio.Task[None] | None = None
         # What the last commit could not note; None after one that succeeded.
-        self._failed: Changes | None = None
+        self._failed: Notified | None = None
 
-    async def append(self, changes: Changes) -> bool:
+    async def append(self, changes: Notified) -> bool:
         """Note changes as `ChangeLog.append` does, and return whether they are committed."""
         committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[committed] = changes
@@ -69,7 +69,7 @@ class Writer:
                 senders.append(next(iter(self._waiting)))
                 for name, public_ids in self._waiting.pop(senders[-1]).items():
                     changes[name] += public_ids
-            failed: Changes | None = None
+            failed: Notified | None = None
             try:
                 await asyncio.to_thread(self._log.append, changes)
             except Exception as error:  # whatever it is, every sender is answered
