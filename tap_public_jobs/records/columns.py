@@ -1,7 +1,6 @@
 """Sorts the fields of a response into the columns that the schema declares, and loses none."""
 
 import copy
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, time
 from functools import cache, partial
@@ -51,11 +50,9 @@ class Columns:
         # A catalog may be older than the setting, so its own names decide.
         self._others = OTHERS if OTHERS in properties else column_of(OTHERS, "snake_case")
         self._fits = {
-            column: _test(json_text(schema))
-            for column, schema in properties.items()
-            if column != self._others
+            column: _test(schema) for column, schema in properties.items() if column != self._others
         }
-        self._others_are_text = not _test(json_text(properties.get(self._others, {})))({})
+        self._others_are_text = not _test(properties.get(self._others, {}))({})
         fields = {column: field_of(column) for column in self._fits}
         self._field = {it: it if field in fields else field for it, field in fields.items()}
         self._column = {field: column for column, field in self._field.items()}
@@ -121,10 +118,8 @@ class Columns:
             self._on_warning(f"{quoted(field)} of the job {job} {what}.")
 
 
-@cache  # many columns have the same schema
-def _test(json_schema: str) -> Callable[[Json], bool]:
+def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
     """Return a test of values against a JSON schema, which must be a valid one."""
-    schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
     is_double = validator.is_valid(0.5) and not validator.is_valid("")
 
