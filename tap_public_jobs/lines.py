@@ -20,6 +20,11 @@ def quoted(value: object) -> str:
     return shortened(repr(value))
 
 
+def described(error: Exception) -> str:
+    """Name an error that others raised, in a short sentence without its full stop."""
+    return f"{type(error).__name__}: {shortened(str(error), 200).rstrip('.')}"
+
+
 def one_line(text: str) -> str:
     """Make one line of a text: shortened, without what a terminal, a mail or a log reader obeys.
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 from singer_sdk import Tap
-from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.io_base import SingerWriter
 from singer_sdk.singerlib import Catalog, StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
@@ -107,10 +106,8 @@ def run(tap: type[Tap]) -> None:
         # is flushed, so that click ends the tap in silence once the reader of --discover has gone.
         sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
         command()
-    except (PublicJobsError, RequestError, ConfigurationError, MappingError, OSError) as error:
-        cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
-        message = " ".join(str(error).split())
-        logging.getLogger(command.name).critical("%s%s", cause, message)
+    except (PublicJobsError, RequestError, OSError) as error:
+        logging.getLogger(command.name).critical("%s", " ".join(str(error).split()))
         # At once: a request on its way may take a minute to give up, and to flush stdout may fail.
         os._exit(1)
 

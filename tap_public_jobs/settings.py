@@ -111,7 +111,8 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     for name, rules in SETTINGS.items():
         if rules.get("secret") and name in config:  # another setting may hold it by mistake
             found = [problem.replace(str(config[name]), "…") for problem in found]
-    return found
+    # A whole header, with a key, if somebody has taken it for that.
+    return [problem.replace(repr(config["auth_header"]), "…") for problem in found]
 
 
 def warn_of_unused_variables(config: Mapping[str, Json]) -> None:

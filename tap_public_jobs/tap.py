@@ -19,6 +19,7 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
+from tap_public_jobs.lines import described
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
@@ -95,6 +96,14 @@ class TapPublicJobs(Tap):
             timeout=config["request_timeout_seconds"],
             has_answered=bool(self._sync_state.key_hash),
         )
+
+    @override
+    def setup_mapper(self) -> None:
+        try:
+            super().setup_mapper()
+        except Exception as error:  # whatever the SDK raises over a mistake
+            msg = f"stream_maps or flattening cannot be applied: {described(error)}."
+            raise PublicJobsError(msg) from error
 
     @override
     def discover_streams(self) -> Sequence[Stream]:

@@ -195,6 +195,9 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
     assert complaints(done.stderr) == []
 
 
+NO_MAP = "| stream_maps or flattening cannot be applied: "
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -205,7 +208,9 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
         ({"page_size": "1o0"}, "| page_size: '1o0' is not of type 'integer'."),
         ({"detail_max_age_days": "NaN"}, "| detail_max_age_days: 'NaN' is not of type 'number'."),
         ({"page_sise": 5}, "| page_sise is not a setting: did you mean page_size?"),
-        ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "| stream_maps: Failed to parse expression"),
+        ({"stream_maps": '{"jobs": {"x": "a("}}'}, f"{NO_MAP}MapExpressionError: Failed to parse "),
+        ({"stream_maps": '{"jobs": {"x": ""}}'}, f"{NO_MAP}IndexError: string index out of range."),
+        ({"flattening_enabled": True, "flattening_max_depth": -1}, f"{NO_MAP}ConfigValidationErr"),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])

@@ -58,8 +58,14 @@ def refused(**config: Any) -> str:
         ({"base_url": f"https://a.example.com?key={KEY}"}, "base_url must end before /api/public"),
         ({"base_url": "https://jobs.example.com/#"}, "base_url must end before /"),
         ({"base_url": f"https://a.example.com{API_PATH}/"}, "base_url must end before "),
-        ({"auth_header": "authorisation"}, "auth_header: 'authorisation' is not one of ['Authori"),
-        ({"auth_header": f"Bearer {KEY}"}, "auth_header: 'Bearer …' is not one of ['Authorizatio"),
+        (
+            {"auth_header": "authorisation"},
+            "auth_header: … is not one of ['Authorization', 'x-",
+        ),
+        (
+            {"auth_header": f"Bearer {KEY}", "api_key": None},
+            f"api_key is required: set TAP_PUBLIC_JOBS_API_KEY. {PLACE}{REMEDY}. auth_header: … is",
+        ),
         ({"page_size": 0}, "page_size: 0 is less than the minimum of 1."),
         ({"rate_limit_requests": 10**30}, "rate_limit_requests: 1000000000000000000000000000000 i"),
         ({"page_size": Decimal("2.5")}, "page_size: 2.5 is not of type 'integer'."),

@@ -293,6 +293,7 @@ def test_flattening_loses_nothing(api: FakeApi) -> None:
         ("x", "config['no']", "KeyError"),
         ("x", "int(jobTitle)", "ValueError"),
         ("x", "jobTitle.no", "MapExpressionError"),
+        ("x", "datetime.date.no", "MapExpressionError"),
         ("__filter__", "1 / 0", "ZeroDivisionError"),
     ],
 )
