@@ -54,10 +54,11 @@ class WholeMessageWriter(SingerWriter):
         self._writing = True
         try:
             super().write_message(message)
-        except BrokenPipeError as error:
+        except OSError as error:
             msg = (
                 "The tables have what the target acknowledged, and the next run resumes. The "
-                "target stopped reading: mend its own error, which is above this line."
+                f"target stopped reading ({error.strerror}): mend its own error, which is above "
+                "this line."
             )
             raise PublicJobsError(msg) from error
         finally:
