@@ -58,10 +58,7 @@ def refused(**config: Any) -> str:
         ({"base_url": f"https://a.example.com?key={KEY}"}, "base_url must end before /api/public"),
         ({"base_url": "https://jobs.example.com/#"}, "base_url must end before /"),
         ({"base_url": f"https://a.example.com{API_PATH}/"}, "base_url must end before "),
-        (
-            {"auth_header": "authorisation"},
-            "auth_header: … is not one of ['Authorization', 'x-",
-        ),
+        ({"auth_header": "authorisation"}, "auth_header: … is not one of ['Authorization', 'x-"),
         (
             {"auth_header": f"Bearer {KEY}", "api_key": None},
             f"api_key is required: set TAP_PUBLIC_JOBS_API_KEY. {PLACE}{REMEDY}. auth_header: … is",
@@ -69,6 +66,7 @@ def refused(**config: Any) -> str:
         ({"page_size": 0}, "page_size: 0 is less than the minimum of 1."),
         ({"rate_limit_requests": 10**30}, "rate_limit_requests: 1000000000000000000000000000000 i"),
         ({"page_size": Decimal("2.5")}, "page_size: 2.5 is not of type 'integer'."),
+        ({"page_size": "1o0"}, "page_size: '1o0' is not of type 'integer'."),
         ({"rate_limit_period_seconds": 0}, "rate_limit_period_seconds: 0 is less than or equal to"),
         ({"detail_refresh": "chnaged"}, "detail_refresh: 'chnaged' is not one of ['all', 'changed"),
         ({"detail_refresh": "notified"}, "changes_url is required: set TAP_PUBLIC_JOBS_CHANGES"),
