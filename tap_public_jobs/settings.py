@@ -20,6 +20,7 @@ from urllib3.util import parse_url
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.lines import hide
 
 logger = logging.getLogger(__name__)
 
@@ -83,11 +84,12 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def problems(config: Mapping[str, Json]) -> list[str]:
-    """Describe each setting that is wrong, without the values of secret ones.
+    """Describe each setting that is wrong, and let no line of the log show a secret one.
 
     Args:
         config: The settings, with their defaults.
     """
+    hide(str(config[it]) for it in SETTINGS if SETTINGS[it].get("secret") and it in config)
     errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
     in_file = {"api_key"} if "api_key_file" in config else set()
@@ -108,9 +110,6 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             found.insert(0, unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
-    for name, rules in SETTINGS.items():
-        if rules.get("secret") and name in config:  # another setting may hold it by mistake
-            found = [problem.replace(str(config[name]), "…") for problem in found]
     # A whole header, with a key, if somebody has taken it for that.
     return [problem.replace(repr(config["auth_header"]), "…") for problem in found]
 

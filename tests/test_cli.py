@@ -116,6 +116,24 @@ def test_a_run_ends_with_status_zero_and_a_summary(
     assert len(done.stderr.splitlines()) < 25  # none per request
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"base_url": "{base_url}/{api_key}"}, "/…/api/public/v1/jobs, the response is 404"),
+        ({"stream_maps": '{{"jobs": {{"x": "a({api_key})"}}}}'}, "expressions a(…). Correct the"),
+        ({"changes_url": "sqlite:///{api_key}"}, "There is no notification log in …. Correct"),
+    ],
+)
+def test_no_line_shows_the_key_wherever_it_was_put(
+    forked: Program, config: Config, change: dict[str, str], said: str
+) -> None:
+    wrong = {name: text.format(**config) for name, text in change.items()}
+    done = run(forked, "--config=ENV", config=config | wrong)
+
+    assert said in done.stderr
+    assert config["api_key"] not in done.stderr
+
+
 def test_no_name_from_the_api_forges_a_line(
     forked: Program, sandbox: Sandbox, config: Config
 ) -> None:

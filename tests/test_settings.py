@@ -15,6 +15,7 @@ from support.plugins import REPOSITORY, definition, plugin
 from plugins.settings import OWN, written
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import ChangeLogError, PublicJobsError
+from tap_public_jobs.lines import one_line
 from tap_public_jobs.settings import CONFIG_JSONSCHEMA, SETTINGS
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -29,12 +30,13 @@ GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
 
 
 def refused(**config: Any) -> str:
-    """The error for these settings, beside two good ones."""
+    """The error for these settings, beside two good ones, as the log shows it."""
     with pytest.raises(PublicJobsError) as caught:
         TapPublicJobs(config=GOOD | config)
-    assert KEY not in str(caught.value)
-    assert "pass-word" not in str(caught.value)
-    return str(caught.value)
+    line = one_line(str(caught.value))
+    assert KEY not in line
+    assert "pass-word" not in line
+    return line
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,9 @@ def refused(**config: Any) -> str:
         ({"detail_refresh": "chnaged"}, "detail_refresh: 'chnaged' is not one of ['all', 'changed"),
         ({"detail_refresh": "notified"}, "changes_url is required: set TAP_PUBLIC_JOBS_CHANGES"),
         ({"emit_activate_version_messages": "ture"}, "emit_activate_version_messages: 'ture' is n"),
-        ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^([!-~][ -~]*)?$'."),
+        ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^"),
         ({"user_agent": " a"}, "user_agent: ' a' does not match "),
+        ({"user_agent": "a\n"}, r"user_agent: 'a\n' does not match "),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
         (
             {"apiKey": 5, "api_key": None},
