@@ -20,7 +20,6 @@ from urllib3.util import parse_url
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.lines import hide
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +82,19 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     return defaults | given
 
 
+def secrets(config: Mapping[str, Json]) -> list[str]:
+    """Return the values that no line of the log may show."""
+    return [
+        str(config[it]) for it, rules in SETTINGS.items() if rules.get("secret") and it in config
+    ]
+
+
 def problems(config: Mapping[str, Json]) -> list[str]:
-    """Describe each setting that is wrong, and let no line of the log show a secret one.
+    """Describe each setting that is wrong; the log hides the values of secret ones.
 
     Args:
         config: The settings, with their defaults.
     """
-    hide(str(config[it]) for it in SETTINGS if SETTINGS[it].get("secret") and it in config)
     errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
     in_file = {"api_key"} if "api_key_file" in config else set()

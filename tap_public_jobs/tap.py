@@ -19,7 +19,7 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
-from tap_public_jobs.lines import described
+from tap_public_jobs.lines import described, hide
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
@@ -233,6 +233,7 @@ class TapPublicJobs(Tap):
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
         settings.warn_of_unused_variables(self._config)
         self._config = settings.with_defaults(self._config)
+        hide(settings.secrets(self._config))
         errors = settings.problems(self._config)
         if errors and raise_errors:
             raise PublicJobsError(" ".join(errors))
