@@ -13,9 +13,6 @@ Notified = Mapping[str, Sequence[str | None]]
 
 logger = logging.getLogger(__name__)
 
-# publicIds after which a commit takes no further notification, so that it ends within `PATIENCE`.
-MOST_IN_A_COMMIT = 10_000
-
 TOO_LATE = "The notification log did not respond in time: make sure that its database is up."
 
 
@@ -63,11 +60,10 @@ class Writer:
 
     async def _commit_all(self) -> None:
         while self._waiting:
-            senders: list[asyncio.Future[bool]] = []
+            waiting, self._waiting = self._waiting, {}
             changes = defaultdict[str, list[str | None]](list)
-            while self._waiting and sum(map(len, changes.values())) < MOST_IN_A_COMMIT:
-                senders.append(next(iter(self._waiting)))
-                for name, public_ids in self._waiting.pop(senders[-1]).items():
+            for notified in waiting.values():
+                for name, public_ids in notified.items():
                     changes[name] += public_ids
             failed: Notified | None = None
             try:
@@ -77,7 +73,7 @@ class Writer:
                 logger.error("%s", error, exc_info=unforeseen)  # noqa: TRY400
                 failed = changes
             self._failed = failed
-            for committed in senders:
+            for committed in waiting:
                 if not committed.done():  # else its sender no longer waits
                     committed.set_result(failed is None)
         self._committing = None

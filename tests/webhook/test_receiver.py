@@ -290,24 +290,23 @@ def test_what_waits_too_long_is_answered_and_not_written(
     }
 
 
-def test_those_that_wait_share_a_commit(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that is full is followed by another; if one fails, it fails for all its senders."""
-    monkeypatch.setattr(writer, "MOST_IN_A_COMMIT", 3)
-    changes = [("acme", "a"), ("default", "b"), ("acme", "\ud800"), ("acme", "c")]
+@pytest.mark.parametrize(("last", "noted"), [("c", True), ("\ud800", False)])
+def test_those_that_wait_share_a_commit(slow: Slow, last: str, *, noted: bool) -> None:
+    """If it fails, it fails for all its senders."""
+    waiting = [("acme", "a"), ("default", "b"), ("acme", last)]
 
     async def burst() -> list[bool]:
         shared = writer.Writer(slow)
         first = asyncio.create_task(shared.append({"default": ["first"]}))
         await asyncio.to_thread(slow.asked.wait, LONG)
-        others = [asyncio.create_task(shared.append({name: [it]})) for name, it in changes]
+        others = [asyncio.create_task(shared.append({name: [it]})) for name, it in waiting]
         await asyncio.sleep(0)  # lets each of them begin
         slow.answer.set()
         return await asyncio.gather(first, *others)
 
-    assert asyncio.run(burst()) == [True, False, False, False, True]
-    together = {"acme": ["a", "\ud800"], "default": ["b"]}
-    assert slow.commits == [{"default": ["first"]}, together, {"acme": ["c"]}]
-    assert slow.read().public_ids == ["first"]
+    assert asyncio.run(burst()) == [True, *[noted] * 3]
+    assert slow.commits == [{"default": ["first"]}, {"acme": ["a", last], "default": ["b"]}]
+    assert slow.read().public_ids == (["first", "b"] if noted else ["first"])
 
 
 def test_health_fails_after_a_failed_write_until_a_write_succeeds(
