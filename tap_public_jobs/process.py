@@ -91,8 +91,8 @@ def run(tap: type[Tap]) -> None:
     """Run the tap's command; an error that a user can fix is one line and exit status 1."""
     try:
         command = tap.cli  # sets up the log
-    except ValueError as error:
-        sys.exit(f"Nothing was loaded. LOGLEVEL must be DEBUG, INFO, WARNING or ERROR: {error}.")
+    except ValueError as error:  # in TAP_PUBLIC_JOBS_LOGLEVEL or LOGLEVEL
+        sys.exit(f"Nothing was loaded. {error}: set LOGLEVEL to DEBUG, INFO, WARNING or ERROR.")
     logging.setLogRecordFactory(OneLineRecord)
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
