@@ -168,7 +168,8 @@ def _usable_catalog(catalog: dict[str, Any]) -> str:
     for entry in Catalog.from_dict(catalog).streams:
         schema = entry.schema.to_dict()
         DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(schema)
-        if not DEFAULT_JSONSCHEMA_VALIDATOR(schema["properties"]["id"]).is_valid("text"):
+        key = schema["properties"].get("id", False)
+        if not DEFAULT_JSONSCHEMA_VALIDATOR(key).is_valid("text"):
             msg = f"the key of {entry.tap_stream_id}, the column id, has to be of type string"
             raise ValueError(msg)
     return json.dumps(catalog)

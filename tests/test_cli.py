@@ -273,7 +273,7 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         ("--catalog", catalog(metadata=5), NO_CATALOG),
         ("--catalog", catalog(schema=5), NO_CATALOG),
         ("--catalog", catalog(schema={}), NO_CATALOG),
-        ("--catalog", catalog(schema={"properties": {"jobTitle": {}}}), NO_CATALOG),
+        ("--catalog", catalog(schema={"properties": {"jobTitle": {}}}), NO_KEY),
         ("--catalog", catalog(schema={"properties": {"id": {"type": "integer"}}}), NO_KEY),
         ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
         ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
