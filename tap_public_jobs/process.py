@@ -32,10 +32,8 @@ SECONDS_TO_STOP = 1.8
 class WholeMessageWriter(SingerWriter):
     """Writes whole lines to stdout; a signal takes effect after the current line."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._writing = False
-        self._status: int | None = None
+    _writing = False
+    _status: int | None = None
 
     @override
     def serialize_message(self, message: Message) -> str:
