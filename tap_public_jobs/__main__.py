@@ -12,7 +12,7 @@ def main() -> None:
     from tap_public_jobs.process import run  # noqa: PLC0415  # loads for a second
     from tap_public_jobs.tap import TapPublicJobs  # noqa: PLC0415
 
-    run(TapPublicJobs.cli)
+    run(TapPublicJobs)
 
 
 if __name__ == "__main__":

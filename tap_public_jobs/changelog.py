@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -69,6 +70,8 @@ _CHANGES = sa.Table(
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("name", "position"),
 )
+
+_INSERT: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 _NOT_A_URL = (
     "changes_url must be sqlite:///path/to/a/file, or postgresql+psycopg://user:password@host/name "
@@ -233,8 +236,8 @@ def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) 
     connection.execute(sa.update(_LOGS).where(this).values(position=position))
     mine = _CHANGES.c.name == name
     if rows:
-        moved = _CHANGES.c.public_id == sa.bindparam("public_id")
-        connection.execute(sa.delete(_CHANGES).where(mine, moved), rows)
-        connection.execute(sa.insert(_CHANGES), rows)
+        insert = _INSERT[connection.dialect.name](_CHANGES)
+        moved = {"position": insert.excluded.position}
+        connection.execute(insert.on_conflict_do_update(_CHANGES.primary_key, set_=moved), rows)
     too_old = _CHANGES.c.position <= Changes(name, position).forgotten
     connection.execute(sa.delete(_CHANGES).where(mine, too_old))

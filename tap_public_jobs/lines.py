@@ -1,12 +1,24 @@
-"""Lines of the log: names and messages from an API or a file can neither forge nor flood one."""
+"""Lines of the log: what an API or a file puts into one can neither forge nor flood it.
+
+Nor does any show a secret.
+"""
 
 import logging
+from collections.abc import Iterable
 
 from typing_extensions import override
 
 # Characters of a name, and of a whole line.
 LONGEST_NAME = 100
 LONGEST_LINE = 10_000
+
+# What no line shows. A process has one tap.
+_secrets: list[str] = []
+
+
+def hide(secrets: Iterable[str]) -> None:
+    """Show these texts in no line from now on, whatever puts them there: a mistake, or a server."""
+    _secrets[:] = secrets
 
 
 def shortened(text: str, longest: int = LONGEST_NAME) -> str:
@@ -20,12 +32,19 @@ def quoted(value: object) -> str:
     return shortened(repr(value))
 
 
-def one_line(text: str) -> str:
-    """Make one line of a text: shortened, without what a terminal, a mail or a log reader obeys.
+def described(error: Exception) -> str:
+    """Name an error that others raised, in a short sentence without its full stop."""
+    return f"{type(error).__name__}: {shortened(str(error), 200).rstrip('.')}"
 
-    These are line breaks, escape sequences, marks that turn the direction of text, and all else
-    that Unicode calls control or format characters.
+
+def one_line(text: str) -> str:
+    """Make one line of a text: shortened, without secrets, and without what a log reader obeys.
+
+    Terminals and mails obey too: line breaks, escape sequences, marks that turn the direction of
+    text, and all else that Unicode calls control or format characters.
     """
+    for secret in _secrets:
+        text = text.replace(secret, "…")
     text = shortened(text, LONGEST_LINE)
     return "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from singer_sdk.exceptions import ConfigurationError, MappingError
+from singer_sdk import Tap
 from singer_sdk.io_base import SingerWriter
 from singer_sdk.singerlib import Catalog, StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
@@ -32,10 +32,8 @@ SECONDS_TO_STOP = 1.8
 class WholeMessageWriter(SingerWriter):
     """Writes whole lines to stdout; a signal takes effect after the current line."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._writing = False
-        self._status: int | None = None
+    _writing = False
+    _status: int | None = None
 
     @override
     def serialize_message(self, message: Message) -> str:
@@ -54,10 +52,11 @@ class WholeMessageWriter(SingerWriter):
         self._writing = True
         try:
             super().write_message(message)
-        except BrokenPipeError as error:
+        except OSError as error:
             msg = (
                 "The tables have what the target acknowledged, and the next run resumes. The "
-                "target stopped reading: mend its own error, which is above this line."
+                f"target stopped reading ({error.strerror}): mend its own error, which is above "
+                "this line."
             )
             raise PublicJobsError(msg) from error
         finally:
@@ -86,8 +85,12 @@ def exit_soon(status: int) -> None:
     force.start()
 
 
-def run(command: click.Command) -> None:
+def run(tap: type[Tap]) -> None:
     """Run the tap's command; an error that a user can fix is one line and exit status 1."""
+    try:
+        command = tap.cli  # sets up the log
+    except ValueError as error:  # in TAP_PUBLIC_JOBS_LOGLEVEL or LOGLEVEL
+        sys.exit(f"Nothing was loaded. {error}: set LOGLEVEL to DEBUG, INFO, WARNING or ERROR.")
     logging.setLogRecordFactory(OneLineRecord)
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -102,10 +105,8 @@ def run(command: click.Command) -> None:
         # is flushed, so that click ends the tap in silence once the reader of --discover has gone.
         sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
         command()
-    except (PublicJobsError, RequestError, ConfigurationError, MappingError, OSError) as error:
-        cause = "stream_maps: " if isinstance(error, ConfigurationError | MappingError) else ""
-        message = " ".join(str(error).split())
-        logging.getLogger(command.name).critical("%s%s", cause, message)
+    except (PublicJobsError, RequestError, OSError) as error:
+        logging.getLogger(command.name).critical("%s", " ".join(str(error).split()))
         # At once: a request on its way may take a minute to give up, and to flush stdout may fail.
         os._exit(1)
 
@@ -115,7 +116,7 @@ class JsonFile(click.File):
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        option = param.name if param else None
+        option = str(param.name) if param else ""
         if option == "config" and value == "ENV":
             return value
         try:
@@ -123,22 +124,16 @@ class JsonFile(click.File):
             # An error unless it is an object without NaN, as the SDK reads it.
             content = {} | json.loads(text, parse_constant=int)
             if option == "catalog":
-                for entry in Catalog.from_dict(content).streams:
-                    DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
+                text = _usable_catalog(content)
         except Exception as error:  # whatever is wrong with the file
-            why = str(error).partition("\n")[0]
-            flaw = (
-                f"cannot be used ({getattr(error, 'strerror', f'{type(error).__name__}: {why}')})"
-            )
+            why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            flaw = f"cannot be used ({why})"
             if isinstance(error, json.JSONDecodeError):
                 flaw = f"isn't valid JSON (line {error.lineno}, column {error.colno})"
-            elif isinstance(error, TypeError) and option != "catalog":
-                flaw = "isn't a JSON object"
+            elif isinstance(error, AttributeError | KeyError | TypeError):
+                flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
             shown = "…" if "{" in value else value  # it may be the settings themselves
-            remedy = "Pass a file with one JSON object in UTF-8"
-            if option == "state":
-                remedy = "Pass a file with only the object in the `value` of the last STATE line"
-            msg = f"--{option} {shown} {flaw}. {remedy}."
+            msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
             raise PublicJobsError(msg) from error
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
         if option == "config" and Path(value).is_fifo():
@@ -147,3 +142,32 @@ class JsonFile(click.File):
             os.close(writer)
             return f"/dev/fd/{reader}"
         return value if option == "config" else io.StringIO(text)
+
+
+# What the file of an option has to hold.
+_CONTENTS = {
+    "config": "one JSON object in UTF-8",
+    "catalog": "a catalog, as --discover writes it",
+    "state": "only the object in the `value` of the last STATE line",
+}
+
+
+def _usable_catalog(catalog: dict[str, Any]) -> str:
+    """Return the text of a catalog, with the names and the key of its streams.
+
+    A catalog chooses streams and columns. The SDK would also take from it how to name a stream,
+    and that its rows have no key.
+
+    Raises:
+        Exception: No record fits the catalog, or it is none.
+    """
+    for stream in catalog["streams"]:
+        stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
+    for entry in Catalog.from_dict(catalog).streams:
+        schema = entry.schema.to_dict()
+        DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(schema)
+        key = schema["properties"].get("id", False)
+        if not DEFAULT_JSONSCHEMA_VALIDATOR(key).is_valid("text"):
+            msg = f"the key of {entry.tap_stream_id}, the column id, has to be of type string"
+            raise ValueError(msg)
+    return json.dumps(catalog)

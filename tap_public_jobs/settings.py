@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -37,8 +37,12 @@ CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
 PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 
-# How a variable gets into the tap.
+# How a variable gets into the tap, and where it may be.
 _REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
+_PLACES = (
+    "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"
+    f"FILE may name a file that contains the key); if one is set already, {_REMEDY}."
+)
 
 _LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
 
@@ -78,8 +82,15 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     return defaults | given
 
 
+def secrets(config: Mapping[str, Json]) -> list[str]:
+    """Return the values that no line of the log may show."""
+    return [
+        str(config[it]) for it, rules in SETTINGS.items() if rules.get("secret") and it in config
+    ]
+
+
 def problems(config: Mapping[str, Json]) -> list[str]:
-    """Describe each setting that is wrong, without the values of secret ones.
+    """Describe each setting that is wrong; the log hides the values of secret ones.
 
     Args:
         config: The settings, with their defaults.
@@ -88,7 +99,8 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
     in_file = {"api_key"} if "api_key_file" in config else set()
     missing = [name for name in SETTINGS if name in required - in_file and name not in config]
-    found = _how_to_set(missing) if missing else []
+    found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
+    found += [_PLACES] if missing else []
     found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
     if in_file:
         found.append(_key_file_problem(config))
@@ -103,10 +115,8 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             found.insert(0, unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
-    for name, rules in SETTINGS.items():
-        if rules.get("secret") and name in config:  # another setting may hold it by mistake
-            found = [problem.replace(str(config[name]), "…") for problem in found]
-    return found
+    # A whole header, with a key, if somebody has taken it for that.
+    return [problem.replace(repr(config["auth_header"]), "…") for problem in found]
 
 
 def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
@@ -124,15 +134,6 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
         right = f"TAP_PUBLIC_JOBS_{match[1]}"
         logger.warning("%s has no effect: did you mean %s?", match[0], right)
-
-
-def _how_to_set(missing: Collection[str]) -> list[str]:
-    """Say where to set the settings that are missing."""
-    place = "in the environment, or in .env of the working folder"
-    if "api_key" in missing:
-        place += " (TAP_PUBLIC_JOBS_API_KEY_FILE may name a file that contains the key)"
-    required = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
-    return [*required, f"Set variables {place}; if one is set already, {_REMEDY}."]
 
 
 def _unknown(name: str) -> str:

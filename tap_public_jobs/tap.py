@@ -19,6 +19,7 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
+from tap_public_jobs.lines import described, hide
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
@@ -27,7 +28,7 @@ from tap_public_jobs.sync.plan import DAY, continues
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import dump, load
+from tap_public_jobs.sync.stored import load
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +98,14 @@ class TapPublicJobs(Tap):
         )
 
     @override
+    def setup_mapper(self) -> None:
+        try:
+            super().setup_mapper()
+        except Exception as error:  # whatever the SDK raises over a mistake
+            msg = f"stream_maps or flattening cannot be applied: {described(error)}."
+            raise PublicJobsError(msg) from error
+
+    @override
     def discover_streams(self) -> Sequence[Stream]:
         return [stream(self, lambda: self.run) for stream in ORDER]
 
@@ -153,7 +162,6 @@ class TapPublicJobs(Tap):
             PublicJobsError: Something has been missing for less than an hour, or the run could not
                 continue.
         """
-        incomplete = ""
         try:
             # Before the first SCHEMA message: some targets empty a table there.
             if self.run:
@@ -161,9 +169,10 @@ class TapPublicJobs(Tap):
                 # record, the next one has work.
                 self._context.keep(self._sync_state)
                 super().sync_all()
-                incomplete = self.run.finish()
             if self.throttle.reason:  # a signal came after the last request
                 raise self.throttle.reason
+            if self.run and (missing := self.run.finish()):
+                raise PublicJobsError(missing)
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
@@ -173,8 +182,6 @@ class TapPublicJobs(Tap):
             self.report.log_summary(self.client.retries)
             # However the run ended: what it has paid for need not be fetched again.
             self._context.checkpoint(self._sync_state)
-        if incomplete:
-            raise PublicJobsError(incomplete)
 
     def _read_change_log(self) -> Changes | None:
         """Read what was notified since the last run; None if there is no log to read."""
@@ -214,8 +221,6 @@ class TapPublicJobs(Tap):
                 error,
             )
             self._sync_state = SyncState()
-        if self._sync_state.key_hash:
-            dump(self._sync_state, self.state)  # the SDK may write it before the run does
 
     @property
     @override
@@ -228,6 +233,7 @@ class TapPublicJobs(Tap):
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
         settings.warn_of_unused_variables(self._config)
         self._config = settings.with_defaults(self._config)
+        hide(settings.secrets(self._config))
         errors = settings.problems(self._config)
         if errors and raise_errors:
             raise PublicJobsError(" ".join(errors))

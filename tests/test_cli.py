@@ -20,14 +20,13 @@ from harness import Output, demo, parse, paths
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import ChangeLogError
 from tap_public_jobs.process import SECONDS_TO_ANSWER, SECONDS_TO_STOP
 from tap_public_jobs.sync.fanout import GRACE
 from tap_public_jobs.tap import TapPublicJobs
 
-# How long a process may take before the test calls it hung, and ends it: less than the tap waits
-# for a server that does not answer.
-SECONDS = 30.0
+# A process that hangs ends its test, long before the tap gives up on a server that is silent.
+pytestmark = pytest.mark.timeout(60)
 
 Config = dict[str, Any]
 Tap = list[str] | Program
@@ -82,20 +81,15 @@ def started(tap: Tap, *arguments: str, config: Config, **variables: str) -> Iter
         if isinstance(tap, Program)
         else Command([*tap, *arguments], env=variables, stdout=pipe, stderr=pipe, text=True)
     ) as process:
-        hung = threading.Timer(SECONDS, process.kill)
-        hung.start()
         try:
             yield process
         finally:
-            hung.cancel()
             process.kill()
 
 
-def run(tap: Tap, *arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
+def run(tap: Program, *arguments: str, config: Config) -> subprocess.CompletedProcess[str]:
     """Run the tap to its end."""
-    with started(tap, *arguments, config=config) as process:
-        output, errors = process.stdout.read(), process.stderr.read()
-        return subprocess.CompletedProcess(arguments, process.wait(), output, errors)
+    return tap.run(arguments, environment(config))
 
 
 def complaints(stderr: str) -> list[str]:
@@ -105,8 +99,10 @@ def complaints(stderr: str) -> list[str]:
     ]
 
 
-def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Config) -> None:
-    done = run(INSTALLED, "--config=ENV", config=config)
+def test_a_run_ends_with_status_zero_and_a_summary(
+    forked: Program, sandbox: Sandbox, config: Config
+) -> None:
+    done = run(forked, "--config=ENV", config=config)
 
     assert done.returncode == 0
     assert complaints(done.stderr) == []
@@ -118,6 +114,24 @@ def test_a_run_ends_with_status_zero_and_a_summary(sandbox: Sandbox, config: Con
     assert len(parse(done.stdout).rows("job_details")) == 25
     assert done.stderr.count('"metric":"record_count"') == 3
     assert len(done.stderr.splitlines()) < 25  # none per request
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"base_url": "{base_url}/{api_key}"}, "/…/api/public/v1/jobs, the response is 404"),
+        ({"stream_maps": '{{"jobs": {{"x": "a({api_key})"}}}}'}, "expressions a(…). Correct the"),
+        ({"changes_url": "sqlite:///{api_key}"}, "There is no notification log in …. Correct"),
+    ],
+)
+def test_no_line_shows_the_key_wherever_it_was_put(
+    forked: Program, config: Config, change: dict[str, str], said: str
+) -> None:
+    wrong = {name: text.format(**config) for name, text in change.items()}
+    done = run(forked, "--config=ENV", config=config | wrong)
+
+    assert said in done.stderr
+    assert config["api_key"] not in done.stderr
 
 
 def test_no_name_from_the_api_forges_a_line(
@@ -141,47 +155,49 @@ def test_no_name_from_the_api_forges_a_line(
 def test_the_connection_test_makes_two_requests_and_logs_one_line(
     forked: Program, sandbox: Sandbox, config: Config
 ) -> None:
-    done = run(forked, "--config=ENV", "--test", config=config)
-
+    """If the detail fails, the key and the list work all the same."""
     first = sandbox.organisation.published()[0].job["publicId"]
-    assert (done.returncode, done.stdout) == (0, "")
-    assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first}"]
-    assert done.stderr.splitlines()[-1].endswith(
-        "The key works: 25 published jobs; a first run takes less than a minute."
-    )
-    assert complaints(done.stderr) == []
+    for status in (0, 1):
+        done = run(forked, "--config=ENV", "--test", config=config)
+
+        assert (done.returncode, done.stdout) == (status, "")
+        assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{first}"]
+        works = "The key works: 25 published jobs; a first run takes less than a minute."
+        assert done.stderr.splitlines()[-1 - status].endswith(works)
+        assert [f"/{first}: the response is 400" in it for it in complaints(done.stderr)] == (
+            [True] * status
+        )
+        sandbox.requests.clear()
+        sandbox.fail_next("http_400", None, first)
 
 
-def test_the_connection_test_fails_without_the_change_log_and_if_the_detail_fails(
-    forked: Program, sandbox: Sandbox, config: Config, tmp_path: Path
-) -> None:
-    """In which case the key and the list may work."""
-    log = {"detail_refresh": "notified", "changes_url": f"sqlite:///{tmp_path / 'nowhere.db'}"}
-    with pytest.raises(PublicJobsError, match=r"There is no notification log in .*nowhere\.db"):
-        TapPublicJobs(config=config | log).run_connection_test()
-    assert sandbox.requests == []
-    public_id = sandbox.organisation.published()[0].job["publicId"]
-    sandbox.fail_next("http_400", None, public_id)
-    done = run(forked, "--config=ENV", "--test", config=config)
-    (line,) = complaints(done.stderr)
-    assert f"/{public_id}: the response is 400" in line
-    assert "The key works: 25 published jobs" in done.stderr
-
-
-@pytest.mark.parametrize(("jobs", "total", "count"), [(0, "exact", 0), (3, 5, 5), (3, None, 3)])
+@pytest.mark.parametrize(
+    ("jobs", "total", "page_size", "said"),
+    [
+        (0, "exact", 3, "0 published jobs; a first run takes less than a minute."),
+        (1, "exact", 3, "1 published job; a first run takes less than a minute."),
+        (3, 5, 3, "5 published jobs; a first run takes less than a minute."),
+        (3, None, 3, "3 published jobs; a first run takes less than a minute."),
+        (3, 59, 100, "59 published jobs; a first run takes less than a minute."),
+        (10, 3_000, 10, "3,000 published jobs; a first run takes about 54 minutes."),
+    ],
+)
 def test_the_connection_test_counts_the_jobs(
-    caplog: pytest.LogCaptureFixture, jobs: int, total: Total, count: int
+    caplog: pytest.LogCaptureFixture, jobs: int, total: Total, page_size: int, said: str
 ) -> None:
-    """As the list does, if it does."""
-    api = FakeApi(jobs=jobs)
+    """As the list does, if it does. Under `notified` it also needs the notification log."""
+    api = FakeApi(page_size, jobs=jobs)
     api.total = total
-    tap = TapPublicJobs(config=CONFIG)
-    vars(tap)["client"] = api
-
+    notified = {"detail_refresh": "notified", "changes_url": "sqlite:///nowhere.db"}
+    tap, other = TapPublicJobs(config=CONFIG), TapPublicJobs(config=CONFIG | notified)
+    vars(tap)["client"] = vars(other)["client"] = api
     with caplog.at_level("INFO"):
         assert tap.run_connection_test()
+        with pytest.raises(ChangeLogError, match=r"There is no notification log in nowhere\.db"):
+            other.run_connection_test()
 
-    assert f"The key works: {count} published jobs;" in caplog.text
+    assert caplog.messages[-1] == f"The key works: {said}"
+    assert len(api.requests) == 1 + (jobs > 0)
 
 
 @pytest.mark.parametrize("arguments", [("--discover",), ("--about",), ("--version",), ("--help",)])
@@ -193,6 +209,9 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
     assert complaints(done.stderr) == []
 
 
+NO_MAP = "| stream_maps or flattening cannot be applied: "
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -200,10 +219,10 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
             {"api_key": "pj_wrong"},
             "The API refused the key (401). Compare TAP_PUBLIC_JOBS_API_KEY in .env",
         ),
-        ({"page_size": "1o0"}, "| page_size: '1o0' is not of type 'integer'."),
         ({"detail_max_age_days": "NaN"}, "| detail_max_age_days: 'NaN' is not of type 'number'."),
-        ({"page_sise": 5}, "| page_sise is not a setting: did you mean page_size?"),
-        ({"stream_maps": '{"jobs": {"x": "nope("}}'}, "| stream_maps: Failed to parse expression"),
+        ({"stream_maps": '{"jobs": {"x": "a("}}'}, f"{NO_MAP}MapExpressionError: Failed to parse "),
+        ({"stream_maps": '{"jobs": {"x": ""}}'}, f"{NO_MAP}IndexError: string index out of range."),
+        ({"flattening_enabled": True, "flattening_max_depth": -1}, f"{NO_MAP}ConfigValidationErr"),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
@@ -219,16 +238,18 @@ def test_a_wrong_setting_is_one_line_and_status_one(
     assert config["api_key"] not in done.stdout + done.stderr
 
 
-def catalog(column: dict[str, Any]) -> str:
-    """A catalog with one column."""
-    return json.dumps(
-        {"streams": [{"tap_stream_id": "x", "schema": {"properties": {"x": column}}}]}
-    )
+def catalog(column: Any = None, **stream: Any) -> str:
+    """A catalog with one stream, which has a column of its own."""
+    properties = {"id": {"type": "string"}, "x": column or {"type": "string"}}
+    stream = {"tap_stream_id": "jobs", "schema": {"properties": properties}} | stream
+    return json.dumps({"streams": [stream]})
 
 
-NO_FILE = "No such file or directory"
+NO_FILE = "cannot be used (No such file or directory). Pass a file with "
 NO_JSON = "isn't valid JSON"
 LAST_STATE = "Pass a file with only the object in the `value` of the last STATE line."
+NO_CATALOG = "isn't a catalog. Pass a file with a catalog, as --discover writes it."
+NO_KEY = "cannot be used (the key of jobs, the column id, has to be of type string). Pass a file wi"
 NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `value` of its last ST'
 
 
@@ -239,24 +260,24 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
         ("--config", "\n{", f"{NO_JSON} (line 2, column 2). Pass a file with one JSON object"),
-        ("--config", '{"page_size": NaN}', "cannot be used (ValueError: "),
+        ("--config", '{"page_size": NaN}', "cannot be used (invalid literal for int() "),
+        ("--config", '{"api_key": "pj_secret-ü"}', "cannot be used ('utf-8' codec can't "),
         ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
         ("--state", '{"bookmarks": {}}\n{}', f"{NO_JSON} (line 2, column 1). {LAST_STATE}"),
         ("--state", '{"bookmarks": {"issues": {"since": 1}}}', NO_STATE),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
-        (
-            "--catalog",
-            '{"streams": [{}]}',
-            "cannot be used (KeyError: 'tap_stream_id'). Pass a file with one",
-        ),
+        ("--catalog", "[1]", NO_CATALOG),
+        ("--catalog", "{}", NO_CATALOG),
+        ("--catalog", '{"streams": [{}]}', NO_CATALOG),
+        ("--catalog", '{"streams": [1]}', NO_CATALOG),
+        ("--catalog", catalog(metadata=5), NO_CATALOG),
+        ("--catalog", catalog(schema=5), NO_CATALOG),
+        ("--catalog", catalog(schema={}), NO_CATALOG),
+        ("--catalog", catalog(schema={"properties": {"jobTitle": {}}}), NO_KEY),
+        ("--catalog", catalog(schema={"properties": {"id": {"type": "integer"}}}), NO_KEY),
         ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
         ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
         ("--catalog", catalog({"pattern": "("}), "'(' is not a 'regex')"),
-        (
-            "--config",
-            '{"api_key": "pj_secret-ü"}',
-            "cannot be used (UnicodeDecodeError: 'utf-8' codec",
-        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(
@@ -275,23 +296,43 @@ def test_a_file_that_cannot_be_read_is_one_line(
     assert "pj_secret" not in line
 
 
+def test_a_catalog_chooses_neither_the_names_of_streams_nor_their_key(
+    forked: Program, config: Config, tmp_path: Path
+) -> None:
+    """Without its key, a target would append each row again in each run."""
+    path = tmp_path / "catalog.json"
+    for stream in ({"stream": "postings"}, {"key_properties": ["x"]}, {}):
+        path.write_text(catalog(**stream))
+        done = run(forked, "--config=ENV", f"--catalog={path}", config=config)
+
+        (schema,) = parse(done.stdout).of("SCHEMA")
+        assert (done.returncode, schema["stream"], schema["key_properties"]) == (0, "jobs", ["id"])
+
+
+@pytest.mark.parametrize("variable", ["TAP_PUBLIC_JOBS_LOGLEVEL", "LOGLEVEL"])
+def test_an_unknown_level_of_the_log_is_one_line(forked: Program, variable: str) -> None:
+    with started(forked, "--version", config={}, **{variable: "trace"}) as tap:
+        said = "Unknown level: 'TRACE': set LOGLEVEL to DEBUG, INFO, WARNING or ERROR."
+        assert tap.stderr.read() == f"Nothing was loaded. {said}\n"
+        assert tap.wait() == 1
+
+
 def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path: Path) -> None:
-    text, file, command = json.dumps(config), tmp_path / "a.json", [str(COMMAND), "--test"]
+    """Settings in place of the file are not shown."""
+    text, file = json.dumps(config), tmp_path / "a.json"
     file.write_text(text)
-    for path, sent, status in (("/dev/stdin", text, 0), ("/dev/stdin", "", 1), (file, "", 0)):
-        arguments = [*command, f"--config={path}"]
+    for path, sent, status, said in (
+        ("/dev/stdin", text, 0, "The key works"),
+        ("/dev/stdin", "", 1, NO_JSON),
+        (file, "", 0, "The key works"),
+        (text, "", 1, f"| --config … {NO_FILE}"),
+    ):
+        arguments = [*INSTALLED, "--test", f"--config={path}"]
         done = subprocess.run(arguments, input=sent, capture_output=True, text=True, check=False)
 
         assert (done.returncode, len(complaints(done.stderr))) == (status, status)
-        assert (NO_JSON if status else "The key works") in done.stderr
+        assert said in done.stderr
         assert sandbox.key not in done.stderr
-
-
-def test_settings_in_place_of_a_file_are_not_shown(forked: Program, config: Config) -> None:
-    done = run(forked, f"--config={json.dumps(config)}", config={})
-
-    (line,) = complaints(done.stderr)
-    assert "| --config … cannot be used (No such file or directory). Pass a file" in line
 
 
 def read_until(pipe: IO[str], text: str, times: int = 1) -> str:
@@ -396,18 +437,27 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
         assert tap.wait() == status
 
 
-@pytest.mark.parametrize("arguments", [("--config=ENV",), ("--discover",)])
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        (
+            "--config=ENV",
+            "The target stopped reading (No space left on device): mend its own error",
+        ),
+        ("--discover", "| [Errno 28] No space left on device"),
+    ],
+)
 def test_a_disk_that_is_full_is_one_line_and_no_traceback(
-    forked: Program, config: Config, arguments: tuple[str]
+    forked: Program, config: Config, argument: str, said: str
 ) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        tap = forked.start(arguments, environment(config), stdout=full)
+        tap = forked.start([argument], environment(config), stdout=full)
         with tap:
             errors = tap.stderr.read()
             assert tap.wait() == 1
 
     (line,) = complaints(errors)
-    assert line.endswith("| [Errno 28] No space left on device")
+    assert said in line
 
 
 def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:

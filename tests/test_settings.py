@@ -1,35 +1,48 @@
-"""Wrong settings are refused with their name, what is allowed, and never the key."""
+"""Wrong settings are refused with their name, what is allowed, and never the key.
 
+The settings are described in several places that have to agree.
+"""
+
+import re
 from decimal import Decimal
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.plugins import REPOSITORY, definition, plugin
 
+from plugins.settings import OWN, written
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import ChangeLogError, PublicJobsError
-from tap_public_jobs.settings import SETTINGS
+from tap_public_jobs.lines import one_line
+from tap_public_jobs.settings import CONFIG_JSONSCHEMA, SETTINGS
 from tap_public_jobs.tap import TapPublicJobs
 
 KEY = "pj_0123456789-secret"
 NO_URL = "base_url must be a URL such as https://jobs.example.com, without quotes or spaces"
 REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
+PLACE = (
+    "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"
+    "FILE may name a file that contains the key); if one is set already, "
+)
 GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
 
 
 def refused(**config: Any) -> str:
-    """The error for these settings, beside two good ones."""
+    """The error for these settings, beside two good ones, as the log shows it."""
     with pytest.raises(PublicJobsError) as caught:
         TapPublicJobs(config=GOOD | config)
-    assert KEY not in str(caught.value)
-    assert "pass-word" not in str(caught.value)
-    return str(caught.value)
+    line = one_line(str(caught.value))
+    assert KEY not in line
+    assert "pass-word" not in line
+    return line
 
 
 @pytest.mark.parametrize(
     ("config", "error"),
     [
-        ({"api_key": None}, "api_key is required: set TAP_PUBLIC_JOBS_API_KEY. Set variables in"),
+        ({"api_key": None}, f"api_key is required: set TAP_PUBLIC_JOBS_API_KEY. {PLACE}{REMEDY}."),
         ({"api_key": 12345}, "api_key: … is not of type 'string'."),
         ({"api_key": "Bearer abc"}, "api_key must be the key alone: no quotes, space, line break,"),
         ({"api_key": f'"{KEY}"'}, "api_key must be the key alone: no quotes, space, line break"),
@@ -47,16 +60,22 @@ def refused(**config: Any) -> str:
         ({"base_url": f"https://a.example.com?key={KEY}"}, "base_url must end before /api/public"),
         ({"base_url": "https://jobs.example.com/#"}, "base_url must end before /"),
         ({"base_url": f"https://a.example.com{API_PATH}/"}, "base_url must end before "),
-        ({"auth_header": "authorisation"}, "auth_header: 'authorisation' is not one of ['Authori"),
-        ({"auth_header": f"Bearer {KEY}"}, "auth_header: 'Bearer …' is not one of ['Authorizatio"),
+        ({"auth_header": "authorisation"}, "auth_header: … is not one of ['Authorization', 'x-"),
+        (
+            {"auth_header": f"Bearer {KEY}", "api_key": None},
+            f"api_key is required: set TAP_PUBLIC_JOBS_API_KEY. {PLACE}{REMEDY}. auth_header: … is",
+        ),
         ({"page_size": 0}, "page_size: 0 is less than the minimum of 1."),
+        ({"rate_limit_requests": 10**30}, "rate_limit_requests: 1000000000000000000000000000000 i"),
         ({"page_size": Decimal("2.5")}, "page_size: 2.5 is not of type 'integer'."),
+        ({"page_size": "1o0"}, "page_size: '1o0' is not of type 'integer'."),
         ({"rate_limit_period_seconds": 0}, "rate_limit_period_seconds: 0 is less than or equal to"),
         ({"detail_refresh": "chnaged"}, "detail_refresh: 'chnaged' is not one of ['all', 'changed"),
         ({"detail_refresh": "notified"}, "changes_url is required: set TAP_PUBLIC_JOBS_CHANGES"),
         ({"emit_activate_version_messages": "ture"}, "emit_activate_version_messages: 'ture' is n"),
-        ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^([!-~][ -~]*)?$'."),
+        ({"user_agent": "a\r\nb"}, r"user_agent: 'a\r\nb' does not match '^"),
         ({"user_agent": " a"}, "user_agent: ' a' does not match "),
+        ({"user_agent": "a\n"}, r"user_agent: 'a\n' does not match "),
         ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
         (
             {"apiKey": 5, "api_key": None},
@@ -76,33 +95,33 @@ def test_a_wrong_setting_gets_one_clear_error(
     assert caplog.messages == []
 
 
+NO_KEY = "api_key_file must be a file that contains the key alone: "
+
+
 @pytest.mark.parametrize(
     ("text", "config", "error"),
     [
+        (f"{KEY}\n", {"api_key": ""}, ""),
         (f"{KEY}\n", {}, "api_key and api_key_file are both set: remove one."),
-        (f'"{KEY}"', {"api_key": ""}, "api_key_file must be a file that contains the key alone: "),
-        ("", {"api_key": None}, "api_key_file must be a file that contains the key alone: "),
-        (None, {"api_key": None}, "api_key_file must be a file that contains the key alone: "),
-        ("", {"api_key": None, "api_key_file": KEY}, "api_key_file must be a file that contains t"),
+        (f'"{KEY}"', {"api_key": ""}, NO_KEY),
+        ("", {"api_key": None}, NO_KEY),
+        (None, {"api_key": None}, NO_KEY),
+        ("", {"api_key": None, "api_key_file": KEY}, NO_KEY),
     ],
-    ids=["both", "quotes", "empty", "no file", "the key in place of its file"],
+    ids=["right", "both", "quotes", "empty", "no file", "the key in place of its file"],
 )
-def test_a_file_without_a_key_is_named_without_its_content(
+def test_the_key_may_be_in_a_file_whose_content_no_error_shows(
     tmp_path: Path, text: str | None, config: dict[str, Any], error: str
 ) -> None:
     file = tmp_path / "key"
     if text is not None:
         file.write_text(text, "utf-8")
+    config = {"api_key_file": str(file)} | config
 
-    assert refused(**({"api_key_file": str(file)} | config)).startswith(error)
-
-
-def test_the_key_may_be_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_text(f"{KEY}\n", "utf-8")
-
-    config = {"api_key": "", "api_key_file": str(file), "base_url": GOOD["base_url"]}
-    assert TapPublicJobs(config=config).config["api_key"] == KEY
+    if error:
+        assert refused(**config).startswith(error)
+    else:
+        assert TapPublicJobs(config=GOOD | config).config["api_key"] == KEY
 
 
 def test_all_wrong_settings_are_named_in_the_order_of_the_schema() -> None:
@@ -126,25 +145,14 @@ def test_https_is_required_but_for_this_computer(base_url: str) -> None:
     assert TapPublicJobs(config=GOOD | {"base_url": base_url}).config["base_url"] == base_url
 
 
-def test_an_unknown_setting_is_named_and_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
-    TapPublicJobs(config=GOOD | {"colour": "blue"})
-
-    assert caplog.messages == ["colour is not a setting. It has no effect."]
-
-
-def test_a_wrong_changes_url_is_refused_before_the_first_request() -> None:
-    tap = TapPublicJobs(config=GOOD | {"changes_url": "postgresql:///me:pass-word@host/name"})
+def test_a_change_log_is_opened_by_a_run_before_its_first_request() -> None:
+    """It may not be there yet, and discovery does not need it."""
+    log = {"detail_refresh": "notified", "changes_url": "postgresql:///me:pass-word@host/name"}
+    tap = TapPublicJobs(config=GOOD | log)
 
     with pytest.raises(ChangeLogError, match=r"^changes_url must be sqlite:///path/to/a/file, or "):
         tap.sync_all()
     assert tap.throttle.requests == 0
-
-
-def test_a_change_log_is_not_opened_before_the_run() -> None:
-    """It may not be there yet, and discovery does not need it."""
-    log = {"detail_refresh": "notified", "changes_url": "postgresql+psycopg://me:pw@192.0.2.1/name"}
-
-    assert TapPublicJobs(config=GOOD | log).config["changes_url"] == log["changes_url"]
 
 
 def test_defaults_are_those_of_the_schema() -> None:
@@ -158,15 +166,11 @@ def test_defaults_are_those_of_the_schema() -> None:
 
 def test_numbers_of_a_file_are_plain_numbers() -> None:
     """The SDK reads them as decimals, which clocks and sockets do not take."""
-    numbers = {
-        "rate_limit_period_seconds": Decimal("1.5"),
-        "request_timeout_seconds": Decimal("30.0"),
-        "page_size": Decimal("50.0"),
-    }
-
+    names = ("rate_limit_period_seconds", "request_timeout_seconds", "page_size")
+    numbers = dict(zip(names, map(Decimal, ("1.5", "30.0", "50.0")), strict=True))
     read = TapPublicJobs(config=GOOD | numbers).config
 
-    assert [repr(read[name]) for name in numbers] == ["1.5", "30", "50"]
+    assert [repr(read[name]) for name in names] == ["1.5", "30", "50"]
 
 
 class TestEnvironment:
@@ -234,35 +238,105 @@ class TestEnvironment:
         ("TAP_PUBLIC_JOBS_COLOUR", "colour is not a setting."),
         ("TAP_PUBLIC_JOBS_PAGE_SIZE", f"{REMEDY}."),
         ("TAP_PUBLICJOBS_API_KEY", "did you mean TAP_PUBLIC_JOBS_API_KEY?"),
+        ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
+        ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
+        ("TAP_PUBLIC_JOBS__SELECT", None),  # an extra of Meltano's
+        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS", None),  # what Meltano makes of stream_maps
+        ("TAP_GITHUB_PAGE_SISE", None),
     ],
 )
 def test_a_variable_without_effect_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, warning: str
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    variable: str,
+    warning: str | None,
 ) -> None:
     """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
-    monkeypatch.setenv(variable, "50")
+    monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")  # as if it were not set
+    monkeypatch.setenv(variable, "INFO")
+    TapPublicJobs(config=GOOD | {"shade": "blue"})
 
-    assert refused(api_key=None).endswith(f"; if one is set already, {REMEDY}.")
+    unused = [f"{variable} has no effect: {warning}"] if warning else []
+    assert caplog.messages == [*unused, "shade is not a setting. It has no effect."]
 
-    assert caplog.messages == [f"{variable} has no effect: {warning}"]
+
+# The places that describe the settings, which have to agree.
+
+REQUIRED: list[str] = CONFIG_JSONSCHEMA["required"]
 
 
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        ("TAP_PUBLIC_JOBS_BASE_URL", "x"),  # it came in
-        ("TAP_PUBLIC_JOBS_LOGLEVEL", "INFO"),  # the SDK reads it
-        ("TAP_PUBLIC_JOBS__SELECT", "x"),  # an extra of Meltano's
-        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS", "x"),  # what Meltano makes of stream_maps
-        ("TAP_GITHUB_PAGE_SISE", "x"),
-        ("TAP_PUBLIC_JOBS_PAGE_SIZE", ""),  # as if it were not set
-    ],
-)
-def test_any_other_variable_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, text: str
-) -> None:
-    monkeypatch.setenv(variable, text)
+def extractor() -> dict[str, Any]:
+    return plugin("extractors", "tap-public-jobs")
 
-    TapPublicJobs(config=GOOD)
 
-    assert caplog.messages == []
+@pytest.mark.parametrize("path", written(), ids=lambda it: it.name)
+def test_every_place_has_what_the_schema_says(path: Path) -> None:
+    """If this fails, run `uv run python plugins/settings.py`."""
+    assert path.read_text("utf-8") == written()[path]
+
+
+class TestMeltano:
+    def test_declares_the_capabilities_that_the_tap_reports(self) -> None:
+        """Meltano silently skips state and discovery if they are not declared."""
+        reported = sorted(it.value for it in TapPublicJobs.capabilities)
+        assert sorted(extractor()["capabilities"]) == reported
+        assert {"batch", "start-date"}.isdisjoint(reported)
+
+    def test_leaves_values_to_the_tap_and_the_environment(self) -> None:
+        assert extractor()["config"] == {"column_naming": "snake_case"}  # a default for warehouses
+        assert not [it for it in extractor()["settings"] if "value" in it]
+
+
+def test_env_example_activates_what_is_required() -> None:
+    text = (REPOSITORY / ".env.example").read_text("utf-8")
+    active = re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE)
+
+    assert active == [(f"TAP_PUBLIC_JOBS_{name.upper()}", "") for name in REQUIRED]
+
+
+class TestPluginDefinition:
+    @pytest.mark.parametrize(
+        ("kind", "name"),
+        [
+            ("extractors", "tap-public-jobs"),
+            *(("loaders", f"target-{it}") for it in ("duckdb", "postgres")),
+            *(("utilities", f"dbt-{it}") for it in ("duckdb", "postgres")),
+        ],
+    )
+    def test_is_what_this_project_has(self, kind: str, name: str) -> None:
+        """But for a clone of the tap, and for the package of dbt and the command to install it."""
+        ours, theirs = plugin(kind, name), definition(kind, name)
+        values = {it["name"]: it.pop("value") for it in theirs["settings"] if "value" in it}
+        if kind == "extractors":
+            ours["pip_url"] = theirs["pip_url"]
+        if kind == "utilities":
+            assert theirs["commands"].pop("deps")["args"] == "deps"
+            package = "$MELTANO_PROJECT_ROOT/transform/dbt_packages/public_jobs"
+            ours["config"]["profiles_dir"] = package
+        assert values == ours.pop("config")
+        assert theirs == theirs | ours
+
+    def test_has_what_the_hub_requires_and_nothing_of_a_project(self) -> None:
+        """The schema of Meltano's Hub refuses `config`, `env` and `python`."""
+        ours = definition("extractors", "tap-public-jobs")
+        classifiers = "\n".join(metadata("tap-public-jobs").get_all("Classifier") or [])
+        named = re.findall(
+            r"^Programming Language :: Python :: (3\.\d+)$", classifiers, re.MULTILINE
+        )
+
+        required = {"name", "namespace", "variant", "label", "quality", "docs", "repo"}
+        assert required <= ours.keys()
+        assert not {"config", "env", "python"} & ours.keys()
+        assert ours["settings_group_validation"] == [REQUIRED, ["api_key_file", "base_url"]]
+        assert (named != [], ours["supported_python_versions"]) == (True, named)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_description_names_what_is_allowed(name: str) -> None:
+    """`--about --format=markdown` prints nothing else; "at least 1" goes without saying."""
+    rules = OWN[name]
+    ends = ("minimum", "exclusiveMinimum", "maximum") if "maximum" in rules else ()
+    bounds = [f"{rules[end]:,}" for end in ends if end in rules]
+    words = re.findall(r"[\w,]*\w", rules["description"])
+
+    assert [it for it in [*bounds, *rules.get("enum", [])] if it not in words] == []

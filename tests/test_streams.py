@@ -293,6 +293,7 @@ def test_flattening_loses_nothing(api: FakeApi) -> None:
         ("x", "config['no']", "KeyError"),
         ("x", "int(jobTitle)", "ValueError"),
         ("x", "jobTitle.no", "MapExpressionError"),
+        ("x", "datetime.date.no", "MapExpressionError"),
         ("__filter__", "1 / 0", "ZeroDivisionError"),
     ],
 )
@@ -304,31 +305,6 @@ def test_a_stream_map_that_fails_on_a_record_is_an_error_with_a_remedy(
     said = f"stream_maps cannot be applied to the record of jobs with the id '0': {error}: "
     assert pipeline.error.startswith(said)
     assert pipeline.error.endswith(" Correct the expression.")
-
-
-TEXT = {"type": "string"}
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"properties": {"jobTitle": TEXT}},
-        {"properties": {"id": {"type": "integer"}}},
-    ],
-    ids=["no properties", "no id", "a number for an id"],
-)
-@pytest.mark.parametrize("stream", [0, 1, 2])
-def test_a_catalog_that_no_record_fits_is_refused_before_any_request(
-    api: FakeApi, schema: dict[str, Any], stream: int
-) -> None:
-    catalog = catalog_of(CONFIG)
-    catalog["streams"][stream]["schema"] = schema
-    pipeline = Pipeline(api)
-
-    assert pipeline.run(catalog=catalog) == []
-    assert "The catalog" in pipeline.error
-    assert pipeline.output.of("RECORD") == []
 
 
 def test_a_replication_key_in_the_catalog_has_no_effect(api: FakeApi) -> None:

@@ -1,7 +1,6 @@
 """Sorts the fields of a response into the columns that the schema declares, and loses none."""
 
 import copy
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, time
 from functools import cache, partial
@@ -10,16 +9,13 @@ from typing import Any
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.records.naming import Naming, column_of, field_of
+from tap_public_jobs.records.naming import column_of, field_of
 from tap_public_jobs.records.storable import json_text, storable
 
 Json = Any
 
 # The column for every field without its own column.
 OTHERS = "additionalFields"
-
-# A schema with one of these columns is in snake case.
-SNAKE_CASE = {column_of(field, "snake_case") for field in ("publicId", OTHERS)}
 
 # An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
@@ -50,29 +46,22 @@ class Columns:
     def __init__(
         self, properties: Mapping[str, dict[str, Json]], on_warning: Callable[[str], None]
     ) -> None:
-        # A catalog may be older than the setting, so its own names decide.
-        naming: Naming = "snake_case" if SNAKE_CASE & {*properties} else "source"
         self.properties = properties
-        self._others = column_of(OTHERS, naming)
+        # A catalog may be older than the setting, so its own names decide.
+        self._others = OTHERS if OTHERS in properties else column_of(OTHERS, "snake_case")
         self._fits = {
-            column: _test(json_text(schema))
-            for column, schema in properties.items()
-            if column not in {OTHERS, self._others}
+            column: _test(schema) for column, schema in properties.items() if column != self._others
         }
-        others_fit = _test(json_text(properties.get(self._others, {})))
-        self._others_are_text = others_fit("") and not others_fit({})
-        self._field = {column: field_of(column, naming) for column in self._fits}
-        self._column = {column: column for column in self._fits}
-        self._column |= {field: column for column, field in self._field.items()}
+        self._others_are_text = not _test(properties.get(self._others, {}))({})
+        fields = {column: field_of(column) for column in self._fits}
+        self._field = {it: it if field in fields else field for it, field in fields.items()}
+        self._column = {field: column for column, field in self._field.items()}
+        self._column |= {column: column for column in self._fits}
         # A user may declare a column without null; it is left out where it has no value.
         self._never_null = {name for name, fits in self._fits.items() if not fits(None)}
         self._on_warning = on_warning
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
-
-    def accepts(self, column: str, value: Json) -> bool:
-        """Whether there is a column of this name, and a value fits it."""
-        return column in self._fits and self._fits[column](value)
 
     def row(self, document: Mapping[str, Json], **defaults: Json) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
@@ -116,7 +105,7 @@ class Columns:
     def _held(self, column: str, value: Json) -> Json:
         """Return what a column holds of a value: the value, its JSON text, or null."""
         fits, field = self._fits[column], self._field[column]
-        if field == QUESTIONS and fits("") and not isinstance(value, list):
+        if field == QUESTIONS and not isinstance(value, list):
             return None
         if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
             value = json_text(value)
@@ -129,23 +118,14 @@ class Columns:
             self._on_warning(f"{quoted(field)} of the job {job} {what}.")
 
 
-@cache  # many columns have the same schema
-def _test(json_schema: str) -> Callable[[Json], bool]:
+def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
     """Return a test of values against a JSON schema, which must be a valid one."""
-    schema = json.loads(json_schema)
     validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema, format_checker=_formats())
     is_double = validator.is_valid(0.5) and not validator.is_valid("")
-    # A validator takes long, and most schemas are only a type. Any value of one type then fits, or
-    # none does, except for decimals, which may be whole numbers.
-    is_type = schema.keys() <= {"type", "description"}
-    samples: tuple[Json, ...] = ("", 0, True, [], {}, None) if is_type else ()
-    fit_by_type = {type(sample): validator.is_valid(sample) for sample in samples}
 
     def fits(value: Json) -> bool:
         if is_double and isinstance(value, int) and abs(value) > LARGEST_EXACT:
             return False
-        if (fit := fit_by_type.get(type(value))) is not None:
-            return fit
         try:
             return bool(validator.is_valid(value))
         except TypeError:  # multipleOf, of a decimal

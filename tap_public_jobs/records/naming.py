@@ -10,17 +10,15 @@ Naming = Literal["source", "snake_case"]
 def column_of(field: str, naming: Naming) -> str:
     """Name the column of a field: `jobTitle`, or `job_title` under `snake_case`.
 
-    No two fields in camel case get the same column, so `field_of` can invert it.
+    No two fields in camel case get the same column, and `field_of` inverts it.
     """
     if naming == "source":
         return field
     return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", field)
 
 
-def field_of(column: str, naming: Naming) -> str:
-    """Name the field in camel case that a column is for: the inverse of `column_of`."""
-    if naming == "source":
-        return column
+def field_of(column: str) -> str:
+    """Name the field in camel case that a column is for; a name in camel case stays."""
     return re.sub("_([a-z])", lambda letter: letter[1].upper(), column)
 
 

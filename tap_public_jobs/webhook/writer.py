@@ -9,12 +9,9 @@ from tap_public_jobs.changelog import PATIENCE, ChangeLog
 from tap_public_jobs.errors import ChangeLogError
 
 # The publicIds of changed jobs, by the name of their log, as `ChangeLog.append` takes them.
-Changes = Mapping[str, Sequence[str | None]]
+Notified = Mapping[str, Sequence[str | None]]
 
 logger = logging.getLogger(__name__)
-
-# publicIds after which a commit takes no further notification, so that it ends within `PATIENCE`.
-MOST_IN_A_COMMIT = 10_000
 
 TOO_LATE = "The notification log did not respond in time: make sure that its database is up."
 
@@ -31,13 +28,13 @@ class Writer:
     def __init__(self, log: ChangeLog) -> None:
         self._log = log
         # The changes that wait for a commit, by the future that their sender waits for.
-        self._waiting: dict[asyncio.Future[bool], Changes] = {}
+        self._waiting: dict[asyncio.Future[bool], Notified] = {}
         # Commits until nothing waits any more.
         self._committing: asyncio.Task[None] | None = None
         # What the last commit could not note; None after one that succeeded.
-        self._failed: Changes | None = None
+        self._failed: Notified | None = None
 
-    async def append(self, changes: Changes) -> bool:
+    async def append(self, changes: Notified) -> bool:
         """Note changes as `ChangeLog.append` does, and return whether they are committed."""
         committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[committed] = changes
@@ -63,13 +60,12 @@ class Writer:
 
     async def _commit_all(self) -> None:
         while self._waiting:
-            senders: list[asyncio.Future[bool]] = []
+            waiting, self._waiting = self._waiting, {}
             changes = defaultdict[str, list[str | None]](list)
-            while self._waiting and sum(map(len, changes.values())) < MOST_IN_A_COMMIT:
-                senders.append(next(iter(self._waiting)))
-                for name, public_ids in self._waiting.pop(senders[-1]).items():
+            for notified in waiting.values():
+                for name, public_ids in notified.items():
                     changes[name] += public_ids
-            failed: Changes | None = None
+            failed: Notified | None = None
             try:
                 await asyncio.to_thread(self._log.append, changes)
             except Exception as error:  # whatever it is, every sender is answered
@@ -77,7 +73,7 @@ class Writer:
                 logger.error("%s", error, exc_info=unforeseen)  # noqa: TRY400
                 failed = changes
             self._failed = failed
-            for committed in senders:
+            for committed in waiting:
                 if not committed.done():  # else its sender no longer waits
                     committed.set_result(failed is None)
         self._committing = None

@@ -1,4 +1,7 @@
-"""Fields find their columns, and none is lost."""
+"""Fields find their columns under either naming, and none is lost.
+
+Values that would stop a warehouse are replaced; all others stay as they are.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -6,6 +9,8 @@ from typing import Any
 import pytest
 
 from tap_public_jobs.records.columns import Columns
+from tap_public_jobs.records.naming import column_of, field_of, named
+from tap_public_jobs.records.storable import storable
 
 Schemas = dict[str, dict[str, Any]]
 
@@ -71,15 +76,13 @@ def test_in_a_column_of_text_a_nested_value_is_compact_json_with_sorted_keys(
     assert record == {"additional_fields": f'{{"x":{text}}}'}
 
 
-def test_a_nested_value_stays_as_it_is_in_a_column_that_takes_it_and_text() -> None:
-    assert row({"x": {"type": ["array", "string"]}}, {"x": [1]})["x"] == [1]
-
-
 def test_text_of_a_nested_value_fits_its_column_as_any_text_does() -> None:
+    """And a column that takes the value itself keeps it."""
     short = {"x": TEXT | {"maxLength": 5}}
 
     assert row(short, {"x": [12]}) == {"x": "[12]", "additionalFields": None}
     assert row(short, {"x": [1234]}) == {"x": None, "additionalFields": {"x": [1234]}}
+    assert row({"x": {"type": ["array", "string"]}}, {"x": [1]})["x"] == [1]
 
 
 @pytest.mark.parametrize("value", ["none", "[]", {"id": "q"}, 5])
@@ -89,20 +92,15 @@ def test_the_text_of_knockout_questions_is_always_an_array(value: object) -> Non
     assert record == {"knockoutQuestions": None, "additionalFields": {"knockoutQuestions": value}}
 
 
-def test_the_column_for_others_is_filled_only_if_it_is_declared() -> None:
-    """It may be deselected, or absent from a catalog."""
+def test_a_column_that_is_not_declared_or_never_null_is_left_out() -> None:
+    """The column for others may be deselected, or absent from a catalog."""
     columns = Columns({"string": NULLABLE["string"]}, lambda _: None)
-
     assert columns.row({"string": 7, "remote": True}) == {"string": None}
     assert columns.undeclared == {"remote"}
 
-
-def test_a_column_declared_without_null_is_left_out_when_it_has_no_value() -> None:
-    properties = {"level": {"type": "string"}}
-
-    assert row(properties, {}) == {"additionalFields": None}
-    assert row(properties, {"level": None}) == {"additionalFields": None}
-    assert row(properties, {"level": 5}) == {"additionalFields": {"level": 5}}
+    level, none = {"level": {"type": "string"}}, {"additionalFields": None}
+    assert row(level, {}) == row(level, {"level": None}) == none
+    assert row(level, {"level": 5}) == {"additionalFields": {"level": 5}}
 
 
 @pytest.mark.parametrize(
@@ -176,13 +174,117 @@ def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
     assert warning == f"{name!r} of the job 'x' {said}"
 
 
-def test_a_key_known_from_elsewhere_replaces_one_that_is_missing() -> None:
+@pytest.mark.parametrize(
+    ("document", "record"),
+    [
+        ({}, {"id": "a"}),
+        ({"id": ""}, {"id": "a"}),
+        ({"id": 7}, {"id": "a", "additionalFields": {"id": 7}}),
+        ({"id": [7]}, {"id": "a", "additionalFields": {"id": [7]}}),
+        ({"id": "b"}, {"id": "b"}),
+    ],
+)
+def test_a_key_known_from_elsewhere_replaces_one_that_is_missing(
+    document: dict[str, Any], record: dict[str, Any]
+) -> None:
     columns = Columns({"id": {"type": "string"}} | OTHERS, lambda _: None)
 
-    assert columns.row({}, id="a") == {"id": "a", "additionalFields": None}
-    assert columns.row({"id": ""}, id="a") == {"id": "a", "additionalFields": None}
-    for wrong in (7, [7]):
-        others = {"additionalFields": {"id": wrong}}
-        assert columns.row({"id": wrong}, id="a") == {"id": "a"} | others
-    assert columns.row({"id": "b"}, id="a") == {"id": "b", "additionalFields": None}
-    assert columns.row({}, id="a", publicId="p") == {"id": "a", "additionalFields": None}
+    assert columns.row(document, id="a", publicId="p") == {"additionalFields": None} | record
+
+
+@pytest.mark.parametrize(
+    ("field", "column"),
+    [
+        ("jobTitle", "job_title"),
+        ("yearsExperience", "years_experience"),
+        ("jobURL", "job_u_r_l"),
+        ("address2", "address2"),
+    ],
+)
+def test_columns_in_snake_case_are_reversible_and_nested_names_stay(
+    field: str, column: str
+) -> None:
+    nested = {"properties": {"cD": TEXT}}
+    schema = {"type": "object", "properties": {field: nested}}
+
+    assert field_of(column) == field_of(field) == column_of(field, "source") == field
+    assert named(schema, "snake_case") == {"type": "object", "properties": {column: nested}}
+    assert named(schema, "source") == schema
+
+
+def test_a_field_that_is_called_like_a_column_is_not_lost() -> None:
+    columns = Columns({"job_title": TEXT, "additional_fields": {}}, never)
+
+    both = {"additionalFields": 1, "additional_fields": 2}
+    for document, title, others in (
+        ({"jobTitle": "a"}, "a", None),
+        ({"job_title": "b"}, "b", None),
+        ({"jobTitle": "a", "job_title": "b"}, "a", {"job_title": "b"}),
+        ({"job_title": "b", "jobTitle": None}, None, {"job_title": "b"}),
+        (both, None, both),
+    ):
+        assert columns.row(document) == {"job_title": title, "additional_fields": others}
+
+
+@pytest.mark.parametrize("names", [("publicId", "jobTitle"), ("public_id", "job_title")])
+def test_columns_are_filled_as_the_catalog_names_them(names: tuple[str, str]) -> None:
+    """Also in a stream without a column for other fields, as `job_publications` is."""
+    columns = Columns(dict.fromkeys(names, TEXT), never)
+
+    assert columns.row({"publicId": "p", "jobTitle": "t"}) == dict(zip(names, "pt", strict=True))
+
+
+def test_of_two_columns_for_a_field_the_one_with_its_name_has_it() -> None:
+    for names in (("job_title", "jobTitle"), ("jobTitle", "job_title")):
+        columns = Columns(dict.fromkeys(names, TEXT), never)
+
+        assert columns.row({"jobTitle": "a"}) == {"jobTitle": "a", "job_title": None}
+        both = {"jobTitle": "a", "job_title": "b"}
+        assert columns.row(both) == both
+
+
+REPLACEABLE = [
+    pytest.param("a\0b", "a\ufffdb", id="NUL"),
+    pytest.param("\ud800", "\ufffd", id="first half of a surrogate pair"),
+    pytest.param("x\udfff\0", "x\ufffd\ufffd", id="each character"),
+    pytest.param(2**63, "9223372036854775808", id="integer beyond 64 bits"),
+    pytest.param(-(2**63) - 1, "-9223372036854775809", id="negative integer beyond 64 bits"),
+    pytest.param(Decimal("1E+22"), "1E+22", id="decimal beyond 64 bits"),
+    pytest.param(Decimal(f"{2**63}.5"), "9223372036854775808.5", id="fraction beyond 64 bits"),
+    pytest.param(Decimal("-1E+999999999999"), "-1E+999999999999", id="decimal beyond a double"),
+    pytest.param(Decimal("1E-309"), "1E-309", id="decimal too small for a double"),
+    pytest.param(Decimal("1" * 5000), "1" * 5000, id="integer that Python does not convert"),
+    pytest.param(Decimal("0." + "1" * 4301), "0." + "1" * 4301, id="fraction of 4,301 digits"),
+    pytest.param(Decimal("12." + "1" * 4299), "12." + "1" * 4299, id="4,301 digits in all"),
+    pytest.param(Decimal("0E+4301"), "0E+4301", id="zero that would be written with many zeros"),
+]
+
+UNCHANGED = [
+    None,
+    True,
+    "ü 😀 \u2028 \ufffd \x01",
+    0,
+    -(2**63),
+    2**63 - 1,
+    Decimal(2**63 - 1),
+    Decimal("62500.50"),
+    Decimal("0E+400"),
+    Decimal("1E-308"),
+    Decimal("0." + "1" * 4300),
+    [1, [None, {"a": Decimal("1.0")}]],
+]
+
+
+@pytest.mark.parametrize(("value", "replaced"), REPLACEABLE)
+def test_what_cannot_be_stored_is_replaced_at_any_depth(value: object, replaced: object) -> None:
+    assert storable(value) == replaced
+    assert storable([1, [value]]) == [1, [replaced]]
+    document = {"a": {"b": [value]}, "c": "d", "\0": 1}
+    assert storable(document) == {"a": {"b": [replaced]}, "c": "d", "\ufffd": 1}
+    assert "\0" in document  # the original stays as it is
+
+
+@pytest.mark.parametrize("value", UNCHANGED, ids=lambda value: repr(value)[:30])
+def test_any_other_value_is_unchanged(value: object) -> None:
+    assert repr(storable(value)) == repr(value)
+    assert repr(storable({"a": [value]})) == repr({"a": [value]})

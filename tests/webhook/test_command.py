@@ -247,12 +247,18 @@ def test_an_error_is_not_taken_for_the_absence_of_news(
 
 
 @pytest.mark.usefixtures("states")
-def test_a_state_from_stdin_or_a_closed_one() -> None:
-    """As a scheduler may start it."""
+def test_a_scheduler_may_start_it_often_and_without_stdin() -> None:
+    """It imports nothing else that takes long."""
+    slow = ("singer_sdk", "requests", "psycopg", "starlette", "uvicorn", "standardwebhooks")
+    code = f"import atexit, sys; atexit.register(lambda: print(*{{*{slow}}} & {{*sys.modules}}));"
     with Path("acme.json").open() as file:
-        assert ended("news", "--state", "acme=-", stdin=file) == (1, "", "")
-    code = f"import sys; sys.stdin = None; {COMMAND[2]}"
-    assert ended("news", "--state", "acme=-", code=code) == (0, "acme\n", "")
+        arguments = ("news", "--state", "acme=-")
+        assert ended(*arguments, code=code + COMMAND[2], stdin=file) == (1, "\n", "")
+    assert ended(*arguments, code=f"import sys; sys.stdin = None; {COMMAND[2]}") == (
+        0,
+        "acme\n",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -275,17 +281,6 @@ def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
 
     assert (ended_with, out) == (status, "")
     assert err.endswith(end)
-
-
-@pytest.mark.usefixtures("states")
-def test_it_imports_nothing_else_that_takes_long() -> None:
-    code = f"""
-import atexit, sys
-slow = ("singer_sdk", "requests", "psycopg", "starlette", "uvicorn", "standardwebhooks")
-atexit.register(lambda: print(*{{*slow}} & {{*sys.modules}}))
-{COMMAND[2]}"""
-
-    assert ended("news", "--state", "default.json", code=code) == (1, "\n", "")
 
 
 DOCS = Path(__file__).parents[2] / "docs"
