@@ -178,7 +178,7 @@ class Report:
             gaps: For how many seconds, and what.
         """
         if gaps:
-            lines = [f"{why} (for {_in_units(age // 3600 * 60)})" for age, why in gaps]
+            lines = [f"{why} (for {_in_words(hours=age // 3600)})" for age, why in gaps]
             logger.warning("Still missing: %s. Everything else was synced.", _in_short(lines, 10))
 
     def incomplete(self, gaps: Collection[str], until: int) -> str:
@@ -211,12 +211,13 @@ class Report:
 def in_words(seconds: float) -> str:
     """Put a duration into words, rounded up to minutes."""
     minutes = math.ceil(seconds / 60)
-    return "less than a minute" if minutes <= 1 else f"about {_in_units(minutes)}"
+    return "less than a minute" if minutes <= 1 else f"about {_in_words(minutes=minutes)}"
 
 
-def _in_units(minutes: int) -> str:
-    units = {"day": minutes // 1440, "hour": minutes // 60 % 24, "minute": minutes % 60}
-    return " ".join(_count(number, unit) for unit, number in units.items() if number)
+def _in_words(**duration: int) -> str:
+    import pendulum  # noqa: PLC0415  # a tenth of the start-up, which short runs do without
+
+    return pendulum.duration(**duration).in_words(locale="en")
 
 
 def _in_short(sentences: Collection[str], most: int) -> str:

@@ -37,7 +37,7 @@ from tap_public_jobs.errors import RequestError
 HISTORIES = 40
 
 QUICK_TAP = Path(__file__).with_name("quick_tap.py")
-IMPORTS = ("tap_public_jobs.tap",)
+IMPORTS = ("tap_public_jobs.tap", "pendulum", "dateutil.parser")
 TARGETS = [
     DUCKDB,
     meltanolabs("hard", "soak"),
