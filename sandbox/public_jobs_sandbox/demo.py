@@ -168,8 +168,15 @@ def _show_syncs(database: Path) -> None:
             meltano.run(variables, block, install=False)
     answer(database, OVER_TIME, first=len(QUESTIONS) + 1)
     # If that fails, its error says why.
-    command = [*meltano.uv_command(), "run", "--quiet", *VEGA, "python", REPOSITORY / DASHBOARD]
-    drawn = subprocess.run([*command, database], stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
+    command = [
+        *meltano.uv_command(),
+        "run",
+        "--quiet",
+        *VEGA,
+        "python",
+        str(REPOSITORY / DASHBOARD),
+    ]
+    drawn = subprocess.run([*command, str(database)], stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
     if drawn.returncode == 0:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")
     click.echo(
