@@ -138,6 +138,7 @@ class Program:
         """End the process that forks."""
         self._answers.close()
         self._door.close()
+        self._server.kill()
         self._server.wait()
 
 
