@@ -1,12 +1,11 @@
-"""The programs that are measured: this project's tap, and its alternatives.
+"""The programs that are measured: this project's tap, and dlt.
 
 The time measured is that of extraction: from the API to records on disk.
-Singer taps and Airbyte sources write messages to stdout, which goes to a file.
-dlt writes its files of extracted rows; it does not normalise or load them.
-No client sends telemetry.
+The tap writes messages to stdout, which goes to a file.
+dlt writes its files of extracted rows; it does not normalise or load them, and sends no telemetry.
 
 A second run in the same folder starts with the state that the first one left, where there is one.
-The API has no field that says when a job changed, so the peers can only fetch everything again.
+The API has no field that says when a job changed, so dlt can only fetch everything again.
 """
 
 import functools
@@ -82,16 +81,14 @@ class Client:
         name: What the tables call it.
         distribution: Whose version is reported.
         config: Returns the content of its `--config` for an order.
-        script: Its file in `peers/`; by default it is the command of the same name.
-        isolated: Whether the script has inline metadata (PEP 723) and its own environment;
-            by default it runs in the project's.
+        script: Its file in `peers/`, with an environment of its own (PEP 723); by default it is
+            the command of the same name.
     """
 
     name: str
     distribution: str
     config: Callable[[Order], Json]
     script: str = ""
-    isolated: bool = False
 
     def version(self) -> str:
         """Return name and version, such as `dlt 1.31.0`, or raise `LeftOutError`."""
@@ -109,14 +106,13 @@ class Client:
         command = [*program, "--config", order.write("config.json", self.config(order))]
         # If a run wrote no state, the state of the previous run still counts.
         for _, message in order.messages("STATE"):
-            if "value" in message:  # Singer's; nothing passes on the state of a full refresh
-                order.write("state.json", message["value"])
+            order.write("state.json", message["value"])
         state = order.folder / "state.json"
         return [*command, "--state", str(state)] if state.exists() else command
 
     @functools.cached_property
     def _python(self) -> str:
-        if not self.isolated:
+        if not self.script:
             return sys.executable
         script = ("--script", str(PEERS / self.script))
         # All clients run on the same Python.
@@ -140,10 +136,8 @@ def extracted(order: Order) -> Mapping[str, set[str]]:
     """Return the ids that the last run of a client has written, by stream."""
     ids = defaultdict[str, set[str]](set)
     for _, message in order.messages("RECORD"):
-        record = message["record"]  # Airbyte's record holds stream and data, Singer's is the data
-        stream = message.get("stream") or record["stream"]
-        ids[stream].add(record.get("data", record)["id"])
-    # Each line of these is a list of rows.
+        ids[message["stream"]].add(message["record"]["id"])
+    # What dlt writes; each line is a list of rows.
     for file in order.folder.glob("pipelines/*/normalize/**/*.typed-jsonl"):
         rows = (row for _, several in _documents(file) for row in several)
         ids[file.name.partition(".")[0]].update(row["id"] for row in rows if "id" in row)
@@ -163,15 +157,12 @@ def _output(*command: str) -> str:
     return ended.stdout.strip()
 
 
-def _json(order: Order) -> Json:
-    key = order.world.sandbox.key
-    return {"base_url": order.world.url, "api_key": key, "max_concurrent_requests": WORKERS}
-
-
 def _ours(order: Order) -> Json:
     options = order.world.sandbox.options
     return {
-        **_json(order),
+        "base_url": order.world.url,
+        "api_key": order.world.sandbox.key,
+        "max_concurrent_requests": WORKERS,
         "rate_limit_requests": options.limit_requests if options.limited else UNLIMITED,
         "rate_limit_period_seconds": options.limit_period,
         **order.settings,
@@ -198,12 +189,10 @@ def _dlt_with_limit(order: Order) -> Json:
     return _dlt(order) | limit
 
 
-# All clients, this project's tap first.
+# This project's tap first.
 CLIENTS = [
     Client("tap-public-jobs", "tap-public-jobs", _ours),
-    Client("singer-sdk template", "singer-sdk", _json, "sdk_template.py"),
-    Client("dlt rest_api", "dlt", _dlt, "dlt_rest_api.py", isolated=True),
-    Client("airbyte-cdk low-code", "airbyte-cdk", _json, "airbyte.py", isolated=True),
+    Client("dlt rest_api", "dlt", _dlt, "dlt_rest_api.py"),
 ]
 
 # One more, which keeps a limit.
@@ -212,5 +201,4 @@ DLT_WITH_LIMIT = Client(
     "requests-ratelimiter",
     _dlt_with_limit,
     "dlt_rest_api.py",
-    isolated=True,
 )

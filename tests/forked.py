@@ -18,8 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -32,16 +31,11 @@ class Run:
         stderr: The same.
     """
 
-    def __init__(self, line: socket.socket, stdout: int | None, stderr: int | None) -> None:
-        self._line = line
-        self._answers = line.makefile("rb")
-        self.pid = int(self._answers.readline())
+    def __init__(self, answers: IO[bytes], stdout: IO[str], stderr: IO[str]) -> None:
+        self._answers = answers
+        self.pid = int(answers.readline())
         self.returncode: int | None = None
-        pipes: list[IO[str]] = [
-            io.StringIO() if pipe is None else os.fdopen(pipe, encoding="utf-8")
-            for pipe in (stdout, stderr)
-        ]
-        self.stdout, self.stderr = pipes
+        self.stdout, self.stderr = stdout, stderr
 
     def wait(self) -> int:
         if self.returncode is None:
@@ -63,12 +57,10 @@ class Run:
         self.stdout.close()
         self.stderr.close()
         self.wait()
-        self._answers.close()
-        self._line.close()
 
 
 class Program:
-    """A script, and a process that has imported what takes it time.
+    """A script, and a process that has imported what takes it time; one run at a time.
 
     Args:
         script: Its path.
@@ -81,13 +73,14 @@ class Program:
         python = own if own.exists() else Path(sys.executable)
         self._name = script.name
         self._door, far_end = socket.socketpair()
-        self._server = subprocess.Popen(
-            [python, __file__, str(far_end.fileno()), script, *imports],
-            pass_fds=[far_end.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        far_end.close()
+        self._answers = self._door.makefile("rb")
+        with far_end:
+            self._server = subprocess.Popen(
+                [python, __file__, str(far_end.fileno()), script, *imports],
+                pass_fds=[far_end.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
 
     def start(
         self,
@@ -100,18 +93,21 @@ class Program:
         stderr: IO[Any] | None = None,
     ) -> Run:
         """Start a run, with pipes for its output unless there are files."""
-        line, far_end = socket.socketpair()
-        passed, pipes = [far_end.detach(), _opened(stdin)], []
-        for file in (stdout, stderr):
-            pipe, end = (None, os.dup(file.fileno())) if file else os.pipe()
-            pipes.append(pipe)
-            passed.append(end)
-        socket.send_fds(self._door, [b"!"], passed)
-        for descriptor in passed:
-            os.close(descriptor)
         call = [[*map(str, arguments)], {**variables}, str(Path(folder).resolve())]
-        line.sendall(json.dumps(call).encode() + b"\n")
-        return Run(line, *pipes)
+        output: list[IO[str]] = []
+        with ExitStack() as passed:
+            files = [stdin or passed.enter_context(open(os.devnull, "rb"))]  # noqa: PTH123
+            for file in (stdout, stderr):
+                if file:
+                    output.append(io.StringIO())
+                    files.append(file)
+                else:
+                    pipe, end = os.pipe()
+                    output.append(os.fdopen(pipe, encoding="utf-8"))
+                    files.append(passed.enter_context(os.fdopen(end, "wb")))
+            socket.send_fds(self._door, [b"!"], [file.fileno() for file in files])
+            self._door.sendall(json.dumps(call).encode() + b"\n")
+        return Run(self._answers, *output)
 
     def run(
         self,
@@ -122,12 +118,16 @@ class Program:
         text: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end with some text as its input."""
-        temporary = partial(tempfile.TemporaryFile, "w+", encoding="utf-8")
-        with temporary() as stdin, temporary() as stdout, temporary() as stderr:
+        with ExitStack() as files:
+            stdin, stdout, stderr = (
+                files.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+                for _ in range(3)
+            )
             stdin.write(text)
             stdin.seek(0)
-            files = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-            with self.start(arguments, variables, folder=folder, **files) as run:
+            with self.start(
+                arguments, variables, folder=folder, stdin=stdin, stdout=stdout, stderr=stderr
+            ) as run:
                 status = run.wait()
             stdout.seek(0)
             stderr.seek(0)
@@ -136,47 +136,35 @@ class Program:
 
     def close(self) -> None:
         """End the process that forks."""
+        self._answers.close()
         self._door.close()
+        self._server.kill()
         self._server.wait()
 
 
-def _opened(file: IO[Any] | None) -> int:
-    return os.dup(file.fileno()) if file else os.open(os.devnull, os.O_RDONLY)
+def serve(door: socket.socket, script: str) -> None:
+    """Fork for each run that is asked for, and say its number and how it ended.
 
-
-def fork_for_each_run(door: socket.socket, script: str) -> None:
-    """Return in a process that is to be the program, once for each run that is asked for."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes below
-    while True:
-        message, passed, _, _ = socket.recv_fds(door, 1, 4)
-        if not message:
-            os._exit(0)
-        if os.fork() == 0:
-            door.close()
-            become_the_program(script, *passed)
-            return
-        for descriptor in passed:
-            os.close(descriptor)
-
-
-def become_the_program(script: str, line: int, *files: int) -> None:
-    """Return in a child that is to be the program; here, report its number and its end."""
-    with socket.socket(fileno=line) as caller:
-        with caller.makefile("rb") as request:
-            arguments, variables, folder = json.loads(request.readline())
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under `nohup`
-        child = os.fork()
-        if child:
-            for descriptor in files:
-                os.close(descriptor)
-            caller.sendall(b"%d\n" % child)
+    Returns in each child, which then is to be the program.
+    """
+    with door.makefile("rb") as calls:
+        while True:
+            message, files, _, _ = socket.recv_fds(door, 1, 3)
+            if not message:
+                sys.exit()
+            arguments, variables, folder = json.loads(calls.readline())
+            child = os.fork()
+            if not child:
+                break
+            for file in files:
+                os.close(file)
+            door.sendall(b"%d\n" % child)
             _, status = os.waitpid(child, 0)
-            caller.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-            os._exit(0)
-    for number, descriptor in enumerate(files):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
+            door.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under `nohup`
     os.chdir(folder)
     sys.argv = [script, *arguments]
     os.environ.clear()
@@ -189,7 +177,8 @@ def main(descriptor: str, script: str, *imports: str) -> None:
     for module in imports:
         importlib.import_module(module)
     gc.freeze()  # else the end of each run takes longer than the run, over what was imported
-    fork_for_each_run(socket.socket(fileno=int(descriptor)), script)
+    with socket.socket(fileno=int(descriptor)) as door:
+        serve(door, script)
     runpy.run_path(script, run_name="__main__")
 
 

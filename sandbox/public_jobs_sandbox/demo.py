@@ -1,6 +1,7 @@
 """The command `public-jobs-sandbox demo`: syncs made-up jobs and answers questions in SQL."""
 
 import subprocess
+import sys
 import tempfile
 import textwrap
 from http import HTTPStatus
@@ -20,7 +21,9 @@ from public_jobs_sandbox.webhook_demo import show_webhook
 
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
+# It runs on the packages that are here, and on Vega, so that no second DuckDB is installed.
 DASHBOARD = Path("dashboard", "page.py")
+VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python")
 # A snapshot records what a listing shows, in half the time of a build of all tables.
 BUILD, SNAPSHOT = "dbt-duckdb:build", "dbt-duckdb:snapshot"
 # As README has it.
@@ -164,8 +167,15 @@ def _show_syncs(database: Path) -> None:
             click.echo(f"\n{COMMAND} {block}")
             meltano.run(variables, block, install=False)
     answer(database, OVER_TIME, first=len(QUESTIONS) + 1)
-    # In an environment of its own, as Meltano. If that fails, its error says why.
-    command = [*meltano.uv_command(), "run", "--quiet", "--script", str(REPOSITORY / DASHBOARD)]
+    # If that fails, its error says why.
+    command = [
+        *meltano.uv_command(),
+        "run",
+        "--quiet",
+        *VEGA,
+        "python",
+        str(REPOSITORY / DASHBOARD),
+    ]
     drawn = subprocess.run([*command, str(database)], stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
     if drawn.returncode == 0:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")

@@ -1,5 +1,6 @@
 """Jobs with awkward values, how they change between runs, and what the tables have to hold then.
 
+`record` keeps what the tap writes in each run, for every target to load.
 The rows come from what the sandbox published, and without the tap's own code.
 """
 
@@ -7,15 +8,19 @@ import json
 import re
 import time
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from e2e.pipeline import Settings
+from e2e.pipeline import Settings, Tap
 from e2e.stores import FIELDS as ALL_FIELDS
 from e2e.stores import TABLES, Row, exact
-from harness import json_text, reaching
+from harness import catalog_of, json_text, reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import Job, make_jobs
+from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
+
+from tap_public_jobs.sync.state import HOUR
 
 RUNS = ("a backfill", "edits", "a return", "an empty list")
 
@@ -149,3 +154,72 @@ def job_row(job: Job, table: str) -> Row:
             others[name], found[column] = found[column], None
     row = found | {"additional_fields": others or None}
     return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}
+
+
+# A column of each type that the first run leaves out. A target cannot tell why one comes later: a
+# wider selection, a declared field or a new version of the tap.
+LATER = {
+    "jobs": "job_title",
+    "job_details": "years_experience",
+    "job_publications": "opened_after",
+}
+
+
+class Recording(NamedTuple):
+    """A finished run of the tap.
+
+    Attributes:
+        file: What it wrote.
+        published: What the API had.
+        left_out: The column of each table that it left out.
+    """
+
+    file: Path
+    published: list[Job]
+    left_out: dict[str, str]
+
+
+def record(tap: Tap, **others: str) -> dict[str, Recording]:
+    """Run the tap before and after each change of the jobs, with other settings if given.
+
+    From the second run on, each table has one column more.
+    """
+    sandbox = make_sandbox()
+    found = {}
+    with serving(sandbox) as base_url:
+        config = settings(sandbox, base_url) | others
+        for name in RUNS:
+            change(sandbox, name)
+            left_out = LATER if name == RUNS[0] else {}
+            tap.catalog = catalog_without(left_out, config)
+            file = tap.folder / f"{name}.jsonl"
+            run = tap.record(config, file)
+            if name == "an empty list":  # it is accepted after an hour
+                assert "21 of 21 published jobs disappeared from the list at once" in run.output
+                age_evidence(tap.state)
+                run = tap.record(config, file)
+            run.succeeded()
+            found[name] = Recording(file, published(sandbox), left_out)
+    return found
+
+
+def catalog_without(left_out: dict[str, str], config: Settings) -> Settings:
+    """The tap's catalog, in which one column of each of these tables is not selected."""
+    catalog = catalog_of(config)
+    for stream in catalog["streams"]:
+        table = stream["stream"]
+        for entry in stream["metadata"]:
+            name = entry["breadcrumb"][-1] if entry["breadcrumb"] else ""
+            if ALL_FIELDS[table].get(name, name) == left_out.get(table):
+                entry["metadata"]["selected"] = False
+    return catalog
+
+
+def age_evidence(state: Path) -> None:
+    """Let an hour pass since jobs were missing first."""
+    value = json.loads(state.read_text("utf-8"))
+    for job in value["bookmarks"]["jobs"]["sync"]["jobs"]:
+        *_, missing_since, _failing_since = job
+        assert missing_since
+        job[-2] -= HOUR
+    state.write_text(json.dumps(value), "utf-8")

@@ -2,15 +2,16 @@
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from e2e.pipeline import Settings, installed, load, program
-from e2e.scenario import job_row
+import pytest
+from e2e.pipeline import Settings, installed, load, program, read
+from e2e.scenario import RUNS, Recording, job_row
 from e2e.stores import (
     FIELDS,
     METADATA,
@@ -136,6 +137,42 @@ class CheckedTarget:
             rows = [{names.get(k, k): v for k, v in row.items()} for row in found]
             assert self.store.rows(table) == [self._target.row(row) for row in cleaned(rows)], table
         return [json.loads(state) for state in states]
+
+
+def each(targets: Sequence[Target]) -> pytest.MarkDecorator:
+    """Run a test with each target; several tests of one run in one worker."""
+    parameters = [
+        pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
+        for target in targets
+    ]
+    return pytest.mark.parametrize("target", parameters)
+
+
+def load_and_compare(
+    target: Target, recordings: dict[str, Recording], database: str, folder: Path
+) -> None:
+    """Load each run. Fields that the API page does not name are in additional_fields.
+
+    What is published now is found by one rule, whatever the target keeps of earlier runs.
+    No run changes a type; a file of lines has none where all values are null.
+    """
+    checked = CheckedTarget(target, folder, database)
+    store = checked.store
+    for run, recording in recordings.items():
+        states = checked.load(recording.file.read_text("utf-8"))
+
+        for table in TABLES:
+            types, all_types = store.types(table), target.column_types(table)
+            all_types.pop(recording.left_out.get(table, ""), None)
+            assert types.items() <= all_types.items(), (run, table)
+            assert types == all_types or run != RUNS[-1], (run, table)
+        for table in ("jobs", "job_details"):
+            rows = target.rows(recording.published, table)
+            for row in rows:
+                row.pop(recording.left_out.get(table, ""), None)
+            assert store.published(table) == rows, (run, table)
+            assert target.removal != "hard" or store.rows(table) == rows, (run, table)
+        assert states[-1] == read(recording.file)[-1]["value"]
 
 
 def psycopg_url(database: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from e2e import stores
 from e2e.pipeline import Project, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
+from public_jobs_sandbox.demo import VEGA
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from support.plugins import REPOSITORY
@@ -88,15 +89,16 @@ def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: 
 def test_readme_says_how_much_the_demo_installs(shown: str, project: Project) -> None:
     """What `uv run` has not: Meltano, the loader, dbt, and what draws the page."""
     assert shown
-    page = [*uv_command(), "python", "find", "--script", "dashboard/page.py"]
-    drawn = Path(run(*page, folder=project.folder).succeeded().output.strip())
+    vega = [*uv_command(), "run", "--quiet", *VEGA, "python", "-c"]
+    drawn = run(*vega, "import vl_convert as it; print(it.__file__)", folder=project.folder)
     plugins = [*project.folder.glob(".meltano/loaders/*/venv/bin/python")]
     plugins += project.folder.glob(".meltano/utilities/*/venv/bin/python")
     folders = [
         str(packages)
-        for python in (installed("meltano~=4.4") / "python", drawn, *plugins)
+        for python in (installed("meltano~=4.4") / "python", *plugins)
         for packages in python.parent.parent.glob("lib/*/site-packages")
     ]
+    folders.append(str(Path(drawn.succeeded().output).parents[1]))
     files = [file for it in folders for one in distributions(path=[it]) for file in one.files or ()]
 
     readme = (REPOSITORY / "README.md").read_text("utf-8")

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from e2e.pipeline import Project, Tap, variables
-from e2e.scenario import FIELDS, published
-from e2e.targets import TARGETS, Target, meltanolabs
+from e2e.scenario import FIELDS, Recording, published, record
+from e2e.targets import TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
 from public_jobs_sandbox.state import Sandbox
 from support.plugins import REPOSITORY
-from support.recordings import Recording, each, load_and_compare, record
 
 
 @pytest.fixture(scope="module")
