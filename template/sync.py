@@ -161,8 +161,13 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
         records = summary.fields["records"] if summary else {}
         jobs = records.get("jobs", 0)
         if status:
-            ended = next((it.fields for it in lines if "exit_codes" in it.fields), {})
-            broken = "loaders" in ended.get("exit_codes", {})
+            ended = next((it.fields for it in lines if "exit_codes" in it.fields), None)
+            # Meltano breaks without this line if the target ends while Meltano writes to it.
+            broken = (
+                "loaders" in ended["exit_codes"]
+                if ended
+                else any(it.source == target for it in lines)
+            )
             failure = f"The load failed: {reason(lines, target if broken else TAP)}"
             # What loaded nothing changed nothing, and there may be no table yet.
             written = bool(records) and not broken
@@ -195,11 +200,11 @@ def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
     by_plugin = [it for it in lines if it.source == plugin and it.text]
     critical = [it for it in by_plugin if it.fields.get("level") == "critical"]
-    errors = [it for it in lines if it.fields.get("level") == "error"]
+    errors = [it for it in lines if it.fields.get("level") == "error" and it.text]
     others = [it for it in lines if it.text]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
-    # A database may quote all rows of its statement.
-    return found[-1].text[:1000] if found else "it wrote nothing"
+    # A database may write several lines, and quote all rows of its statement.
+    return " ".join(found[-1].text.split())[:1000] if found else "it wrote nothing"
 
 
 def reason_of_dbt(lines: list[Line]) -> str:

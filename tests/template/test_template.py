@@ -205,6 +205,8 @@ run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
     line $tap "The target stopped reading." critical
     line target "a traceback" info; line target-duckdb "The file is locked." info
     ended '"extractors": 1, "loaders": 1' ;;
+run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
+    line target-duckdb "no right to\nDETAIL: create" error; line "" "a traceback" error; exit 1 ;;
 run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
 run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
@@ -346,6 +348,7 @@ NO_BUILD = "The build failed: Database Error in model open_jobs no space"
         ("incomplete", "build", 1, [LOAD, BUILD], INCOMPLETE),
         ("refused", "none", 1, [LOAD], f"{REFUSED}\nNothing was loaded or built."),
         ("locked", "none", 1, [LOAD], "The load failed: The file is locked.\nNothing was loaded"),
+        ("broken", "none", 1, [LOAD], "The load failed: no right to DETAIL: create\nNothing was"),
     ],
 )
 def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
