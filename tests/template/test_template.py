@@ -206,7 +206,7 @@ run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
     line target "a traceback" info; line target-duckdb "The file is locked." info
     ended '"extractors": 1, "loaders": 1' ;;
 run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
-    line target-duckdb "no right to\nDETAIL: create" error; line "" "a traceback" error; exit 1 ;;
+    line target-duckdb "no right to   DETAIL: create" error; line "" "a traceback" error; exit 1 ;;
 run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
 run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
