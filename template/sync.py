@@ -7,6 +7,7 @@ The log goes to stdout. An alert also goes to stderr, so cron mails it.
 import argparse
 import fcntl
 import getpass
+import io
 import json
 import logging
 import os
@@ -41,6 +42,7 @@ TAP = "tap-public-jobs"
 NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 # What the next run has to know: the tap's state, and since when runs of --if-news fail.
 STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
+ENV = Path(".env")
 WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
 
 # Of a TCP port.
@@ -97,7 +99,13 @@ class Result(NamedTuple):
 
 def setting(name: str) -> str:
     """Return a variable of the environment or of .env; empty if it is in neither."""
-    return os.environ.get(name) or dotenv_values(".env").get(name) or ""
+    return os.environ.get(name) or env_file("replace").get(name) or ""
+
+
+def env_file(errors: str) -> dict[str, str | None]:
+    """Return the variables of .env; of bytes that are no UTF-8, decide by `errors`."""
+    text = ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
+    return dotenv_values(stream=io.StringIO(text))
 
 
 def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
@@ -318,9 +326,13 @@ def locked(*, wait: bool) -> Iterator[bool]:
 
 def wrong(options: argparse.Namespace) -> str:
     """Return what has to be corrected in .env first; empty if nothing has to be."""
+    try:
+        env_file("strict")
+    except UnicodeDecodeError:
+        return f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
     if missing := [it for it in names if not (setting(it) or setting(f"{it}_FILE"))]:
-        return f"Write {' and '.join(missing)} into {Path('.env').absolute()}."
+        return f"Write {' and '.join(missing)} into {ENV.absolute()}."
     address = setting("TARGET_POSTGRES_SQLALCHEMY_URL")
     if options.warehouse == "postgres" and address and not is_address(address):
         return (

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 from dotenv import dotenv_values
 from e2e.pipeline import environment, installed, run
 from e2e.scenario import FIELDS, published
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
+from emulators.engines import BUCKET, moto
 from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
@@ -138,6 +137,8 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
+    if schedule == "airflow":
+        assert f'cwd="{folder}"' in others
     if schedule in ("cron", "systemd"):
         assert 'sync" --if-news' in others or "sync' --if-news" in others
 
@@ -254,26 +255,10 @@ class Project:
 
     def command(self) -> str:
         """What the schedule runs."""
-        name = self.folder.name.partition("-")[2]
-        files = CASES["schedules"][name]
-        text = (self.folder / files[0]).read_text("utf-8")
-        if name == "cron":
-            (found,) = re.findall(r"^0 4 \* \* \* (.+)$", text, re.MULTILINE)
-            return str(found)
-        if name == "systemd":
-            (found,) = re.findall("^ExecStart=(.+)$", text, re.MULTILINE)
-            return str(found)
-        if name == "github":
-            return str(yaml.safe_load(text)["jobs"]["sync"]["steps"][-1]["run"])
-        if name == "airflow":
-            (found,) = re.findall('bash_command="(.+)",', text)
-            (cwd,) = re.findall('cwd="(.+)",', text)
-            return f"cd '{cwd}' && {found}"
-        image = (self.folder / "Dockerfile").read_text("utf-8")
-        (entry,), (arguments,) = (
-            re.findall(f"^{it} (.+)$", image, re.MULTILINE) for it in ("ENTRYPOINT", "CMD")
-        )
-        return shlex.join((json.loads(entry) + json.loads(arguments))[2:])
+        schedule = self.folder.name.partition("-")[2]
+        text = (self.folder / CASES["schedules"][schedule][0]).read_text("utf-8")
+        (found,) = re.finditer(f"^{CASES['commands'][schedule]}$", text, re.MULTILINE)
+        return " ".join(found.groups())
 
     def start(self, command: str, **variables: str) -> subprocess.Popen[str]:
         (self.folder / "calls").write_text("", "utf-8")
@@ -516,6 +501,12 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
 
 def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project]) -> None:
     it = project("duckdb-none")
+    (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=x\n", "utf-16")
+    assert it.run("./sync --scheduled")[:2] == (1, [])
+    says = f"{it.folder}/.env is not in UTF-8: save it in UTF-8."
+    assert it.errors.partition("\n")[0] == it.heard[0][1].partition("\n")[0] == says
+    assert it.run("./setup", UV="missing-uv")[:2] == (1, [])
+    assert it.errors.startswith("\n.env is not in UTF-8: save it in UTF-8.\nThen run: ")
     (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=\n", "utf-8")
     assert it.run("./sync")[:2] == (1, [])
     assert it.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {it.folder}/.env.\n"
@@ -532,6 +523,8 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
         ("KEY=old\nMINE=1\n", "KEY=new", ["KEY=new", "MINE=1"], ["the new KEY replaces the old"]),
         ("KEY=old\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
         ("KEY=\n", "KEY=new", ["KEY=new"], []),
+        ("\ufeffKEY=old\r\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
+        ("# Über\n export KEY = a=b \n", "KEY=", ["# Über", "KEY=a=b "], ["KEY is kept"]),
         ("KEY_FILE=/key\n", "KEY=\nB=x", ["KEY_FILE=/key", "B=x"], []),
         ("KEY=old\n", "KEY=old\n# why\nPING_URL=x", ["KEY=old", "# why", "PING_URL=x"], []),
         (
@@ -664,7 +657,7 @@ def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
     project = tmp_path / "my-pipeline"
     target = meltanolabs("hard", "my_pipeline")
     answers = {"warehouse": "postgres", "credentials": psycopg_url(database), "schedule": "github"}
-    answers |= {"source": source.as_uri(), "state": "s3", "state_url": "s3://state/of-runs"}
+    answers |= {"source": source.as_uri(), "state": "s3", "state_url": f"s3://{BUCKET}/of-runs"}
     with demo(5) as (sandbox, tap):
         given = answers | {"api_key": sandbox.key, "base_url": tap["base_url"]}
         copier("copy", source, project, where=tmp_path, **given)
@@ -709,19 +702,8 @@ def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Variables for an S3 with a bucket."""
-    server = [str(installed("moto[server]~=5.2") / "moto_server"), "-p", "0"]
-    with subprocess.Popen(server, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        found = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
-        address = next(it[1] for it in found if it)
-        requests.put(f"{address}/state", timeout=30).raise_for_status()
-        yield {
-            "AWS_ACCESS_KEY_ID": "id",
-            "AWS_SECRET_ACCESS_KEY": "key",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": address,
-        }
-        process.terminate()
-        process.communicate()
+    with moto(tmp_path_factory.mktemp("s3")) as address:
+        keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
+        yield keys | {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": address}
