@@ -249,6 +249,7 @@ class Project:
             (folder / name).chmod(0o755)
         shutil.copy(folder / ".env.new", folder / ".env")
         (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
+        (folder / "output").mkdir(exist_ok=True)
         (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
         self.failing = folder / ".meltano/failing.json"
         self.failing.unlink(missing_ok=True)
