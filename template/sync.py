@@ -123,6 +123,7 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
         encoding="utf-8",
         errors="replace",
         start_new_session=True,  # a signal to the group of this process must not reach it
+        close_fds=False,  # it keeps the lock if this process is killed
     ) as process:
         assert process.stdout  # noqa: S101  # it is a pipe
         try:
@@ -164,7 +165,11 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
     if load:
         target = f"target-{options.warehouse}"
         mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
-        status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
+        # The state knows what the tables hold: a database that is gone is loaded anew.
+        gone = options.warehouse == "duckdb" and not WAREHOUSE.exists()
+        WAREHOUSE.parent.mkdir(exist_ok=True)
+        whole = ["--full-refresh"] if gone else []
+        status, lines = run(*MELTANO, "run", "--no-install", *whole, TAP, target, **mode)
         summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
         records = summary.fields["records"] if summary else {}
         jobs = records.get("jobs", 0)
@@ -186,8 +191,8 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
         status, lines = invoke(options, "build")
         if status:
             failure = failure or f"The build failed: {reason_of_dbt(lines)}"
-        elif options.warehouse == "duckdb":
-            copy_warehouse()
+        elif options.warehouse == "duckdb" and (flaw := copy_warehouse()):
+            failure = failure or f"{COPY} could not be written: {flaw}"
     if options.scheduled and not failure:
         status, lines = invoke(options, "freshness")
         if status:
@@ -208,8 +213,8 @@ def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
     by_plugin = [it for it in lines if it.source == plugin and it.text]
     critical = [it for it in by_plugin if it.fields.get("level") == "critical"]
-    errors = [it for it in lines if it.fields.get("level") == "error" and it.text]
-    others = [it for it in lines if it.text]
+    others = [it for it in lines if it.text and "exit_codes" not in it.fields]
+    errors = [it for it in others if it.fields.get("level") == "error"]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
     # A database may write several lines, and quote all rows of its statement.
     return " ".join(found[-1].text.split())[:1000] if found else "it wrote nothing"
@@ -225,11 +230,20 @@ def reason_of_dbt(lines: list[Line]) -> str:
     return next((it for it in reversed(texts) if it), "dbt wrote nothing")
 
 
-def copy_warehouse() -> None:
-    """Copy the database for readers, because one who has it open would lock it."""
+def copy_warehouse() -> str:
+    """Copy the database for readers, because one who has it open would lock it.
+
+    Returns:
+        What went wrong; empty if nothing did.
+    """
     new = COPY.with_suffix(".new")
-    shutil.copyfile(WAREHOUSE, new)
-    new.replace(COPY)
+    try:
+        shutil.copyfile(WAREHOUSE, new)
+        new.replace(COPY)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        return error.strerror or str(error)
+    return ""
 
 
 def keep_state(target: str) -> None:
@@ -316,6 +330,7 @@ def ping() -> None:
 def locked(*, wait: bool) -> Iterator[bool]:
     """Hold the lock of the project, whose runs must not overlap; false if another run has it."""
     with Path(".lock").open("a", encoding="utf-8") as file:
+        os.set_inheritable(file.fileno(), True)  # noqa: FBT003  # takes no keyword
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -330,6 +345,8 @@ def wrong(options: argparse.Namespace) -> str:
         env_file("strict")
     except UnicodeDecodeError:
         return f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
+    if options.source and not Path(options.source, "pyproject.toml").exists():
+        return f"The tap's clone {options.source} is gone: clone it there again."
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
     if missing := [it for it in names if not (setting(it) or setting(f"{it}_FILE"))]:
         return f"Write {' and '.join(missing)} into {ENV.absolute()}."
@@ -391,7 +408,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     mode.add_argument("--check", action="store_true", help="read .env alone, as setup does")
     parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
-    for name in ("warehouse", "log", "ask"):
+    for name in ("warehouse", "log", "ask", "source"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

@@ -8,10 +8,8 @@ import signal
 import socket
 import stat
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
+from support.listener import hearing
 from support.plugins import REPOSITORY, definition
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
@@ -190,7 +189,7 @@ MELTANO = """#!/bin/sh
 flock --nonblock .lock true
 [ "$?$(umask)" = 10077 ] || echo "not locked" >> calls
 case "$2" in
-run) echo "$TAP_PUBLIC_JOBS_DETAIL_REFRESH run" >> calls ;;
+run) echo "$TAP_PUBLIC_JOBS_DETAIL_REFRESH run $(echo "$4" | grep refresh)" >> calls ;;
 invoke) echo "invoke $4" >> calls ;;
 esac
 load=$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)")
@@ -208,6 +207,7 @@ run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
     ended '"extractors": 1, "loaders": 1' ;;
 run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
     line target-duckdb "no right to   DETAIL: create" error; line "" "a traceback" error; exit 1 ;;
+run*missing*) line $tap "No module" info; line meltano "Cannot start the tap." error; ended ;;
 run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
 run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
@@ -218,7 +218,7 @@ HANGS = """#!/bin/sh
 trap 'echo the tap stops; exit 143' TERM
 mkfifo .pipe || exit
 echo hanging
-while true; do read -r _ < .pipe; done
+while read -r word < .pipe; do [ "$word" != end ] || exit 0; done
 """
 SLEEP = """#!/bin/sh
 echo "sleep $*" >> calls
@@ -291,25 +291,12 @@ def last_two(output: str) -> str:
 def listener() -> Iterator[tuple[Heard, str]]:
     heard: Heard = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.answer((body["title"], body["message"]))
+    def take(path: str, body: bytes) -> None:
+        sent = json.loads(body) if body else {"title": "GET", "message": path}
+        heard.append((sent["title"], sent["message"]))
 
-        def do_GET(self) -> None:
-            self.answer(("GET", self.path))
-
-        def answer(self, request: tuple[str, Any]) -> None:
-            heard.append(request)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield heard, f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with hearing(take) as address:
+        yield heard, address
 
 
 @pytest.fixture
@@ -334,6 +321,7 @@ NO_BUILD = "The build failed: Database Error in model open_jobs no space"
         ("done", "build", 1, [LOAD, BUILD], f"{NO_BUILD}\nThe tables have what was loaded."),
         ("incomplete", "build", 1, [LOAD, BUILD], INCOMPLETE),
         ("refused", "none", 1, [LOAD], f"{REFUSED}\nNothing was loaded or built."),
+        ("missing", "none", 1, [LOAD], "The load failed: Cannot start the tap.\nNothing was"),
         ("locked", "none", 1, [LOAD], "The load failed: The file is locked.\nNothing was loaded"),
         ("broken", "none", 1, [LOAD], "The load failed: no right to DETAIL: create\nNothing was"),
     ],
@@ -501,6 +489,41 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
     assert [text.partition("\n")[0] for _, text in it.heard] == [
         "The run did not end within 345 minutes."
     ] * alerts
+
+
+def test_a_run_whose_sync_was_killed_keeps_the_lock_until_it_has_ended(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-systemd")
+    (it.folder / ".pipe").unlink(missing_ok=True)
+    with it.start("./sync", LOADS="hangs") as process:
+        assert process.stdout
+        assert any("hanging" in line for line in process.stdout)
+        process.kill()
+        assert run("flock", "--nonblock", ".lock", "true", folder=it.folder).status == 1
+        (it.folder / ".pipe").write_text("end\n", "utf-8")
+        run("flock", ".lock", "true", folder=it.folder).succeeded()
+
+
+def test_sync_loads_a_database_anew_and_names_what_else_is_gone(
+    made: Made, listener: tuple[Heard, str], tmp_path: Path
+) -> None:
+    """Meltano's stand-in makes no database, so there is nothing to copy."""
+    it = Project(shutil.copytree(made[0] / "duckdb-none", tmp_path / "it"), *listener)
+    shutil.rmtree(it.folder / "output")
+    status, calls, said = it.run("./sync", LOADS="done")
+    assert (status, calls) == (1, [f"{LOAD} --full-refresh", BUILD])
+    copy, _ = said.splitlines()
+    assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
+
+    for script in (it.folder / "sync", it.folder / "setup"):
+        script.write_text(script.read_text("utf-8").replace("/template'", "/gone'"), "utf-8")
+    says = f"The tap's clone {made[0]}/gone is gone: clone it there again.\n"
+    assert it.run("./sync")[:2] == (1, [])
+    assert it.errors == says
+    (it.folder / ".env.new").unlink()
+    assert it.run("./setup", UV="true")[0] == 1
+    assert it.errors == f"\n{says}Then run: {it.folder}/setup\n"
 
 
 def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project]) -> None:
