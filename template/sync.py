@@ -200,6 +200,8 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
     if failure:
         built = "The tables have what was loaded." if written else "Nothing was loaded or built."
         remedy = "" if "No action is needed" in failure else " Correct it, and run ./sync again."
+        if "Cannot start plugin" in failure:  # it is not installed, or no longer
+            remedy = " Run ./setup, and then ./sync again."
         return Result(loaded, failure, f"{failure}\n{built}{remedy}")
     return Result(loaded, "", f"{jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}")
 

@@ -207,7 +207,7 @@ run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
     ended '"extractors": 1, "loaders": 1' ;;
 run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
     line target-duckdb "no right to   DETAIL: create" error; line "" "a traceback" error; exit 1 ;;
-run*missing*) line $tap "No module" info; line meltano "Cannot start the tap." error; ended ;;
+run*missing*) line $tap "No module" info; line meltano "Cannot start plugin tap." error; ended ;;
 run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
 run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
@@ -309,6 +309,7 @@ ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.du
 WAIT = "sleep 720"
 PING: Heard = [("GET", "/ping")]
 REFUSED = "The load failed: The API refused the key."
+MISSING = "The load failed: Cannot start plugin tap."
 INCOMPLETE = "The load failed: The sync is incomplete. a. No action is needed."
 NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 
@@ -321,7 +322,7 @@ NO_BUILD = "The build failed: Database Error in model open_jobs no space"
         ("done", "build", 1, [LOAD, BUILD], f"{NO_BUILD}\nThe tables have what was loaded."),
         ("incomplete", "build", 1, [LOAD, BUILD], INCOMPLETE),
         ("refused", "none", 1, [LOAD], f"{REFUSED}\nNothing was loaded or built."),
-        ("missing", "none", 1, [LOAD], "The load failed: Cannot start the tap.\nNothing was"),
+        ("missing", "none", 1, [LOAD], f"{MISSING}\nNothing was loaded or built. Run ./setup"),
         ("locked", "none", 1, [LOAD], "The load failed: The file is locked.\nNothing was loaded"),
         ("broken", "none", 1, [LOAD], "The load failed: no right to DETAIL: create\nNothing was"),
     ],
@@ -337,12 +338,15 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
     it = project("duckdb-none")
     copy = it.folder / "output/warehouse-copy.duckdb"
     copy.unlink(missing_ok=True)
+    link = it.folder.with_name("a link")
+    link.unlink(missing_ok=True)
+    link.symlink_to(it.folder / "sync")
 
-    ended, called, said = it.run("./sync", LOADS=load, FAILS=fails)
+    ended, called, said = it.run("'../a link'", LOADS=load, FAILS=fails)
 
     assert (ended, called) == (status, calls)
     assert said.startswith(says)
-    assert ("Correct it" in said) is (status == 1 and load != "incomplete")
+    assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
     assert it.heard == []  # somebody is looking
     assert copy.exists() == (BUILD in calls and fails == "none")
 
