@@ -153,6 +153,21 @@ def stop(group: int) -> None:
         os.killpg(group, signal.SIGTERM)
 
 
+class Load(NamedTuple):
+    """What became of a load.
+
+    Attributes:
+        failure: Why it failed or is incomplete; empty if it is complete.
+        jobs: How many jobs were loaded.
+        written: Whether there is something to build; a load that wrote nothing changed nothing,
+            and there may be no table yet.
+    """
+
+    failure: str = ""
+    jobs: int = 0
+    written: bool = True
+
+
 def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -> Result:
     """Load, and build what was loaded.
 
@@ -161,33 +176,9 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
         refresh: The tap's detail_refresh; if empty, that of meltano.yml.
         load: Whether to load; if not, an earlier load of this run was complete.
     """
-    failure, jobs, written = "", 0, True
-    if load:
-        target = f"target-{options.warehouse}"
-        mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
-        # The state knows what the tables hold: a database that is gone is loaded anew.
-        gone = options.warehouse == "duckdb" and not WAREHOUSE.exists()
-        WAREHOUSE.parent.mkdir(exist_ok=True)
-        whole = ["--full-refresh"] if gone else []
-        status, lines = run(*MELTANO, "run", "--no-install", *whole, TAP, target, **mode)
-        summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
-        records = summary.fields["records"] if summary else {}
-        jobs = records.get("jobs", 0)
-        if status:
-            ended = next((it.fields for it in lines if "exit_codes" in it.fields), None)
-            # Meltano breaks without this line if the target ends while Meltano writes to it.
-            broken = (
-                "loaders" in ended["exit_codes"]
-                if ended
-                else any(it.source == target for it in lines)
-            )
-            failure = f"The load failed: {reason(lines, target if broken else TAP)}"
-            # What loaded nothing changed nothing, and there may be no table yet.
-            written = bool(records) and not broken
-        if options.webhooks:
-            keep_state(target)
-    loaded = not failure
-    if written:
+    loaded = load_jobs(options, refresh) if load else Load()
+    failure = loaded.failure
+    if loaded.written:
         status, lines = invoke(options, "build")
         if status:
             failure = failure or f"The build failed: {reason_of_dbt(lines)}"
@@ -198,12 +189,49 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
         if status:
             failure = f"The tables are old: {reason_of_dbt(lines)}"
     if failure:
-        built = "The tables have what was loaded." if written else "Nothing was loaded or built."
-        remedy = "" if "No action is needed" in failure else " Correct it, and run ./sync again."
-        if "Cannot start plugin" in failure:  # it is not installed, or no longer
-            remedy = " Run ./setup, and then ./sync again."
-        return Result(loaded, failure, f"{failure}\n{built}{remedy}")
-    return Result(loaded, "", f"{jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}")
+        return Result(not loaded.failure, failure, f"{failure}\n{remedy(loaded, failure)}")
+    says = f"{loaded.jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}"
+    return Result(loaded=True, failure="", says=says)
+
+
+def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
+    """Run the tap and the target."""
+    target = f"target-{options.warehouse}"
+    mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
+    # The state knows what the tables hold: without them, all is loaded anew.
+    gone = options.warehouse == "duckdb" and not WAREHOUSE.exists()
+    WAREHOUSE.parent.mkdir(exist_ok=True)
+    whole = ["--full-refresh"] if gone else []
+    status, lines = run(*MELTANO, "run", "--no-install", *whole, TAP, target, **mode)
+    if options.webhooks:
+        keep_state(target)
+    summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
+    records = summary.fields["records"] if summary else {}
+    jobs = records.get("jobs", 0)
+    if not status:
+        return Load("", jobs)
+    broken = target_broke(lines, target)
+    failure = f"The load failed: {reason(lines, target if broken else TAP)}"
+    return Load(failure, jobs, written=bool(records) and not broken)
+
+
+def target_broke(lines: list[Line], target: str) -> bool:
+    """Return whether the target failed, in a run that failed."""
+    for line in lines:
+        if "exit_codes" in line.fields:
+            return "loaders" in line.fields["exit_codes"]
+    # Meltano breaks without such a line if the target ends while Meltano writes to it.
+    return any(line.source == target for line in lines)
+
+
+def remedy(loaded: Load, failure: str) -> str:
+    """Return what the tables hold after a failure, and what to do."""
+    held = "The tables have what was loaded." if loaded.written else "Nothing was loaded or built."
+    if "No action is needed" in failure:
+        return held
+    if "Cannot start plugin" in failure:  # it is not installed, or no longer
+        return f"{held} Run ./setup, and then ./sync again."
+    return f"{held} Correct it, and run ./sync again."
 
 
 def invoke(options: argparse.Namespace, command: str) -> tuple[int, list[Line]]:
