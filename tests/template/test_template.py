@@ -138,6 +138,8 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
     if schedule == "airflow":
         assert f'cwd="{folder}"' in others
+    if schedule == "kubernetes":
+        assert "WORKDIR /home/pipeline/acme-jobs\n" in others  # alerts name the folder
     if schedule in ("cron", "systemd"):
         assert 'sync" --if-news' in others or "sync' --if-news" in others
 
