@@ -29,6 +29,7 @@ from support.listener import hearing
 from support.plugins import REPOSITORY, definition
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
+DRIVER = "postgresql+psycopg://"
 COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
 PROJECTS: dict[str, dict[str, Any]] = {
@@ -89,6 +90,8 @@ def made(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     ignored = shutil.ignore_patterns(".git")  # copier is faster without
     files = shutil.copytree(source, folder / "template", ignore=ignored)
     answers = PROJECTS | {name: wrong for name, (wrong, _) in CASES["refused"].items()}
+    wrong = (it for it, works in CASES["addresses"].items() if not works)
+    answers |= {it: {"warehouse": "postgres", "credentials": f"{DRIVER}{it}"} for it in wrong}
     given = json.dumps({name: CASES["common"] | it for name, it in answers.items()})
     output = run(installed(COPIER) / "python", "-c", MAKE, files, folder=folder, given=given)
     return folder, json.loads(output.succeeded().output.splitlines()[-1])
@@ -136,12 +139,7 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
-    if schedule == "airflow":
-        assert f'cwd="{folder}"' in others
-    if schedule == "kubernetes":
-        assert "WORKDIR /home/pipeline/acme-jobs\n" in others  # alerts name the folder
-    if schedule in ("cron", "systemd"):
-        assert 'sync" --if-news' in others or "sync' --if-news" in others
+    assert CASES["holds"].get(schedule, "").format(folder=folder) in others
 
     if warehouse == "snowflake":
         names = ("account", "user", "database", "warehouse")
@@ -549,25 +547,7 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
     assert it.errors == f"This project is not set up in this folder: run '{it.folder}/setup'.\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "answers", "after", "says"),
-    [
-        (None, "KEY=a&\\1$b", ["KEY=a&\\1$b"], []),
-        ("KEY=old\nMINE=1\n", "KEY=new", ["KEY=new", "MINE=1"], ["the new KEY replaces the old"]),
-        ("KEY=old\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
-        ("KEY=\n", "KEY=new", ["KEY=new"], []),
-        ("\ufeffKEY=old\r\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
-        ("# Über\n export KEY = a=b \n", "KEY=", ["# Über", "KEY=a=b "], ["KEY is kept"]),
-        ("KEY_FILE=/key\n", "KEY=\nB=x", ["KEY_FILE=/key", "B=x"], []),
-        ("KEY=old\n", "KEY=old\n# why\nPING_URL=x", ["KEY=old", "# why", "PING_URL=x"], []),
-        (
-            "KEY=old\n# PING_URL=\n",
-            "KEY=\n# PING_URL=",
-            ["KEY=old", "# PING_URL="],
-            ["KEY is kept"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
 def test_a_second_try_writes_the_answers_that_were_given(
     made: Made, tmp_path: Path, before: str | None, answers: str, after: list[str], says: list[str]
 ) -> None:
@@ -588,24 +568,15 @@ def test_a_second_try_writes_the_answers_that_were_given(
     assert then == f"Then run: {tmp_path}/setup"
 
 
-@pytest.mark.parametrize(
-    ("address", "works"),
-    [
-        ("me:p%40ss@host/db", True),
-        ("/db?host=/run/postgresql", True),
-        ("me:p@ss@host/db", False),
-        ("me:x@host:54x/db", False),
-        ("me:x@host:99999/db", False),
-        ("me:x@host", False),
-    ],
-)
-def test_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
+@pytest.mark.parametrize(("address", "works"), CASES["addresses"].items())
+def test_questions_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
     made: Made, listener: tuple[Heard, str], tmp_path: Path, address: str, works: bool
 ) -> None:
     """Without uv, in an environment that is there."""
+    assert ("@ is %40" in made[1].get(address, "")) is not works
     it = Project(shutil.copytree(made[0] / "postgres-none", tmp_path / "it"), *listener)
     (it.folder / ".env.new").unlink()
-    url = f"TARGET_POSTGRES_SQLALCHEMY_URL=postgresql+psycopg://{address}"
+    url = f"TARGET_POSTGRES_SQLALCHEMY_URL={DRIVER}{address}"
     (it.folder / ".env").write_text(f"TAP_PUBLIC_JOBS_API_KEY=x\n{url}\n", "utf-8")
 
     status, _, said = it.run("./setup", UV="true")
