@@ -197,12 +197,13 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
 def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
     """Run the tap and the target."""
     target = f"target-{options.warehouse}"
+    if options.warehouse == "duckdb" and not WAREHOUSE.exists():
+        # The first run, or the file is gone: then the state knows the dates, and all details are
+        # fetched again.
+        refresh = "all"
+        WAREHOUSE.parent.mkdir(exist_ok=True)
     mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
-    # The state knows what the tables hold: without them, all is loaded anew.
-    gone = options.warehouse == "duckdb" and not WAREHOUSE.exists()
-    WAREHOUSE.parent.mkdir(exist_ok=True)
-    whole = ["--full-refresh"] if gone else []
-    status, lines = run(*MELTANO, "run", "--no-install", *whole, TAP, target, **mode)
+    status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
     if options.webhooks:
         keep_state(target)
     summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
