@@ -123,7 +123,7 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
         encoding="utf-8",
         errors="replace",
         start_new_session=True,  # a signal to the group of this process must not reach it
-        close_fds=False,  # it keeps the lock if this process is killed
+        close_fds=command[0] != MELTANO[0],  # Meltano keeps the lock if this process is killed
     ) as process:
         assert process.stdout  # noqa: S101  # it is a pipe
         try:
@@ -363,15 +363,18 @@ def locked(*, wait: bool) -> Iterator[bool]:
     with Path(".lock").open("a", encoding="utf-8") as file:
         os.set_inheritable(file.fileno(), True)  # noqa: FBT003  # takes no keyword
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-        else:
-            yield True
+            if not wait:
+                yield False
+                return
+            print("Waiting for the run that is still going.", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield True
 
 
 def wrong(options: argparse.Namespace) -> str:
-    """Return what has to be corrected in .env first; empty if nothing has to be."""
+    """Return what has to be corrected first; empty if nothing has to be."""
     try:
         env_file("strict")
     except UnicodeDecodeError:

@@ -504,9 +504,11 @@ def test_a_run_whose_sync_was_killed_keeps_the_lock_until_it_has_ended(
         assert process.stdout
         assert any("hanging" in line for line in process.stdout)
         process.kill()
-        assert run("flock", "--nonblock", ".lock", "true", folder=it.folder).status == 1
-        (it.folder / ".pipe").write_text("end\n", "utf-8")
-        run("flock", ".lock", "true", folder=it.folder).succeeded()
+        with it.start("./sync", LOADS="done") as waiting:
+            assert waiting.stdout
+            assert waiting.stdout.readline() == "Waiting for the run that is still going.\n"
+            (it.folder / ".pipe").write_text("end\n", "utf-8")
+            assert "1,040 jobs loaded" in waiting.communicate()[0]
 
 
 def test_sync_fills_a_database_anew_and_names_what_else_is_gone(
