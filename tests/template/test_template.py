@@ -1,6 +1,5 @@
 """Projects of the template, which copier makes of the last commit in an environment of its own."""
 
-import fcntl
 import json
 import re
 import shutil
@@ -456,13 +455,6 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
         assert written == pytest.approx(expected, abs=MINUTE / 2)
 
 
-def test_a_frequent_run_leaves_a_running_one_alone(project: Callable[[str], Project]) -> None:
-    it = project("duckdb-cron")
-    with (it.folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
-
-
 @pytest.mark.parametrize(
     ("sent", "loads", "status", "alerts"),
     [
@@ -495,7 +487,7 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
     ] * alerts
 
 
-def test_a_run_whose_sync_was_killed_keeps_the_lock_until_it_has_ended(
+def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
     project: Callable[[str], Project],
 ) -> None:
     it = project("duckdb-systemd")
@@ -504,6 +496,7 @@ def test_a_run_whose_sync_was_killed_keeps_the_lock_until_it_has_ended(
         assert process.stdout
         assert any("hanging" in line for line in process.stdout)
         process.kill()
+        assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
         with it.start("./sync", LOADS="done") as waiting:
             assert waiting.stdout
             assert waiting.stdout.readline() == "Waiting for the run that is still going.\n"
