@@ -7,6 +7,7 @@ The log goes to stdout. An alert also goes to stderr, so cron mails it.
 import argparse
 import fcntl
 import getpass
+import io
 import json
 import logging
 import os
@@ -41,6 +42,7 @@ TAP = "tap-public-jobs"
 NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 # What the next run has to know: the tap's state, and since when runs of --if-news fail.
 STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
+ENV = Path(".env")
 WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
 
 # Of a TCP port.
@@ -97,7 +99,13 @@ class Result(NamedTuple):
 
 def setting(name: str) -> str:
     """Return a variable of the environment or of .env; empty if it is in neither."""
-    return os.environ.get(name) or dotenv_values(".env").get(name) or ""
+    return os.environ.get(name) or env_file("replace").get(name) or ""
+
+
+def env_file(errors: str) -> dict[str, str | None]:
+    """Return the variables of .env; of bytes that are no UTF-8, decide by `errors`."""
+    text = ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
+    return dotenv_values(stream=io.StringIO(text))
 
 
 def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
@@ -115,6 +123,7 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
         encoding="utf-8",
         errors="replace",
         start_new_session=True,  # a signal to the group of this process must not reach it
+        close_fds=command[0] != MELTANO[0],  # Meltano keeps the lock if this process is killed
     ) as process:
         assert process.stdout  # noqa: S101  # it is a pipe
         try:
@@ -144,6 +153,21 @@ def stop(group: int) -> None:
         os.killpg(group, signal.SIGTERM)
 
 
+class Load(NamedTuple):
+    """What became of a load.
+
+    Attributes:
+        failure: Why it failed or is incomplete; empty if it is complete.
+        jobs: How many jobs were loaded.
+        written: Whether there is something to build; a load that wrote nothing changed nothing,
+            and there may be no table yet.
+    """
+
+    failure: str = ""
+    jobs: int = 0
+    written: bool = True
+
+
 def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -> Result:
     """Load, and build what was loaded.
 
@@ -152,38 +176,64 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
         refresh: The tap's detail_refresh; if empty, that of meltano.yml.
         load: Whether to load; if not, an earlier load of this run was complete.
     """
-    failure, jobs, written = "", 0, True
-    if load:
-        target = f"target-{options.warehouse}"
-        mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
-        status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
-        summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
-        records = summary.fields["records"] if summary else {}
-        jobs = records.get("jobs", 0)
-        if status:
-            ended = next((it.fields for it in lines if "exit_codes" in it.fields), {})
-            broken = "loaders" in ended.get("exit_codes", {})
-            failure = f"The load failed: {reason(lines, target if broken else TAP)}"
-            # What loaded nothing changed nothing, and there may be no table yet.
-            written = bool(records) and not broken
-        if options.webhooks:
-            keep_state(target)
-    loaded = not failure
-    if written:
+    loaded = load_jobs(options, refresh) if load else Load()
+    failure = loaded.failure
+    if loaded.written:
         status, lines = invoke(options, "build")
         if status:
             failure = failure or f"The build failed: {reason_of_dbt(lines)}"
-        elif options.warehouse == "duckdb":
-            copy_warehouse()
-    if options.scheduled and not failure:
+        elif options.warehouse == "duckdb" and (flaw := copy_warehouse()):
+            failure = failure or f"{COPY} could not be written: {flaw}"
+    # While no job is published, a complete load writes no row, so the tables only look old.
+    if options.scheduled and not failure and (loaded.jobs or not load):
         status, lines = invoke(options, "freshness")
         if status:
             failure = f"The tables are old: {reason_of_dbt(lines)}"
     if failure:
-        built = "The tables have what was loaded." if written else "Nothing was loaded or built."
-        remedy = "" if "No action is needed" in failure else " Correct it, and run ./sync again."
-        return Result(loaded, failure, f"{failure}\n{built}{remedy}")
-    return Result(loaded, "", f"{jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}")
+        return Result(not loaded.failure, failure, f"{failure}\n{remedy(loaded, failure)}")
+    says = f"{loaded.jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}"
+    return Result(loaded=True, failure="", says=says)
+
+
+def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
+    """Run the tap and the target."""
+    target = f"target-{options.warehouse}"
+    if options.warehouse == "duckdb" and not WAREHOUSE.exists():
+        # The first run, or the file is gone: then the state knows the dates, and all details are
+        # fetched again.
+        refresh = "all"
+        WAREHOUSE.parent.mkdir(exist_ok=True)
+    mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
+    status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
+    if options.webhooks:
+        keep_state(target)
+    summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
+    records = summary.fields["records"] if summary else {}
+    jobs = records.get("jobs", 0)
+    if not status:
+        return Load("", jobs)
+    broken = target_broke(lines, target)
+    failure = f"The load failed: {reason(lines, target if broken else TAP)}"
+    return Load(failure, jobs, written=bool(records) and not broken)
+
+
+def target_broke(lines: list[Line], target: str) -> bool:
+    """Return whether the target failed, in a run that failed."""
+    for line in lines:
+        if "exit_codes" in line.fields:
+            return "loaders" in line.fields["exit_codes"]
+    # Meltano breaks without such a line if the target ends while Meltano writes to it.
+    return any(line.source == target for line in lines)
+
+
+def remedy(loaded: Load, failure: str) -> str:
+    """Return what the tables hold after a failure, and what to do."""
+    held = "The tables have what was loaded." if loaded.written else "Nothing was loaded or built."
+    if "No action is needed" in failure:
+        return held
+    if "Cannot start plugin" in failure:  # it is not installed, or no longer
+        return f"{held} Run ./setup, and then ./sync again."
+    return f"{held} Correct it, and run ./sync again."
 
 
 def invoke(options: argparse.Namespace, command: str) -> tuple[int, list[Line]]:
@@ -195,11 +245,11 @@ def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
     by_plugin = [it for it in lines if it.source == plugin and it.text]
     critical = [it for it in by_plugin if it.fields.get("level") == "critical"]
-    errors = [it for it in lines if it.fields.get("level") == "error"]
-    others = [it for it in lines if it.text]
+    others = [it for it in lines if it.text and "exit_codes" not in it.fields]
+    errors = [it for it in others if it.fields.get("level") == "error"]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
-    # A database may quote all rows of its statement.
-    return found[-1].text[:1000] if found else "it wrote nothing"
+    # A database may write several lines, and quote all rows of its statement.
+    return " ".join(found[-1].text.split())[:1000] if found else "it wrote nothing"
 
 
 def reason_of_dbt(lines: list[Line]) -> str:
@@ -212,11 +262,20 @@ def reason_of_dbt(lines: list[Line]) -> str:
     return next((it for it in reversed(texts) if it), "dbt wrote nothing")
 
 
-def copy_warehouse() -> None:
-    """Copy the database for readers, because one who has it open would lock it."""
+def copy_warehouse() -> str:
+    """Copy the database for readers, because one who has it open would lock it.
+
+    Returns:
+        What went wrong; empty if nothing did.
+    """
     new = COPY.with_suffix(".new")
-    shutil.copyfile(WAREHOUSE, new)
-    new.replace(COPY)
+    try:
+        shutil.copyfile(WAREHOUSE, new)
+        new.replace(COPY)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        return error.strerror or str(error)
+    return ""
 
 
 def keep_state(target: str) -> None:
@@ -303,19 +362,29 @@ def ping() -> None:
 def locked(*, wait: bool) -> Iterator[bool]:
     """Hold the lock of the project, whose runs must not overlap; false if another run has it."""
     with Path(".lock").open("a", encoding="utf-8") as file:
+        os.set_inheritable(file.fileno(), True)  # noqa: FBT003  # takes no keyword
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-        else:
-            yield True
+            if not wait:
+                yield False
+                return
+            print("Waiting for the run that is still going.", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield True
 
 
 def wrong(options: argparse.Namespace) -> str:
-    """Return what has to be corrected in .env first; empty if nothing has to be."""
+    """Return what has to be corrected first; empty if nothing has to be."""
+    try:
+        env_file("strict")
+    except UnicodeDecodeError:
+        return f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
+    if options.source and not Path(options.source, "pyproject.toml").exists():
+        return f"The tap's clone {options.source} is gone: clone it there again."
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
     if missing := [it for it in names if not (setting(it) or setting(f"{it}_FILE"))]:
-        return f"Write {' and '.join(missing)} into {Path('.env').absolute()}."
+        return f"Write {' and '.join(missing)} into {ENV.absolute()}."
     address = setting("TARGET_POSTGRES_SQLALCHEMY_URL")
     if options.warehouse == "postgres" and address and not is_address(address):
         return (
@@ -374,7 +443,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     mode.add_argument("--check", action="store_true", help="read .env alone, as setup does")
     parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
-    for name in ("warehouse", "log", "ask"):
+    for name in ("warehouse", "log", "ask", "source"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

@@ -100,8 +100,9 @@ class Project:
         for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(REPOSITORY / name, folder)
         ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
-        for package in ("tap_public_jobs", "sandbox", "dashboard", "transform", "output"):
+        for package in ("tap_public_jobs", "sandbox", "dashboard", "transform"):
             shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
+        (folder / "output").mkdir()
         return cls(folder)
 
     def meltano(self, target: str, *others: str, **variables: str) -> Run:

@@ -22,6 +22,7 @@ CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli 
 DEMO = [sys.executable, "-c", CODE, "demo"]
 USERS_KEY = "pj_this_key_is_the_users_own"
 PUBLISHED = make_jobs(120)
+README = (REPOSITORY / "README.md").read_text("utf-8")
 Shell = dict[str, str]
 Table = list[list[str]]
 
@@ -69,15 +70,12 @@ def tables(output: str) -> list[Table]:
 
 
 def test_readme_shows_what_the_demo_prints(shown: str) -> None:
-    readme = (REPOSITORY / "README.md").read_text("utf-8")
-
-    assert readme.partition("```text\n")[2].partition("```")[0].strip() in shown
+    assert README.partition("```text\n")[2].partition("```")[0].strip() in shown
 
 
 def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: str) -> None:
     """The first screen ends before the first answer."""
-    readme = (REPOSITORY / "README.md").read_text("utf-8")
-    start = readme.partition("## Set it up")[2].partition("```sh\n")[2].partition("```")[0]
+    start = README.partition("## Set it up")[2].partition("```sh\n")[2].partition("```")[0]
     opened, _, _ = shown.partition("\n1. ")
 
     assert shown.startswith("This demo loads 120 made-up jobs")
@@ -101,8 +99,7 @@ def test_readme_says_how_much_the_demo_installs(shown: str, project: Project) ->
     folders.append(str(Path(drawn.succeeded().output).parents[1]))
     files = [file for it in folders for one in distributions(path=[it]) for file in one.files or ()]
 
-    readme = (REPOSITORY / "README.md").read_text("utf-8")
-    (said,) = re.findall(r"dbt and Vega, another (\d+) MB", readme)
+    (said,) = re.findall(r"dbt and Vega, another (\d+) MB", README)
     assert len(folders) == 4
     assert int(said) == pytest.approx(sum(file.size or 0 for file in files) / 1e6, rel=0.1)
 

@@ -1,37 +1,34 @@
 """Projects of the template, which copier makes of the last commit in an environment of its own."""
 
-import fcntl
 import json
-import os
 import re
-import shlex
 import shutil
 import signal
 import socket
 import stat
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 from dotenv import dotenv_values
 from e2e.pipeline import environment, installed, run
 from e2e.scenario import FIELDS, published
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
+from emulators.engines import BUCKET, moto
 from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
+from support.listener import hearing
 from support.plugins import REPOSITORY, definition
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
+DRIVER = "postgresql+psycopg://"
 COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
 PROJECTS: dict[str, dict[str, Any]] = {
@@ -43,6 +40,7 @@ PROJECTS: dict[str, dict[str, Any]] = {
     for schedule in CASES["schedules"]
     if not (warehouse == "duckdb" and schedule in ELSEWHERE)
 }
+PROJECTS["duckdb-cron"]["alert"] = "mail"
 # Many projects in one process.
 MAKE = """if True:
     import json, sys
@@ -91,6 +89,8 @@ def made(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     ignored = shutil.ignore_patterns(".git")  # copier is faster without
     files = shutil.copytree(source, folder / "template", ignore=ignored)
     answers = PROJECTS | {name: wrong for name, (wrong, _) in CASES["refused"].items()}
+    wrong = (it for it, works in CASES["addresses"].items() if not works)
+    answers |= {it: {"warehouse": "postgres", "credentials": f"{DRIVER}{it}"} for it in wrong}
     given = json.dumps({name: CASES["common"] | it for name, it in answers.items()})
     output = run(installed(COPIER) / "python", "-c", MAKE, files, folder=folder, given=given)
     return folder, json.loads(output.succeeded().output.splitlines()[-1])
@@ -98,7 +98,7 @@ def made(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 def test_answers_that_cannot_work_are_refused(made: Made) -> None:
     says = {name: says for name, (_, says) in CASES["refused"].items()}
-    refused = {name: says[name] for name, error in made[1].items() if says[name] in error}
+    refused = {name: it for name, it in says.items() if it in made[1].get(name, "")}
     assert refused == says
 
 
@@ -124,7 +124,7 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         secrets["MELTANO_DATABASE_URI"] = given["state_url"]
     if schedule != "none":
         secrets["PING_URL"] = given["ping_url"]
-        if warehouse != "bigquery":
+        if PROJECTS[name]["alert"] == "message":
             secrets["ALERT_URL"] = given["alert_url"]
     if schedule in ("cron", "systemd"):
         secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
@@ -138,8 +138,7 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
-    if schedule in ("cron", "systemd"):
-        assert 'sync" --if-news' in others or "sync' --if-news" in others
+    assert CASES["holds"].get(schedule, "").format(folder=folder) in others
 
     if warehouse == "snowflake":
         names = ("account", "user", "database", "warehouse")
@@ -205,6 +204,9 @@ run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
     line $tap "The target stopped reading." critical
     line target "a traceback" info; line target-duckdb "The file is locked." info
     ended '"extractors": 1, "loaders": 1' ;;
+run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
+    line target-duckdb "no right to   DETAIL: create" error; line "" "a traceback" error; exit 1 ;;
+run*missing*) line $tap "No module" info; line meltano "Cannot start plugin tap." error; ended ;;
 run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
 run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
@@ -215,7 +217,7 @@ HANGS = """#!/bin/sh
 trap 'echo the tap stops; exit 143' TERM
 mkfifo .pipe || exit
 echo hanging
-while true; do read -r _ < .pipe; done
+while read -r word < .pipe; do [ "$word" != end ] || exit 0; done
 """
 SLEEP = """#!/bin/sh
 echo "sleep $*" >> calls
@@ -231,6 +233,7 @@ class Project:
     def __init__(self, folder: Path, heard: Heard, address: str) -> None:
         self.folder, self.heard = folder, heard
         self.variables = {
+            "HOSTNAME": "pod-1",
             "PATH": f"{folder}/bin:/usr/bin:/bin",
             "PING_URL": f"http://{address}/ping",
         }
@@ -246,32 +249,17 @@ class Project:
             (folder / name).chmod(0o755)
         shutil.copy(folder / ".env.new", folder / ".env")
         (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
+        (folder / "output").mkdir(exist_ok=True)
         (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
         self.failing = folder / ".meltano/failing.json"
         self.failing.unlink(missing_ok=True)
 
     def command(self) -> str:
         """What the schedule runs."""
-        name = self.folder.name.partition("-")[2]
-        files = CASES["schedules"][name]
-        text = (self.folder / files[0]).read_text("utf-8")
-        if name == "cron":
-            (found,) = re.findall(r"^0 4 \* \* \* (.+)$", text, re.MULTILINE)
-            return str(found)
-        if name == "systemd":
-            (found,) = re.findall("^ExecStart=(.+)$", text, re.MULTILINE)
-            return str(found)
-        if name == "github":
-            return str(yaml.safe_load(text)["jobs"]["sync"]["steps"][-1]["run"])
-        if name == "airflow":
-            (found,) = re.findall('bash_command="(.+)",', text)
-            (cwd,) = re.findall('cwd="(.+)",', text)
-            return f"cd '{cwd}' && {found}"
-        image = (self.folder / "Dockerfile").read_text("utf-8")
-        (entry,), (arguments,) = (
-            re.findall(f"^{it} (.+)$", image, re.MULTILINE) for it in ("ENTRYPOINT", "CMD")
-        )
-        return shlex.join((json.loads(entry) + json.loads(arguments))[2:])
+        schedule = self.folder.name.partition("-")[2]
+        text = (self.folder / CASES["schedules"][schedule][0]).read_text("utf-8")
+        (found,) = re.finditer(f"^{CASES['commands'][schedule]}$", text, re.MULTILINE)
+        return " ".join(found.groups())
 
     def start(self, command: str, **variables: str) -> subprocess.Popen[str]:
         (self.folder / "calls").write_text("", "utf-8")
@@ -302,25 +290,12 @@ def last_two(output: str) -> str:
 def listener() -> Iterator[tuple[Heard, str]]:
     heard: Heard = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.answer((body["title"], body["message"]))
+    def take(path: str, body: bytes) -> None:
+        sent = json.loads(body) if body else {"title": "GET", "message": path}
+        heard.append((sent["title"], sent["message"]))
 
-        def do_GET(self) -> None:
-            self.answer(("GET", self.path))
-
-        def answer(self, request: tuple[str, Any]) -> None:
-            heard.append(request)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield heard, f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with hearing(take) as address:
+        yield heard, address
 
 
 @pytest.fixture
@@ -333,6 +308,7 @@ ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.du
 WAIT = "sleep 720"
 PING: Heard = [("GET", "/ping")]
 REFUSED = "The load failed: The API refused the key."
+MISSING = "The load failed: Cannot start plugin tap."
 INCOMPLETE = "The load failed: The sync is incomplete. a. No action is needed."
 NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 
@@ -345,7 +321,9 @@ NO_BUILD = "The build failed: Database Error in model open_jobs no space"
         ("done", "build", 1, [LOAD, BUILD], f"{NO_BUILD}\nThe tables have what was loaded."),
         ("incomplete", "build", 1, [LOAD, BUILD], INCOMPLETE),
         ("refused", "none", 1, [LOAD], f"{REFUSED}\nNothing was loaded or built."),
+        ("missing", "none", 1, [LOAD], f"{MISSING}\nNothing was loaded or built. Run ./setup"),
         ("locked", "none", 1, [LOAD], "The load failed: The file is locked.\nNothing was loaded"),
+        ("broken", "none", 1, [LOAD], "The load failed: no right to DETAIL: create\nNothing was"),
     ],
 )
 def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
@@ -359,30 +337,34 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
     it = project("duckdb-none")
     copy = it.folder / "output/warehouse-copy.duckdb"
     copy.unlink(missing_ok=True)
+    link = it.folder.with_name("a link")
+    link.unlink(missing_ok=True)
+    link.symlink_to(it.folder / "sync")
 
-    ended, called, said = it.run("./sync", LOADS=load, FAILS=fails)
+    ended, called, said = it.run("'../a link'", LOADS=load, FAILS=fails)
 
     assert (ended, called) == (status, calls)
     assert said.startswith(says)
-    assert ("Correct it" in said) is (status == 1 and load != "incomplete")
+    assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
     assert it.heard == []  # somebody is looking
     assert copy.exists() == (BUILD in calls and fails == "none")
 
 
-SCHEDULED = ["duckdb-cron", "duckdb-systemd", "duckdb-airflow", "postgres-github"]
+SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
 LOGS = {
     "cron": "output/sync.log",
     "systemd": "journalctl --user -u acme-jobs",
     "airflow": "the task sync of the DAG acme_jobs",
     "github": "/actions/runs/",
-    "kubernetes": "kubectl logs",
+    "kubernetes": "kubectl logs pod-1",
 }
 
 
-@pytest.mark.parametrize("name", [*SCHEDULED, "postgres-kubernetes"])
+@pytest.mark.parametrize("name", ["duckdb-cron", "postgres-cron", *SCHEDULED])
 def test_an_alert_of_each_schedule_is_a_failed_retry(
     project: Callable[[str], Project], name: str
 ) -> None:
+    """What cron gets on stderr it mails, which is nothing if alerts are messages."""
     it = project(name)
     warehouse, schedule = name.split("-")
     mode = "changed " if schedule in ("cron", "systemd") else ""  # those with webhooks
@@ -395,7 +377,7 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
     assert run("done") == (0, [load, build, fresh])
     assert it.heard == PING
     assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
-    assert it.heard == PING
+    assert (it.heard, it.errors) == (PING, "")
     assert run("refused refused") == (1, [load, WAIT, load])
     ((title, message),) = it.heard
     reason, where = message.splitlines()
@@ -403,6 +385,7 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
     assert reason == REFUSED
     assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
     assert LOGS[schedule] in where
+    assert it.errors == ("" if name == "postgres-cron" else f"{message}\n")
     # A load that was complete is not repeated for the build.
     assert run("done", "build") == (1, [load, build, WAIT, build])
     assert [text.partition("\n")[0] for _, text in it.heard] == [NO_BUILD]
@@ -414,13 +397,13 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
         "ALERT_URL": "json://127.0.0.1:1/secret",
         "PING_URL": "http://127.0.0.1:1/secret",
     }
-    log = it.folder / "output/sync.log"  # where cron sends both, as the alert is no mail
+    log = it.folder / "output/sync.log"
     for loads, status, says in (
         ("refused refused", 1, "No alert was sent: "),
         ("done", 0, "PING_URL was not reached: "),
     ):
         assert run(loads)[0] == status
-        written = log.read_text("utf-8") if schedule == "cron" else it.errors
+        written = log.read_text("utf-8") if name == "postgres-cron" else it.errors
         assert says in written
         assert "secret" not in written
 
@@ -472,13 +455,6 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
         assert written == pytest.approx(expected, abs=MINUTE / 2)
 
 
-def test_a_frequent_run_leaves_a_running_one_alone(project: Callable[[str], Project]) -> None:
-    it = project("duckdb-cron")
-    with (it.folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
-
-
 @pytest.mark.parametrize(
     ("sent", "loads", "status", "alerts"),
     [
@@ -511,8 +487,52 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
     ] * alerts
 
 
+def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-systemd")
+    (it.folder / ".pipe").unlink(missing_ok=True)
+    with it.start("./sync", LOADS="hangs") as process:
+        assert process.stdout
+        assert any("hanging" in line for line in process.stdout)
+        process.kill()
+        assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
+        with it.start("./sync", LOADS="done") as waiting:
+            assert waiting.stdout
+            assert waiting.stdout.readline() == "Waiting for the run that is still going.\n"
+            (it.folder / ".pipe").write_text("end\n", "utf-8")
+            assert "1,040 jobs loaded" in waiting.communicate()[0]
+
+
+def test_sync_fills_a_database_anew_and_names_what_else_is_gone(
+    made: Made, listener: tuple[Heard, str], tmp_path: Path
+) -> None:
+    """Meltano's stand-in makes no database, so there is nothing to copy."""
+    it = Project(shutil.copytree(made[0] / "duckdb-none", tmp_path / "it"), *listener)
+    shutil.rmtree(it.folder / "output")
+    status, calls, said = it.run("./sync", LOADS="done")
+    assert (status, calls) == (1, [f"all {LOAD}", BUILD])
+    copy, _ = said.splitlines()
+    assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
+
+    for script in (it.folder / "sync", it.folder / "setup"):
+        script.write_text(script.read_text("utf-8").replace("/template'", "/gone'"), "utf-8")
+    says = f"The tap's clone {made[0]}/gone is gone: clone it there again.\n"
+    assert it.run("./sync")[:2] == (1, [])
+    assert it.errors == says
+    (it.folder / ".env.new").unlink()
+    assert it.run("./setup", UV="true")[0] == 1
+    assert it.errors.endswith(f"\n{says}Then run: {it.folder}/setup\n")
+
+
 def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project]) -> None:
     it = project("duckdb-none")
+    (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=x\n", "utf-16")
+    assert it.run("./sync --scheduled")[:2] == (1, [])
+    says = f"{it.folder}/.env is not in UTF-8: save it in UTF-8."
+    assert it.errors.partition("\n")[0] == it.heard[0][1].partition("\n")[0] == says
+    assert it.run("./setup", UV="missing-uv")[:2] == (1, [])
+    assert it.errors.startswith("\n.env is not in UTF-8: save it in UTF-8.\nThen run: ")
     (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=\n", "utf-8")
     assert it.run("./sync")[:2] == (1, [])
     assert it.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {it.folder}/.env.\n"
@@ -522,23 +542,7 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
     assert it.errors == f"This project is not set up in this folder: run '{it.folder}/setup'.\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "answers", "after", "says"),
-    [
-        (None, "KEY=a&\\1$b", ["KEY=a&\\1$b"], []),
-        ("KEY=old\nMINE=1\n", "KEY=new", ["KEY=new", "MINE=1"], ["the new KEY replaces the old"]),
-        ("KEY=old\n", "KEY=", ["KEY=old"], ["KEY is kept"]),
-        ("KEY=\n", "KEY=new", ["KEY=new"], []),
-        ("KEY_FILE=/key\n", "KEY=\nB=x", ["KEY_FILE=/key", "B=x"], []),
-        ("KEY=old\n", "KEY=old\n# why\nPING_URL=x", ["KEY=old", "# why", "PING_URL=x"], []),
-        (
-            "KEY=old\n# PING_URL=\n",
-            "KEY=\n# PING_URL=",
-            ["KEY=old", "# PING_URL="],
-            ["KEY is kept"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
 def test_a_second_try_writes_the_answers_that_were_given(
     made: Made, tmp_path: Path, before: str | None, answers: str, after: list[str], says: list[str]
 ) -> None:
@@ -559,24 +563,15 @@ def test_a_second_try_writes_the_answers_that_were_given(
     assert then == f"Then run: {tmp_path}/setup"
 
 
-@pytest.mark.parametrize(
-    ("address", "works"),
-    [
-        ("me:p%40ss@host/db", True),
-        ("/db?host=/run/postgresql", True),
-        ("me:p@ss@host/db", False),
-        ("me:x@host:54x/db", False),
-        ("me:x@host:99999/db", False),
-        ("me:x@host", False),
-    ],
-)
-def test_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
+@pytest.mark.parametrize(("address", "works"), CASES["addresses"].items())
+def test_questions_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
     made: Made, listener: tuple[Heard, str], tmp_path: Path, address: str, works: bool
 ) -> None:
     """Without uv, in an environment that is there."""
+    assert ("@ is %40" in made[1].get(address, "")) is not works
     it = Project(shutil.copytree(made[0] / "postgres-none", tmp_path / "it"), *listener)
     (it.folder / ".env.new").unlink()
-    url = f"TARGET_POSTGRES_SQLALCHEMY_URL=postgresql+psycopg://{address}"
+    url = f"TARGET_POSTGRES_SQLALCHEMY_URL={DRIVER}{address}"
     (it.folder / ".env").write_text(f"TAP_PUBLIC_JOBS_API_KEY=x\n{url}\n", "utf-8")
 
     status, _, said = it.run("./setup", UV="true")
@@ -607,8 +602,8 @@ def assert_holds(
 
 
 @pytest.mark.xdist_group("clone")  # beside the others
-def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: Path) -> None:
-    """Cron mails nothing until a run has failed twice; a run that is incomplete is built too."""
+def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path: Path) -> None:
+    """The state moves along; a run that is incomplete is built too."""
     project, clone = tmp_path / "my-pipeline", source.name
     with demo(5) as (sandbox, settings):
         answers = {"base_url": settings["base_url"], "schedule": "cron"}
@@ -619,7 +614,6 @@ def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: 
         )
         assert then == f"Then run: {project}/setup"
         made = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
-        assert ".env: the new TAP_PUBLIC_JOBS_API_KEY replaces the old one." in made
         works, then = last_two(made).splitlines()
         assert works.startswith("The key works: 5 published jobs")
         assert then.endswith(f"To load now: {project}/sync")
@@ -633,22 +627,13 @@ def test_duckdb_from_a_clone_with_cron_and_a_second_try(source: Path, tmp_path: 
         commit(moved, "moved")
         copier("update", where=moved, folder=str(moved))
 
-        crontab = (moved / "schedule/crontab").read_text("utf-8")
-        (line,) = re.findall(r"^0 4 \* \* \* (.+)$", crontab, re.MULTILINE)
+        assert f"'{moved}/sync' --scheduled" in (moved / "schedule/crontab").read_text("utf-8")
         sandbox.publish(make_jobs(6)[-1])
         refused = published(sandbox)[0]["publicId"]
         sandbox.fail_next("http_400", times=None, path=f"/{refused}")
         sandbox.requests.clear()
-        sleep = tmp_path / "bin/sleep"
-        sleep.parent.mkdir()
-        sleep.write_text(SLEEP.replace("calls", str(tmp_path / "calls")), "utf-8")
-        sleep.chmod(0o755)
-        path = f"{sleep.parent}:{os.environ['PATH']}"
-        mail = run("/bin/sh", "-c", line, folder=tmp_path, PATH=path, WAITS="").output
-        assert (tmp_path / "calls").read_text("utf-8") == f"{WAIT}\n"
-        reason, where = mail.splitlines()
-        assert reason.startswith("The load failed: The sync is incomplete. ")
-        assert where.endswith(f"Log: {moved}/output/sync.log")
+        ended = run(moved / "sync", folder=tmp_path)
+        assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
         # The state came along: of each job the known detail, and twice the one that is refused.
         assert_holds(DUCKDB, moved / "output", "", sandbox)
 
@@ -661,7 +646,7 @@ def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
     project = tmp_path / "my-pipeline"
     target = meltanolabs("hard", "my_pipeline")
     answers = {"warehouse": "postgres", "credentials": psycopg_url(database), "schedule": "github"}
-    answers |= {"source": source.as_uri(), "state": "s3", "state_url": "s3://state/of-runs"}
+    answers |= {"source": source.as_uri(), "state": "s3", "state_url": f"s3://{BUCKET}/of-runs"}
     with demo(5) as (sandbox, tap):
         given = answers | {"api_key": sandbox.key, "base_url": tap["base_url"]}
         copier("copy", source, project, where=tmp_path, **given)
@@ -706,19 +691,8 @@ def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Variables for an S3 with a bucket."""
-    server = [str(installed("moto[server]~=5.2") / "moto_server"), "-p", "0"]
-    with subprocess.Popen(server, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        found = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
-        address = next(it[1] for it in found if it)
-        requests.put(f"{address}/state", timeout=30).raise_for_status()
-        yield {
-            "AWS_ACCESS_KEY_ID": "id",
-            "AWS_SECRET_ACCESS_KEY": "key",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL_S3": address,
-        }
-        process.terminate()
-        process.communicate()
+    with moto(tmp_path_factory.mktemp("s3")) as address:
+        keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
+        yield keys | {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": address}

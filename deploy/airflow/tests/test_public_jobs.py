@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -21,20 +20,22 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from public_jobs_sandbox.meltano import uv_command
+from e2e.pipeline import Project, installed, run
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox, SeenRequest
+from support.listener import hearing
+from support.plugins import REPOSITORY
 
 from tap_public_jobs.changelog import ChangeLog
 
-REPOSITORY = Path(__file__).parents[3]
 LOADED = ["halden_robotics", "lumen_books", "osprey_health"]
 KILLED, STOPPED, REVOKED = "halden_robotics", "osprey_health", "tern_logistics"
 ORGANISATIONS = [*LOADED, REVOKED]
 JOBS = 150
+MELTANO = "meltano[postgres]~=4.4"
 NO_LOAD = {"load": "skipped"}
 IN_FLIGHT = 16  # the default of max_concurrent_requests
 PATIENCE = 280
@@ -173,24 +174,15 @@ def take(queue: SimpleQueue[str], log: str) -> str:
 
 
 def install(folder: Path, database: str) -> None:
-    """Make a project with Meltano, its plugins and its database, as README.md sets them up."""
-    for name in ("tap_public_jobs", "sandbox", "transform"):
-        shutil.copytree(REPOSITORY / name, folder / name)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "deploy/run-meltano"):
-        shutil.copy(REPOSITORY / name, folder)
+    """Make a project with Meltano's plugins and its database, as README.md sets them up."""
+    Project.copied(folder)
+    shutil.copy(REPOSITORY / "deploy/run-meltano", folder)
     text = (REPOSITORY / "meltano.yml").read_text("utf-8")
     (folder / "meltano.yml").write_text(text.replace("-e .", "-e . psycopg[binary]"), "utf-8")
-    variables = os.environ | {
-        "UV_TOOL_DIR": str(folder / "tools"),
-        "UV_TOOL_BIN_DIR": str(folder / "bin"),
-        "MELTANO_DATABASE_URI": database.replace(":", "+psycopg:", 1),
-    }
+    uri = database.replace(":", "+psycopg:", 1)
     plugins = ("tap-public-jobs", "target-postgres", "dbt-postgres")
-    for command in (
-        [*uv_command(), "tool", "install", "meltano[postgres]~=4.4"],
-        [str(folder / "bin" / "meltano"), "install", *plugins],
-    ):
-        subprocess.run(command, env=variables, cwd=folder, check=True, timeout=PATIENCE)
+    command = (installed(MELTANO) / "meltano", "install", *plugins)
+    run(*command, folder=folder, MELTANO_DATABASE_URI=uri).succeeded()
 
 
 @pytest.fixture(scope="session")
@@ -211,33 +203,20 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     with postgresql() as database, serving(sandbox) as base_url:
         airflow = Airflow(sandbox, database, home, tmp_path_factory.mktemp("public-jobs"))
         install(airflow.project, database)
-        with alerts_into(airflow.alerts) as address:
-            airflow.variables = environment(airflow, base_url, address)
+
+        def take(path: str, body: bytes) -> None:
+            assert path == f"/{WEBHOOK_SECRET}"
+            airflow.alerts.put(json.loads(body)["text"])
+
+        with hearing(take) as address:
+            alerts = f"http://{address}/{WEBHOOK_SECRET}"
+            airflow.variables = environment(airflow, base_url, alerts)
             for words in (("db", "migrate"), ("dags", "reserialize")):
                 assert airflow.start(*words).wait(PATIENCE) == 0
             for name in ORGANISATIONS:
                 airflow.notify(name)  # the first time, a state knows no notification log
             with airflow.services():
                 yield airflow
-
-
-@contextlib.contextmanager
-def alerts_into(alerts: SimpleQueue[str]) -> Iterator[str]:
-    """Take alerts, at an address that is a secret."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            assert self.path == f"/{WEBHOOK_SECRET}"
-            alerts.put(json.loads(body)["text"])
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"ok")  # what Slack answers
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/{WEBHOOK_SECRET}"
-        server.shutdown()
 
 
 def environment(airflow: Airflow, base_url: str, alerts: str) -> dict[str, str]:
@@ -262,7 +241,7 @@ def environment(airflow: Airflow, base_url: str, alerts: str) -> dict[str, str]:
         "PUBLIC_JOBS_PROJECT": str(airflow.project),
         "PUBLIC_JOBS_SCHEDULE": "0 0 29 2 *",  # tests trigger their runs
         "TAP_PUBLIC_JOBS_RATE_LIMIT_REQUESTS": "100000",
-        "PATH": f"{airflow.project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{installed(MELTANO)}:{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
 
 
