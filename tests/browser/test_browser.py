@@ -306,13 +306,13 @@ class Final:
     def jobs(self) -> list[tuple[Any, ...]]:
         """The published ones, as the page sorts them."""
         return self.rows("""
-            select coalesce(jobs.job_title, jobs.public_id) as title, jobs.job_url, has_salary,
+            select coalesce(jobs.job_title, jobs.public_id) as title, jobs.job_url, jobs.has_salary,
                 ever.reposted_from, earlier.closed_by, jobs.opened_by
             from (select * from analytics.open_jobs where {chosen}) as jobs
             join analytics.jobs_ever as ever using (job_key)
             left join analytics.jobs_ever as earlier
                 on earlier.organisation = ever.organisation and earlier.id = ever.reposted_from
-            order by jobs.opened_by, title, job_key
+            order by jobs.opened_by, title, jobs.job_key
         """)
 
     def estimates(self, columns: str, table: str = "time_to_close") -> list[tuple[Any, ...]]:
@@ -459,7 +459,7 @@ def groups_equal(lists: Lists, final: Final) -> None:
                 from analytics.open_jobs where {{chosen}}
                 union all select {name}, 0, opened, closed from analytics.daily_open_jobs
                 where {{chosen}} and day > date '{final.today - 28 * DAY}'
-            ) as both group by value having sum(n + opened + closed) > 0
+            ) as counted group by value having sum(n + opened + closed) > 0
         """)
         shown = {(row[0], *(int(cell) for cell in row[1:4])) for row in lists[name]}
         assert shown == {*groups}

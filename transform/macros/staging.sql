@@ -162,7 +162,8 @@ seen as (
         history.job_key,
         history.dbt_scd_id,
         history.dbt_valid_from,
-        -- The listing is recorded last in each build.
+        -- The listing is recorded last in each build. So a version that is recorded later came
+        -- with half a load, and counts from the next listing.
         case
             when history.dbt_valid_from > listings.recorded_at then listings.next_listed_at
             else history.listed_at

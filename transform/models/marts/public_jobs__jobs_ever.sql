@@ -17,6 +17,7 @@ with periods as (
     group by organisation, job_key, id
 ),
 
+-- The number of the last period is how many there are.
 last_periods as (
     select periods.job_key, periods.public_id
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
