@@ -225,7 +225,7 @@ def edited(counts: dict[str, int]) -> Made:
 @pytest.mark.parametrize(
     ("groups", "shows"),
     [
-        (0, {"": ("10 of 3,012.", 1000), "Sales": ("10 of 12.", 10)}),
+        (0, {"": ("10 of 3,012.", 1990), "Sales": ("10 of 12.", 10)}),
         (
             2500,
             {
