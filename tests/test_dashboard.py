@@ -27,10 +27,12 @@ CLOSING: Row = {"longest_days": 29.5, "at_risk": 1, "closed": 0}
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
 EVERY_DAY = [f"{dt.date(2026, 10, 31) + dt.timedelta(days=it)}" for it in range(30)]
 MONDAY = "2026-11-23"
+# A long text ends with dots, so that nobody takes two beginnings for the whole.
 HAPPENED = [
-    ("repriced", "2026-11-02 00"),
-    ("opened", "2026-10-31 04"),
-    ("closed", "2026-10-01 04"),
+    ("edited", "2026-11-03 00", None, f"{'é' * 60}…"),
+    ("repriced", "2026-11-02 00", 4000.5, None),
+    ("opened", "2026-10-31 04", None, None),
+    ("closed", "2026-10-01 04", None, None),
 ]
 # Two roles of acme, of which one was open four weeks before, and another organisation without any.
 # Each is a repost; the role that the second reposts is open again.
@@ -53,7 +55,8 @@ ROWS: Tables = {
     "time_to_close": [ESTIMATE | CLOSING],
     "time_to_close_curve": [ESTIMATE | {"days": 29.5, "still_open": 1}],
     "job_changes": [
-        KEY | {"changed_by": "2026-11-02", "field": "max_salary", "old_number": 4000.5}
+        KEY | {"changed_by": "2026-11-02", "field": "max_salary", "old_number": 4000.5},
+        KEY | {"changed_by": "2026-11-03", "field": "role_overview", "new_value": "é" * 61},
     ],
     "listings": [
         {"organisation": name, "listed_at": "2026-11-29 04:00", "is_latest": True}
@@ -91,8 +94,7 @@ SHOWN: Tables = {
     "roles": [{"earlier_closed_by": "2026-10-01 04"}, {"earlier_closed_by": None}],
     "before": [{"roles": 1, "without_pay": 1, "reposts": 1}],
     "latest": [
-        {"event": event, "time": time, "old_number": 4000.5 if event == "repriced" else None}
-        for event, time in HAPPENED
+        dict(zip(("event", "time", "old_number", "new_value"), it, strict=True)) for it in HAPPENED
     ],
     "days": [{"day": f"{day} 00"} for day in EVERY_DAY],
 }

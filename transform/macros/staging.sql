@@ -80,7 +80,7 @@ select
     {{ column }},
     {%- endfor %}
     listed_at
-from {{ in_this_file(relation) }}
+from {{ relation }}
 {%- endmacro %}
 
 
