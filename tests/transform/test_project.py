@@ -119,7 +119,7 @@ PROJECT = {
     "snapshots": {"public_jobs": {"+schema": "kept"}},
 }
 # Names of the package's tables, which the project has, too.
-MINE = ("stg_jobs", "published_jobs", "listings", "open_jobs")
+MINE = ("stg_publications", "published_jobs", "listings", "open_jobs")
 SESSION = """
 {{ config(materialized='table') }}
 -- depends_on: {{ ref('public_jobs', 'public_jobs__open_jobs') }}
