@@ -174,8 +174,10 @@ events as (
             when field in ('min_salary', 'max_salary', 'currency') then 'repriced' else 'edited'
         end as event,
         field,
-        left(old_value, 60) as old_value,
-        left(new_value, 60) as new_value,
+        case when length(old_value) > 60 then left(old_value, 60) || '…' else old_value end
+            as old_value,
+        case when length(new_value) > 60 then left(new_value, 60) || '…' else new_value end
+            as new_value,
         old_number,
         new_number,
         old_currency,

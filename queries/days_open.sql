@@ -8,34 +8,30 @@
 -- The table time_to_close of the dbt project counts the open ones too.
 -- job_title and department are null if the API gives none, or the target has removed the row.
 with listings as (
-    select distinct listed_at
+    -- No table lists them: these are the ones that opened a role, closed one, or were the last to
+    -- show one, and the ones before an opening.
+    select listed_at, lead(listed_at) over (order by listed_at) as next_listed_at
     from (
         select opened_after as listed_at from public_jobs.job_publications
         union all select first_seen_at from public_jobs.job_publications
         union all select last_seen_at from public_jobs.job_publications
         union all select unpublished_at from public_jobs.job_publications
     ) as times
+    where listed_at is not null
+    group by listed_at
 ),
 
--- After a lost state the tap closes nothing that it has forgotten. Such a job closed before the
--- first listing after the one that last showed it.
-closings as (
-    select roles.id, min(listings.listed_at) as first_listed_without
-    from public_jobs.job_publications as roles
-    cross join listings
-    where listings.listed_at > roles.last_seen_at
-    group by roles.id
-),
-
+-- After a lost state the tap closes nothing that it has forgotten, so unpublished_at is null: the
+-- role had closed by the listing after the one that last showed it.
 roles as (
     select
         *,
         unpublished_at is null
             and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
             as is_open,
-        coalesce(unpublished_at, first_listed_without) as closed_by
+        coalesce(unpublished_at, next_listed_at) as closed_by
     from public_jobs.job_publications
-    left join closings using (id)
+    left join listings on last_seen_at = listed_at
 )
 
 select

@@ -1,8 +1,9 @@
-"""The final tables, from what the portal knows and without any SQL."""
+"""The final tables without dbt: from what the portal knows, or with the rows that a test wants."""
 
 import json
 import statistics
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,8 @@ from support.warehouses import Builds
 from transform.columns import JSON_TEXT, MARTS
 
 Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}
 DAY = timedelta(days=1)
 NUMBERS = columns_of("number", "integer")
 DIMENSIONS = ("department", "location", "seniority_level", "type")
@@ -321,3 +324,14 @@ MODELS = {
     for it in yaml.safe_load(MARTS.read_text("utf-8"))["models"]
 }
 TABLES = [name for name in MODELS if hasattr(History, name)]
+
+
+def make(execute: Callable[[str], Any], tables: Tables, schema: str = "analytics") -> None:
+    """Make all final tables as the dbt project describes them; those not given are empty."""
+    execute(f"create schema {schema}")
+    for name, model in MODELS.items():
+        columns = ", ".join(f"{it['name']} {it['data_type']}" for it in model["columns"])
+        execute(f"create table {schema}.{name} ({columns})")
+        for row in tables.get(name, ()):
+            values = ", ".join(f"'{value}'" for value in row.values())
+            execute(f"insert into {schema}.{name} ({', '.join(row)}) values ({values})")  # noqa: S608

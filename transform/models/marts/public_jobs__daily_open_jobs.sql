@@ -91,7 +91,8 @@ events as (
     where closed_by is not null or in_force_until < {{ end_of_time() }}
 ),
 
--- Open is what the last listing of a day shows, or the last one before it.
+-- Open is what the last listing of a day shows, or the last one before it. A job that was found open
+-- was open when the day began.
 levels as (
     select
         {{ group }},
@@ -108,7 +109,7 @@ levels as (
 ),
 
 {% set last_day = 'case when open_jobs = 0 then event_day else coalesce(next_day - 1, last_day) end' -%}
--- A day without an event repeats the one before it.
+-- A day without an event repeats the one before it. A group that is empty has no such days.
 days as (
     select
         levels.*,

@@ -17,6 +17,7 @@ with periods as (
     group by organisation, job_key, id
 ),
 
+-- The number of the last period is how many there are.
 last_periods as (
     select periods.job_key, periods.public_id
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
@@ -24,29 +25,40 @@ last_periods as (
         on periods.job_key = counted.job_key and periods.period = counted.periods
 ),
 
--- By what a job was called when it was opened: an edit does not make another job of it.
-reposts as (
+-- By what a job was called when it was opened: an edit does not make another job of it. Computed
+-- once, because databases take it for small and would compare each opening with each closing.
+openings as {{ materialized() }} (
     select
+        periods.organisation,
         periods.job_key,
-        earlier.id as reposted_from,
-        row_number() over (
-            partition by periods.job_key order by earlier.closed_by desc, earlier.id
-        ) as nth
+        periods.opened_by,
+        versions.job_title,
+        versions.location
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
     inner join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
         on
             periods.job_key = versions.job_key
             and periods.opened_by >= versions.in_force_from
             and periods.opened_by < versions.in_force_until
+    where periods.period = 1 and periods.opened_after is not null
+),
+
+reposts as (
+    select
+        openings.job_key,
+        earlier.id as reposted_from,
+        row_number() over (
+            partition by openings.job_key order by earlier.closed_by desc, earlier.id
+        ) as nth
+    from openings
     inner join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as earlier
         on
-            periods.organisation = earlier.organisation
-            and versions.job_title = earlier.job_title
-            and versions.location is not distinct from earlier.location
-            and periods.job_key <> earlier.job_key
-            and earlier.closed_by <= periods.opened_by
-            and earlier.closed_by >= {{ days_before('periods.opened_by', var('reposted_within_days')) }}
-    where periods.period = 1 and periods.opened_after is not null
+            openings.organisation = earlier.organisation
+            and openings.job_title = earlier.job_title
+            and openings.location is not distinct from earlier.location
+            and openings.job_key <> earlier.job_key
+            and earlier.closed_by <= openings.opened_by
+            and earlier.closed_by >= {{ days_before('openings.opened_by', var('reposted_within_days')) }}
 ),
 
 jobs as (

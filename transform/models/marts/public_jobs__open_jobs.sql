@@ -1,17 +1,25 @@
-with jobs as (
+with summaries as (
+    {{ cleaned(ref('public_jobs', 'public_jobs__published_jobs'), 'jobs') }}
+),
+
+details as (
+    {{ cleaned(ref('public_jobs', 'public_jobs__published_job_details'), 'job_details') }}
+),
+
+jobs as (
     select
         publications.organisation,
         publications.job_key,
         publications.id,
         publications.public_id,
         {%- for column in fields()['jobs'] if column != 'public_id' %}
-        jobs.{{ column }},
+        summaries.{{ column }},
         {%- endfor %}
         {%- for column in fields()['job_details'] %}
         details.{{ column }},
         {%- endfor %}
-        coalesce({{ salary_period('jobs') }}, {{ salary_period('details') }}) as salary_period,
-        coalesce(details.additional_fields, jobs.additional_fields) as additional_fields,
+        coalesce({{ salary_period('summaries') }}, {{ salary_period('details') }}) as salary_period,
+        coalesce(details.additional_fields, summaries.additional_fields) as additional_fields,
         periods.opened_after,
         periods.opened_by,
         publications.last_seen_at,
@@ -22,8 +30,8 @@ with jobs as (
             as last_changed_by,
         {{ of_known('greatest', ['periods.updated_at', 'versions.updated_at']) }} as updated_at
     from {{ ref('public_jobs', 'public_jobs__stg_publications') }} as publications
-    left join {{ ref('public_jobs', 'public_jobs__stg_jobs') }} as jobs using (job_key)
-    left join {{ ref('public_jobs', 'public_jobs__stg_job_details') }} as details using (job_key)
+    left join summaries using (job_key)
+    left join details using (job_key)
     left join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
         on publications.job_key = periods.job_key and periods.is_open
     left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
@@ -34,7 +42,7 @@ with jobs as (
         on
             publications.organisation = time_to_close.organisation
             and time_to_close.dimension = 'department'
-            and time_to_close.value = {{ or_not_given('jobs.department') }}
+            and time_to_close.value = {{ or_not_given('summaries.department') }}
     where publications.is_published
 )
 

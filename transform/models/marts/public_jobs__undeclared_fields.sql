@@ -23,7 +23,11 @@ typed as (
     select
         *,
         {{ json_type('value') }} as type,
-        coalesce({{ json_as_text('value') }}, '') not in ('', '[]', '{}') as is_filled
+        -- Most versions are old, and their texts are long.
+        case
+            when dbt_valid_to is null
+                then coalesce({{ json_as_text('value') }}, '') not in ('', '[]', '{}')
+        end as is_filled_now
     from valued
 ),
 
@@ -39,8 +43,7 @@ fields as (
         organisation,
         field,
         {{ dbt.listagg('distinct type', "', '", 'order by type') }} as types,
-        count(distinct case when dbt_valid_to is null and is_filled then job_key end)
-            as filled_jobs,
+        count(distinct case when is_filled_now then job_key end) as filled_jobs,
         min(listed_at) as first_seen_at,
         max(case when dbt_valid_to is null then 1 else 0 end) = 1 as is_sent
     from typed

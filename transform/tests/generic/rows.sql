@@ -5,3 +5,11 @@ from {{ model }}
 group by {{ columns | join(', ') }}
 having count(*) > 1
 {% endtest %}
+
+
+{# No row meets this condition. #}
+{% test never(model, condition) %}
+select *
+from {{ model }}
+where {{ condition }}
+{% endtest %}

@@ -1,9 +1,10 @@
-"""What users set: their own project that takes the package, several organisations, and fields.
+"""The project, held against the tap, and what users set: their own project, organisations, fields.
 
 A field has one history whether or not it has a column, and none if it is ignored.
 """
 
 import json
+import re
 import shutil
 import subprocess
 from contextlib import ExitStack
@@ -13,8 +14,91 @@ from pathlib import Path
 import pytest
 from harness import catalog_of
 from support.expected import TABLES, History, assert_holds
+from support.plugins import plugin
 from support.portal import FIRST_DAY, Portal, opened
-from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB, Warehouse
+from support.warehouses import (
+    HISTORY_ALONE,
+    TRANSFORM,
+    WITHOUT_TESTS,
+    DuckDB,
+    Warehouse,
+    dbt_command,
+)
+
+from transform.columns import DICTIONARY, written
+
+RENDER = """
+import json, sys, yaml
+from dbt.config.renderer import ProfileRenderer
+from dbt_common.context import set_invocation_context
+set_invocation_context(json.loads(sys.argv[2]))
+with open(sys.argv[1], encoding="utf-8") as file:
+    outputs = yaml.safe_load(file)["public_jobs"]["outputs"]
+print(json.dumps(ProfileRenderer({}).render_data(outputs["postgres"])))
+"""
+
+
+def test_every_file_that_columns_py_writes_is_up_to_date() -> None:
+    for file, text in written().items():
+        assert file.read_text("utf-8") == text
+
+
+def test_the_page_for_analysts_lists_every_table() -> None:
+    built = set(re.findall(r"^## `(\w+)`$", DICTIONARY.read_text("utf-8"), re.MULTILINE))
+    page = DICTIONARY.with_name("analysts.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+    assert built
+    assert built <= set(listed)
+
+
+def test_both_utilities_take_the_same_dbt() -> None:
+    """And the DuckDB of the target, because a newer one creates files that it cannot open."""
+    of_duckdb, of_postgres = (
+        plugin("utilities", name)["pip_url"].split() for name in ("dbt-duckdb", "dbt-postgres")
+    )
+    assert of_duckdb[0] == of_postgres[0]
+    assert of_duckdb[-1] == plugin("loaders", "target-duckdb")["pip_url"].split()[-1]
+    assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
+
+
+URL = "TARGET_POSTGRES_SQLALCHEMY_URL"
+PARTS = [f"TARGET_POSTGRES_{it}" for it in ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        (
+            {
+                URL: "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
+            },
+            ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require"),
+        ),
+        (
+            {URL: "postgresql+psycopg://postgres:0123@/postgres?host=/run/socket"},
+            ("/run/socket", 5432, "postgres", "0123", "postgres", "prefer"),
+        ),
+        (
+            dict(zip(PARTS, ("localhost", "5433", "me", "100%25", "jobs"), strict=True)),
+            ("localhost", 5433, "me", "100%25", "jobs", "prefer"),
+        ),
+    ],
+    ids=["URL", "URL of a socket", "parts"],
+)
+def test_dbt_finds_the_database_of_the_loader(
+    variables: dict[str, str], expected: tuple[str | int, ...]
+) -> None:
+    python = dbt_command("dbt-postgres").with_name("python")
+    profiles = TRANSFORM / "profiles.yml"
+    text = subprocess.check_output(
+        [python, "-c", RENDER, profiles, json.dumps(variables)], text=True
+    )
+    found = json.loads(text)
+    names = ("host", "port", "user", "password", "dbname", "sslmode")
+    assert tuple(found[name] for name in names) == expected
+
 
 READER = "pg_monitor"  # a role that every server has
 PROJECT = {
@@ -35,7 +119,7 @@ PROJECT = {
     "snapshots": {"public_jobs": {"+schema": "kept"}},
 }
 # Names of the package's tables, which the project has, too.
-MINE = ("stg_jobs", "published_jobs", "listings", "open_jobs")
+MINE = ("stg_publications", "published_jobs", "listings", "open_jobs")
 SESSION = """
 {{ config(materialized='table') }}
 -- depends_on: {{ ref('public_jobs', 'public_jobs__open_jobs') }}
@@ -44,8 +128,6 @@ select
     {{ "current_setting('lock_timeout')" if target.type == 'postgres' else "'0'" }} as "limit"
 """
 SUMMARIES = "create or replace view acme.summaries as select * from acme.jobs"
-
-pytestmark = pytest.mark.e2e
 
 
 def taking_the_package(folder: Path) -> Path:
@@ -68,6 +150,7 @@ def taking_the_package(folder: Path) -> Path:
     return project
 
 
+@pytest.mark.e2e
 def test_the_project_of_a_user_takes_the_package(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -134,6 +217,7 @@ def test_the_project_of_a_user_takes_the_package(
 SCHEMAS = ["acme", "globex", "initech"]
 
 
+@pytest.mark.e2e
 def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +271,7 @@ IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount"]}))
 
 
 # Among the longest, so they begin early.
+@pytest.mark.e2e
 @pytest.mark.xdist_group("declared fields")
 def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:
     """Salaries of different periods stay apart, and a field does not seem to vanish.

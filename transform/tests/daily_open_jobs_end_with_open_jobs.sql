@@ -1,5 +1,4 @@
--- What a day begins with and what happens on it make what it ends with, and the last day ends with
--- what is published now.
+-- The last day ends with what is published now.
 with latest as (
     select organisation, department, location, seniority_level, type, open_jobs
     from {{ ref('public_jobs', 'public_jobs__daily_open_jobs') }}
@@ -18,10 +17,6 @@ published as (
     group by 1, 2, 3, 4, 5
 )
 
-select organisation, department, location
-from {{ ref('public_jobs', 'public_jobs__daily_open_jobs') }}
-where open_at_start + opened + moved_in - closed - moved_out <> open_jobs
-union all
 select organisation, department, location
 from latest
 full outer join published

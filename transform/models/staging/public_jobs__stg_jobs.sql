@@ -1,1 +1,0 @@
-{{ cleaned(ref('public_jobs', 'public_jobs__published_jobs'), 'jobs') }}
