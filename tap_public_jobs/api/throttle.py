@@ -179,8 +179,9 @@ class Throttle:
             sent, at, retry_after = self._refusals[threading.get_ident()]
             was_enough = self._pace.has_answered_since  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, self.clock())
-            pause = self.period if retry_after is None else retry_after
-            if is_lesson and not (was_enough and self._pace.lessons <= LESSONS):
+            was_enough &= retry_after is not None and self._pace.lessons <= LESSONS
+            pause = retry_after or 0.0
+            if is_lesson and not was_enough:
                 pause = max(pause, self.period)
             pause = max(pause, self._pace.interval) if pauses else 0.0
             is_much_longer = at + pause > self._not_before + self.period

@@ -125,7 +125,11 @@ class Session(requests.Session):
             raise
         status = response.status_code
         if is_refusal(response):
-            self._throttle.refused(sent, retry_after(response.headers))
+            wait = retry_after(response.headers)
+            if status == HTTPStatus.TOO_MANY_REQUESTS and status in self._limit_statuses:
+                # Without bursts an interval is enough. If not, the next pause is a whole period.
+                wait = wait or 0.0
+            self._throttle.refused(sent, wait)
         else:
             is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
             pacing = self._throttle.answered(sent, is_doubtful=is_doubtful)

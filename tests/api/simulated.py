@@ -161,7 +161,8 @@ class Api:
                 except RequestError:
                     self.refused.append(name)
 
-        with mock.patch.object(HTTPAdapter, "send", self._send), session:
+        pauses = mock.patch("time.sleep", self.clock.sleep)  # between tries
+        with mock.patch.object(HTTPAdapter, "send", self._send), pauses, session:
             self.clock.run(lambda: client.page(1), 1)
             self.clock.run(fetch, threads)
         return self.clock.now - started
