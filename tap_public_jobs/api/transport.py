@@ -203,7 +203,8 @@ class Session(requests.Session):
                 return response
             response.close()
             status = response.status_code
-            # Once is enough with a status that has refused a job before, and never for the limit.
+            # Once is enough with a status that has refused a job before, and never for the limit:
+            # where thirty of 300 jobs are refused, that saves four minutes of the first run.
             is_usual = status in self._job_statuses - self._limit_statuses
             is_last = is_final and not is_rejection(response)
             if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1 - is_usual:

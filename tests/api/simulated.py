@@ -1,4 +1,7 @@
-"""The client and its threads on a simulated clock and network, where one thread runs at a time."""
+"""Time that only waiting moves: for one thread, and for the client with its threads.
+
+Behind `Api` is a simulated network, and one thread runs at a time.
+"""
 
 import io
 import itertools
@@ -22,6 +25,29 @@ from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.errors import RequestError
+
+
+@dataclass
+class FakeTime(threading.Condition):
+    """What a throttle waits on, and how long it waited."""
+
+    now: float = 1000.0
+    waits: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @override
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.waits.append(timeout)
+        self.now += timeout
+        return True
+
+    def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
+        return Throttle(
+            limit, period, clock=lambda: self.now, epoch=lambda: 0.0, changed=self, **options
+        )
 
 
 class Clock:
@@ -146,7 +172,7 @@ class Api:
             self.period,
             clock=lambda: self.clock.now,
             epoch=lambda: self.clock.now,
-            _changed=Changed(self.clock),
+            changed=Changed(self.clock),
         )
         auth = KeyAuth("a-key", "x-api-key")
         session = Session(self.throttle, threads, auth, "tests/1", "http://api")

@@ -6,9 +6,8 @@ from random import Random
 
 import pytest
 from api.conftest import Connect
-from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
-from api.simulated import Api
+from api.simulated import Api, FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS, Limiter

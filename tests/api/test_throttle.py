@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from api.fake_time import FakeTime
+from api.simulated import FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS, Limiter

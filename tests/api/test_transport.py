@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 from api.conftest import Connect
-from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
+from api.simulated import FakeTime
 from requests import Response
 
 from tap_public_jobs.api import transport
