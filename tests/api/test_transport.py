@@ -2,11 +2,15 @@
 
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from api.conftest import Connect
 from api.raw_server import PAGE, answering, raw_server, response
 from api.simulated import FakeTime
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from requests import Response
 
 from tap_public_jobs.api import transport
@@ -34,7 +38,22 @@ def test_plain_http_does_not_go_through_a_proxy(
     assert (len(server.heads), proxy.connections) == (1, 0)
 
 
-# Rejections.
+# The limit, and rejections.
+
+
+def test_a_limit_that_allows_a_burst_of_its_size_never_rejects(connect: Connect) -> None:
+    """Real threads read the list and every detail, and no window is fuller than the limit."""
+    limit, jobs = 10, 12  # even a busy computer sends two requests within a tenth of a second
+    options = Options(limit_requests=limit, limit_period=1.0, latency=0.01, jitter=0.02)
+    sandbox, throttle = Sandbox.demo(jobs, options=options), Throttle(limit, 1.0)
+    with serving(sandbox) as url, ThreadPoolExecutor(16) as threads:
+        api = connect(url, sandbox.key, throttle=throttle, page_size=100)
+        refs = [JobRef(item["id"], item["publicId"]) for item in api.page(1).items]
+        details = list(threads.map(api.detail, refs))
+
+    assert sorted(it["id"] for it in details) == sorted(job.id for job in refs)
+    assert [request.status for request in sandbox.requests] == [200] * (1 + jobs)
+    assert (throttle.requests, throttle.rejections) == (1 + jobs, 0)
 
 
 def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
