@@ -104,7 +104,6 @@ class Session(requests.Session):
         self._active_at = monotonic()
         self._key_works = throttle.held_slots() is not None  # it was answered in the last run
         self._limit_statuses: set[int] = set()  # refused requests that were answered later
-        self._job_statuses: set[int] = set()  # refused single jobs
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -203,11 +202,8 @@ class Session(requests.Session):
                 return response
             response.close()
             status = response.status_code
-            # Once is enough with a status that has refused a job before, and never for the limit:
-            # where thirty of 300 jobs are refused, that saves four minutes of the first run.
-            is_usual = status in self._job_statuses - self._limit_statuses
             is_last = is_final and not is_rejection(response)
-            if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1 - is_usual:
+            if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1:
                 break
             is_known = number == 1 and status in self._limit_statuses
             if self._throttle.is_explained() or is_known:
@@ -215,7 +211,6 @@ class Session(requests.Session):
             else:
                 self._check_key(timeout, doubts)
                 doubts += not self._throttle.is_explained()
-        self._job_statuses.add(status)
         msg = f"{place(url)}: the response is {status}, although the key reads the list"
         raise RequestError(msg, status)
 

@@ -103,14 +103,15 @@ def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> 
     assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
 
 
-def test_further_jobs_that_are_refused_are_sent_twice() -> None:
-    """The first one has shown that the API does this."""
-    bad = {f"job-{number}": 403 for number in range(100, 110)}
-    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad=bad)
+def test_a_single_job_that_is_refused_makes_no_limit_look_like_another() -> None:
+    """Although a limit rejects with the same status, and answers page 1 in between."""
+    limiter = ALGORITHMS["sliding_counter"](12, 6.0)
+    api = Api(limiter, bad={"job-0": 403}, delays=[(0.01, 0.01)], limit=12, period=6.0)
+    api.clock.now += 1.2  # into a window
 
-    assert api.run(300) < 390
-    assert sorted(api.refused) == sorted(bad)
-    assert sum(status == 403 for _, status in api.seen) == 3 + 2 * 9
+    api.run(100, threads=4)
+
+    assert api.refused == ["job-0"]
 
 
 @pytest.mark.parametrize("status", [403, 429])
