@@ -125,8 +125,9 @@ class Session(requests.Session):
         status = response.status_code
         if is_refusal(response):
             wait = retry_after(response.headers)
-            if status == HTTPStatus.TOO_MANY_REQUESTS and status in self._limit_statuses:
-                # Without bursts an interval is enough. If not, the next pause is a whole period.
+            if status == HTTPStatus.TOO_MANY_REQUESTS and self._throttle.requests > 1:
+                # After an answer an interval is enough, if the limit allows no bursts. If it is
+                # not, the next pause is a whole period.
                 wait = wait or 0.0
             self._throttle.refused(sent, wait)
         else:

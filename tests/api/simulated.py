@@ -158,13 +158,14 @@ class Api:
     def __post_init__(self) -> None:
         self._delay = itertools.cycle(self.delays)
 
-    def run(self, jobs: int, threads: int = 16, tries: int | None = None) -> float:
-        """Read a page and the details; return how long that takes.
+    def run(self, jobs: int, threads: int = 16, tries: int | None = None, pages: int = 1) -> float:
+        """Read pages and the details; return how long that takes.
 
         Args:
             jobs: How many.
             threads: How many at once.
             tries: Of each detail.
+            pages: How many.
         """
         started = self.clock.now
         self.throttle = Throttle(
@@ -189,7 +190,7 @@ class Api:
 
         pauses = mock.patch("time.sleep", self.clock.sleep)  # between tries
         with mock.patch.object(HTTPAdapter, "send", self._send), pauses, session:
-            self.clock.run(lambda: client.page(1), 1)
+            self.clock.run(lambda: [client.page(1 + it) for it in range(pages)], 1)
             self.clock.run(fetch, threads)
         return self.clock.now - started
 
