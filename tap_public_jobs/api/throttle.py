@@ -177,7 +177,7 @@ class Throttle:
             sent, at, retry_after = self._refusals[threading.get_ident()]
             was_enough = self._pace.has_answered_since  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, self.clock())
-            was_enough &= retry_after is not None and self._pace.lessons <= LESSONS
+            was_enough &= retry_after is not None and self._pace.lessons < LESSONS
             pause = retry_after or 0.0
             if is_lesson and not was_enough:
                 pause = max(pause, self.period)
