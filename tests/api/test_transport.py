@@ -224,14 +224,21 @@ def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
     assert (len(server.heads), server.connections) == (2, 1)
 
 
+@pytest.mark.parametrize("by", ["https", "proxy"])
 def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
-    connect: Connect, tls: ssl.SSLContext
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
 ) -> None:
-    with (
-        raw_server(answering(PAGE), tls) as server,
-        pytest.raises(PublicJobsError, match="certificate verify failed") as caught,
-    ):
-        connect(server.url).page(1)
+    """Also if it is that of a proxy which decrypts TLS."""
 
-    assert "set REQUESTS_CA_BUNDLE" in str(caught.value)
-    assert server.heads == []
+    def tunnel(connection: socket.socket, _: str) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        server.serve(connection, tls)
+
+    said = "its certificate is not trusted .*certificate verify failed.* set REQUESTS_CA_BUNDLE"
+    with raw_server(tunnel, tls if by == "https" else None) as server:
+        if by == "proxy":
+            monkeypatch.setenv("HTTPS_PROXY", server.url)
+        with pytest.raises(PublicJobsError, match=said):
+            connect("https://127.0.0.1:1" if by == "proxy" else server.url).page(1)
+
+    assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")
