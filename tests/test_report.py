@@ -7,7 +7,7 @@ import logging
 import threading
 
 import pytest
-from api.fake_time import FakeTime
+from api.simulated import FakeTime
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.throttle import Throttle

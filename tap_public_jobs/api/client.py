@@ -181,8 +181,9 @@ class PublicJobsClient:
 
     def _fault(self, error: Exception, url: str) -> Exception:
         cause: BaseException = error
-        # The messages of requests and urllib3 name objects in memory.
-        while it := cause.__cause__ or cause.__context__:
+        # The messages of requests and urllib3 name objects in memory. Behind a proxy, what urllib3
+        # wraps is an argument alone.
+        while it := cause.__cause__ or cause.__context__ or _wrapped(cause):
             cause = it
         said = self._quote(cause)
         if wrong := wrong_variable(error, self.session.verify):
@@ -205,6 +206,10 @@ class PublicJobsClient:
         key = getattr(self.session.auth, "key", "")
         words = " ".join(str(text).split())
         return (words.replace(key, "***") if key else words)[:200]
+
+
+def _wrapped(error: BaseException) -> BaseException | None:
+    return next((it for it in error.args if isinstance(it, BaseException)), None)
 
 
 def _not_the_api(url: str, reason: str) -> PublicJobsError:

@@ -49,8 +49,7 @@ class Throttle:
         held: The slots that the last run held at its end; None if that is unknown.
         epoch: Returns seconds since the epoch.
         clock: Returns monotonic time in seconds.
-        wait: Called with the lock held and the seconds to wait, or None to wait until another
-            request ends. It may return early. The default really waits, and releases the lock.
+        changed: What threads wait on; its default really waits.
         requests: Requests sent.
         rejections: How many of them were refused.
         reason: What it was closed with; None while it is open.
@@ -62,11 +61,10 @@ class Throttle:
     held: InitVar[HeldSlots | None] = None
     epoch: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
-    wait: Callable[[float | None], object] | None = None
+    changed: threading.Condition = field(default_factory=threading.Condition)
     requests: int = 0
     rejections: int = 0
     reason: BaseException | None = None
-    _changed: threading.Condition = field(default_factory=threading.Condition)
     _in_flight: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
     _not_before: float = -math.inf
@@ -90,9 +88,9 @@ class Throttle:
         Raises:
             BaseException: What the throttle was closed with.
         """
-        with self._changed:
+        with self.changed:
             while (delay := self.try_acquire()) != 0:
-                (self.wait or self._changed.wait)(None if delay == math.inf else delay)
+                self.changed.wait(None if delay == math.inf else delay)
             return self.clock()
 
     def try_acquire(self) -> float:
@@ -105,7 +103,7 @@ class Throttle:
         Raises:
             BaseException: What the throttle was closed with.
         """
-        with self._changed:
+        with self.changed:
             if self.reason:
                 raise self.reason
             now = self.clock()
@@ -128,7 +126,7 @@ class Throttle:
         Returns:
             As `limited` does, with a pause of no seconds.
         """
-        with self._changed:
+        with self.changed:
             now = self._end(sent)
             if not is_doubtful:
                 self._pace.note_answer(sent)
@@ -146,7 +144,7 @@ class Throttle:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
         """
-        with self._changed:
+        with self.changed:
             self._refusals[threading.get_ident()] = _Refusal(sent, self.clock(), retry_after)
             self._end(sent)
             self.rejections += 1
@@ -161,9 +159,9 @@ class Throttle:
             sent.
         """
         this = threading.get_ident()
-        with self._changed:
+        with self.changed:
             while self._may_send_alone != this and not self.reason:
-                (self.wait or self._changed.wait)(None)
+                self.changed.wait(None)
             return self._pace.has_learned_since(self._refusals[this].sent)
 
     def limited(self, *, pauses: bool = True) -> tuple[float, float] | None:
@@ -175,12 +173,13 @@ class Throttle:
         Returns:
             The seconds of the pause, and between two requests after it; None if that is no news.
         """
-        with self._changed:
+        with self.changed:
             sent, at, retry_after = self._refusals[threading.get_ident()]
             was_enough = self._pace.has_answered_since  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, self.clock())
-            pause = self.period if retry_after is None else retry_after
-            if is_lesson and not (was_enough and self._pace.lessons <= LESSONS):
+            was_enough &= retry_after is not None and self._pace.lessons < LESSONS
+            pause = retry_after or 0.0
+            if is_lesson and not was_enough:
                 pause = max(pause, self.period)
             pause = max(pause, self._pace.interval) if pauses else 0.0
             is_much_longer = at + pause > self._not_before + self.period
@@ -194,22 +193,22 @@ class Throttle:
         Args:
             intervals: How many times the seconds between two requests that are sent evenly.
         """
-        with self._changed:
+        with self.changed:
             not_before = max(self._not_before, self.clock())
             self._not_before = not_before + intervals * self._pace.even_interval
 
     def resume(self) -> None:
         """Let other threads send again, if this one was refused."""
-        with self._changed:
+        with self.changed:
             if self._refusals.pop(threading.get_ident(), None):
-                self._changed.notify_all()
+                self.changed.notify_all()
 
     def held_slots(self) -> HeldSlots | None:
         """Return the slots that the next run must hold; None if no request was ever sent.
 
         A request in flight counts as answered now.
         """
-        with self._changed:
+        with self.changed:
             if not (self._in_flight or self._received):
                 return None
             now = self.clock()
@@ -226,9 +225,9 @@ class Throttle:
 
     def close(self, reason: BaseException) -> None:
         """Let no further request through: those that wait, or come later, raise the reason."""
-        with self._changed:
+        with self.changed:
             self.reason = reason
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     @property
     def seconds_each(self) -> float:
@@ -261,5 +260,5 @@ class Throttle:
         self._received.append(now)
         self._pace.note_round_trip(now - sent)
         self._not_before = max(self._not_before, now + self._pace.after_response)
-        self._changed.notify_all()
+        self.changed.notify_all()
         return now

@@ -104,7 +104,6 @@ class Session(requests.Session):
         self._active_at = monotonic()
         self._key_works = throttle.held_slots() is not None  # it was answered in the last run
         self._limit_statuses: set[int] = set()  # refused requests that were answered later
-        self._job_statuses: set[int] = set()  # refused single jobs
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -125,7 +124,12 @@ class Session(requests.Session):
             raise
         status = response.status_code
         if is_refusal(response):
-            self._throttle.refused(sent, retry_after(response.headers))
+            wait = retry_after(response.headers)
+            if status == HTTPStatus.TOO_MANY_REQUESTS and self._throttle.requests > 1:
+                # After an answer an interval is enough, if the limit allows no bursts. If it is
+                # not, the next pause is a whole period.
+                wait = wait or 0.0
+            self._throttle.refused(sent, wait)
         else:
             is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
             pacing = self._throttle.answered(sent, is_doubtful=is_doubtful)
@@ -199,10 +203,8 @@ class Session(requests.Session):
                 return response
             response.close()
             status = response.status_code
-            # Once is enough with a status that has refused a job before, and never for the limit.
-            is_usual = status in self._job_statuses - self._limit_statuses
             is_last = is_final and not is_rejection(response)
-            if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1 - is_usual:
+            if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1:
                 break
             is_known = number == 1 and status in self._limit_statuses
             if self._throttle.is_explained() or is_known:
@@ -210,7 +212,6 @@ class Session(requests.Session):
             else:
                 self._check_key(timeout, doubts)
                 doubts += not self._throttle.is_explained()
-        self._job_statuses.add(status)
         msg = f"{place(url)}: the response is {status}, although the key reads the list"
         raise RequestError(msg, status)
 

@@ -1,4 +1,7 @@
-"""The client and its threads on a simulated clock and network, where one thread runs at a time."""
+"""Time that only waiting moves: for one thread, and for the client with its threads.
+
+Behind `Api` is a simulated network, and one thread runs at a time.
+"""
 
 import io
 import itertools
@@ -22,6 +25,29 @@ from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 from tap_public_jobs.errors import RequestError
+
+
+@dataclass
+class FakeTime(threading.Condition):
+    """What a throttle waits on, and how long it waited."""
+
+    now: float = 1000.0
+    waits: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @override
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.waits.append(timeout)
+        self.now += timeout
+        return True
+
+    def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
+        return Throttle(
+            limit, period, clock=lambda: self.now, epoch=lambda: 0.0, changed=self, **options
+        )
 
 
 class Clock:
@@ -132,13 +158,14 @@ class Api:
     def __post_init__(self) -> None:
         self._delay = itertools.cycle(self.delays)
 
-    def run(self, jobs: int, threads: int = 16, tries: int | None = None) -> float:
-        """Read a page and the details; return how long that takes.
+    def run(self, jobs: int, threads: int = 16, tries: int | None = None, pages: int = 1) -> float:
+        """Read pages and the details; return how long that takes.
 
         Args:
             jobs: How many.
             threads: How many at once.
             tries: Of each detail.
+            pages: How many.
         """
         started = self.clock.now
         self.throttle = Throttle(
@@ -146,7 +173,7 @@ class Api:
             self.period,
             clock=lambda: self.clock.now,
             epoch=lambda: self.clock.now,
-            _changed=Changed(self.clock),
+            changed=Changed(self.clock),
         )
         auth = KeyAuth("a-key", "x-api-key")
         session = Session(self.throttle, threads, auth, "tests/1", "http://api")
@@ -161,8 +188,9 @@ class Api:
                 except RequestError:
                     self.refused.append(name)
 
-        with mock.patch.object(HTTPAdapter, "send", self._send), session:
-            self.clock.run(lambda: client.page(1), 1)
+        pauses = mock.patch("time.sleep", self.clock.sleep)  # between tries
+        with mock.patch.object(HTTPAdapter, "send", self._send), pauses, session:
+            self.clock.run(lambda: [client.page(1 + it) for it in range(pages)], 1)
             self.clock.run(fetch, threads)
         return self.clock.now - started
 

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from api.conftest import Connect
-from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
-from api.simulated import Api
+from api.simulated import Api, FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS, Limiter
@@ -24,6 +24,7 @@ REJECTIONS = [
     (429, {}),
     (429, {"Retry-After": "{}"}),
     (503, {"Retry-After": "{}"}),
+    (503, {"X-RateLimit-Remaining": "0"}),
 ]
 tenths = st.integers(0, 20).map(lambda it: it / 10)
 
@@ -102,14 +103,15 @@ def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> 
     assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
 
 
-def test_further_jobs_that_are_refused_are_sent_twice() -> None:
-    """The first one has shown that the API does this."""
-    bad = {f"job-{number}": 403 for number in range(100, 110)}
-    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad=bad)
+def test_a_single_job_that_is_refused_makes_no_limit_look_like_another() -> None:
+    """Although a limit rejects with the same status, and answers page 1 in between."""
+    limiter = ALGORITHMS["sliding_counter"](12, 6.0)
+    api = Api(limiter, bad={"job-0": 403}, delays=[(0.01, 0.01)], limit=12, period=6.0)
+    api.clock.now += 1.2  # into a window
 
-    assert api.run(300) < 390
-    assert sorted(api.refused) == sorted(bad)
-    assert sum(status == 403 for _, status in api.seen) == 3 + 2 * 9
+    api.run(100, threads=4)
+
+    assert api.refused == ["job-0"]
 
 
 @pytest.mark.parametrize("status", [403, 429])
@@ -126,6 +128,32 @@ def test_a_single_job_that_is_refused_lets_no_limit_of_a_third_look_like_another
         api.run(100, threads)
 
         assert api.refused == ["job-0"]
+
+
+@pytest.mark.parametrize("reject_with", [(429, {"Retry-After": "{}"}), (429, {}), (503, {})])
+@pytest.mark.parametrize(
+    ("round_trip", "noise", "pages", "most"),
+    [(0.3, 0, 1, 1.06), (0.5, 0, 3, 1.06), (0.6, 0, 3, 1.06), (0.3, 0.06, 3, 1.15)],
+)
+def test_a_limit_without_bursts_costs_little_more_than_the_least_time(
+    reject_with: tuple[int, dict[str, str]],
+    round_trip: float,
+    noise: float,
+    pages: int,
+    most: float,
+) -> None:
+    """Whether it says how long to wait or not; an interval for each request is the least time.
+
+    If the network lets even requests catch up with each other, that pauses no whole period.
+    """
+    random = Random(0)  # noqa: S311  # always the same
+    each = round_trip / 2
+    delays = [(each + random.uniform(0, noise), each + random.uniform(0, noise)) for _ in range(97)]
+    api = Api(ALGORITHMS["leaky_bucket"](60, 60.0), reject_with, delays=delays)
+
+    assert api.run(300, pages=pages) < most * (299 + pages)
+    assert len(api.fetched) == 300
+    assert sum(status != 200 for _, status in api.seen) <= 20
 
 
 class CountsRejections:
@@ -179,9 +207,8 @@ def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
             for _ in range(answers.count("P")):
                 assert api.page(1).total == 0
         else:
-            with pytest.raises(
-                AccessError, match=r"plan lacks the public API.* may use up the rate limit"
-            ):
+            said = r"plan lacks the public API.* may use up the rate limit"
+            with pytest.raises(AccessError, match=said):
                 api.page(1)
 
     assert len(server.heads) == len(answers)

@@ -2,11 +2,15 @@
 
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from api.conftest import Connect
-from api.fake_time import FakeTime
 from api.raw_server import PAGE, answering, raw_server, response
+from api.simulated import FakeTime
+from public_jobs_sandbox.options import Options
+from public_jobs_sandbox.server import serving
+from public_jobs_sandbox.state import Sandbox
 from requests import Response
 
 from tap_public_jobs.api import transport
@@ -34,7 +38,22 @@ def test_plain_http_does_not_go_through_a_proxy(
     assert (len(server.heads), proxy.connections) == (1, 0)
 
 
-# Rejections.
+# The limit, and rejections.
+
+
+def test_a_limit_that_allows_a_burst_of_its_size_never_rejects(connect: Connect) -> None:
+    """Real threads read the list and every detail, and no window is fuller than the limit."""
+    limit, jobs = 10, 12  # even a busy computer sends two requests within a tenth of a second
+    options = Options(limit_requests=limit, limit_period=1.0, latency=0.01, jitter=0.02)
+    sandbox, throttle = Sandbox.demo(jobs, options=options), Throttle(limit, 1.0)
+    with serving(sandbox) as url, ThreadPoolExecutor(16) as threads:
+        api = connect(url, sandbox.key, throttle=throttle, page_size=100)
+        refs = [JobRef(item["id"], item["publicId"]) for item in api.page(1).items]
+        details = list(threads.map(api.detail, refs))
+
+    assert sorted(it["id"] for it in details) == sorted(job.id for job in refs)
+    assert [request.status for request in sandbox.requests] == [200] * (1 + jobs)
+    assert (throttle.requests, throttle.rejections) == (1 + jobs, 0)
 
 
 def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
@@ -205,14 +224,21 @@ def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
     assert (len(server.heads), server.connections) == (2, 1)
 
 
+@pytest.mark.parametrize("by", ["https", "proxy"])
 def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
-    connect: Connect, tls: ssl.SSLContext
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
 ) -> None:
-    with (
-        raw_server(answering(PAGE), tls) as server,
-        pytest.raises(PublicJobsError, match="certificate verify failed") as caught,
-    ):
-        connect(server.url).page(1)
+    """Also if it is that of a proxy which decrypts TLS."""
 
-    assert "set REQUESTS_CA_BUNDLE" in str(caught.value)
-    assert server.heads == []
+    def tunnel(connection: socket.socket, _: str) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        server.serve(connection, tls)
+
+    said = "its certificate is not trusted .*certificate verify failed.* set REQUESTS_CA_BUNDLE"
+    with raw_server(tunnel, tls if by == "https" else None) as server:
+        if by == "proxy":
+            monkeypatch.setenv("HTTPS_PROXY", server.url)
+        with pytest.raises(PublicJobsError, match=said):
+            connect("https://127.0.0.1:1" if by == "proxy" else server.url).page(1)
+
+    assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")
