@@ -20,6 +20,7 @@ LARGEST = 8 * 1024 * 1024
 MOST_VALUES = 200_000
 
 # Levels of arrays and objects: the tap, the SDK and every target work through JSON by recursion.
+# What is nested more deeply becomes text, so that one value of one job makes no page unreadable.
 DEEPEST = 100
 
 # Of an integer; Python refuses to convert more of them to an `int`.
@@ -92,18 +93,20 @@ def json_object(body: bytes) -> dict[str, Json] | None:
             strict=False,  # a raw control character costs one value too
             parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
         )
-        is_readable = isinstance(document, dict) and _levels(document) <= DEEPEST
+        return _flat(document) if isinstance(document, dict) else None
     except (ValueError, RecursionError):
         return None
-    return document if is_readable else None
 
 
-def _levels(value: Json) -> int:
-    """Count the levels of arrays and objects."""
+def _flat(value: Json, levels: int = DEEPEST) -> Json:
+    """Replace what is nested more deeply than `levels` by its JSON text."""
     if not isinstance(value, dict | list):
-        return 0
-    children = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_levels, children), default=0)
+        return value
+    if not levels:
+        return json.dumps(value, default=str)
+    for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+        value[key] = _flat(child, levels - 1)
+    return value
 
 
 def _decimal(text: str) -> Decimal | str:
