@@ -347,7 +347,7 @@ def test_a_job_unpublished_after_the_listing_is_skipped_and_counted(
 
 
 def test_a_public_id_that_another_job_takes_over_costs_no_job(api: FakeApi) -> None:
-    """In the middle of a run: one job is gone, and the others are fetched by their new ids.
+    """In the middle of a run. One job is gone, and the next run fetches the others by new ids.
 
     One whose new id is not found either is a gap.
     """
@@ -361,11 +361,17 @@ def test_a_public_id_that_another_job_takes_over_costs_no_job(api: FakeApi) -> N
 
     api.on_request = change
     api.answers["lost"] = NotFoundError("the response is 404", 404)
-    pipeline = first_run(api, max_concurrent_requests=1)
+    pipeline = first_run(api, max_concurrent_requests=1, detail_refresh="changed")
+    assert pipeline.error == ""
+    api.on_request = lambda _: None
 
+    pipeline.run()
+
+    # Once for the job that is gone, and once for the one that has its publicId now.
+    assert sorted(api.details) == ["lost", "pub-1", "pub-1", "renamed"]
     said = "the detail of 'lost' is missing: the response is 404, although the job is listed"
     assert f"Reason: {said}. No action" in pipeline.error
-    rows = pipeline.output.rows("job_details")
+    rows = pipeline.hard.rows["job_details"]
     assert {key: row["publicId"] for key, row in rows.items()} == {
         key: job["publicId"] for key, job in api.published.items() if key != "4"
     }

@@ -178,7 +178,7 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     assert "No findings to report" in read(
         ".github/workflows/*", installed("zizmor") / "zizmor", *zizmor
     )
-    options = ["--quiet", "--isolated", "--only-group=airflow", f"--project={REPOSITORY}"]
+    options = ["--quiet", "--isolated", "--no-project", "--with=apache-airflow~=3.3"]
     airflow = [*uv_command(), "run", *options, "python", "-c", IMPORT]
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
 
@@ -207,6 +207,7 @@ run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
 run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
     line target-duckdb "no right to   DETAIL: create" error; line "" "a traceback" error; exit 1 ;;
 run*missing*) line $tap "No module" info; line meltano "Cannot start plugin tap." error; ended ;;
+run*empty*) line $tap Synced info ', "records": {"jobs": 0}' ;;
 run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
 run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
@@ -376,6 +377,8 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
 
     assert run("done") == (0, [load, build, fresh])
     assert it.heard == PING
+    # While nothing is published, no row is new, and that is no reason for an alert.
+    assert run("empty", "freshness") == (0, [load, build])
     assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
     assert (it.heard, it.errors) == (PING, "")
     assert run("refused refused") == (1, [load, WAIT, load])
