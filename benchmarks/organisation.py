@@ -275,7 +275,7 @@ class Gateway:
         """Return the status of a failure, or 0."""
         if self.is_on("revoked key"):
             msg = "The API refuses the key (401)."
-            raise AccessError(msg, 401)
+            raise AccessError(msg)
         is_broken = request == f"detail {self.broken.at(self.now).public_id}"
         if is_broken and self.is_on("refused detail"):
             return 403

@@ -11,16 +11,7 @@ class PublicJobsError(Exception):
 
 
 class AccessError(PublicJobsError):
-    """The API refuses this key, or rejects its requests (API page, "Errors").
-
-    Args:
-        message: What is wrong with the key, and the remedy.
-        status: The HTTP status.
-    """
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
+    """The API refuses this key, or rejects its requests (API page, "Errors")."""
 
 
 class PageError(PublicJobsError):

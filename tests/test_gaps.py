@@ -323,7 +323,7 @@ def test_what_failed_once_is_tried_again_however_late_the_next_run_is(
 
 @pytest.mark.parametrize("page", [1, 3])
 @pytest.mark.parametrize(
-    "error", [AccessError("the API refused the key (401)", 401), PageError("page 1: 503")]
+    "error", [AccessError("the API refused the key (401)"), PageError("page 1: 503")]
 )
 def test_nothing_is_written_before_the_list_was_read(
     api: FakeApi, notified: Pipeline, log: ChangeLog, error: Exception, page: int
@@ -817,7 +817,7 @@ def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
     notified.run()
     api.unpublish("3")
     log.append({log.name: ["pub-3"]})
-    api.answers["unknown"] = AccessError("the API refused the key (401)", 401)
+    api.answers["unknown"] = AccessError("the API refused the key (401)")
     assert notified.run(later=11 * 60) == ["detail unknown"]
     assert notified.output.of("RECORD") == []
     api.answers.clear()

@@ -12,7 +12,7 @@ from harness import catalog_of, select_only
 from tap_public_jobs.errors import AccessError
 
 DAY = 86_400
-REFUSED = AccessError("The API refused the key (401)", 401)
+REFUSED = AccessError("The API refused the key (401)")
 
 
 @pytest.fixture

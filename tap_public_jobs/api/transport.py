@@ -183,8 +183,9 @@ class Session(requests.Session):
             refused_with = status
             self._learn(status)
         remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
-        self._throttle.close(AccessError(remedy, status))
-        raise AccessError(remedy, status)
+        error = AccessError(remedy)
+        self._throttle.close(error)
+        raise error
 
     def _detail(self, url: str, timeout: float, *, is_final: bool) -> Response:
         """Request a detail, which may be refused for its job alone, too.
