@@ -191,6 +191,19 @@ def test_a_question_of_the_page_has_an_answer(finished: Finished, number: int) -
     assert finished.warehouse.rows(f"({EXAMPLES[number]}) as example")
 
 
+def test_the_question_about_a_date_shows_what_was_published_then(finished: Finished) -> None:
+    """Not the jobs that opened later, whose first version counts from the year 1."""
+    (query,) = [it for it in EXAMPLES if "as moment" in it]
+    moment = datetime(2026, 11, 4)  # noqa: DTZ001  # as warehouses hold it
+    listing = max((it for it in finished.listings if it.time < moment), key=lambda it: it.time)
+    rows = finished.warehouse.rows(f"({query}) as example")
+
+    assert {row["id"]: row["job_title"] for row in rows} == {
+        job_id: job["jobTitle"] for job_id, job in listing.jobs.items()
+    }
+    assert len(rows) == len(listing.jobs)
+
+
 @pytest.mark.parametrize("finished", KINDS[1:2], indirect=True)
 def test_a_build_waits_long_neither_for_a_lock_nor_for_a_join(finished: Finished) -> None:
     """Others who read the table would wait behind it."""
