@@ -169,6 +169,8 @@ def _plain(value: Json) -> Json:
 
 
 def _check_key(value: str) -> str | None:
+    if re.match("https?:", value):
+        return "api_key is a URL: api_key and base_url seem to be swapped."
     if re.fullmatch("[!#-&(-~]+", value):  # what a header can carry, but for quotes
         return None
     return "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
@@ -198,6 +200,8 @@ def _check_base_url(value: str) -> str | None:
         rule = f"end before {API_PATH}, and have no user name, password, ? or #"
     else:
         return None
+    if not re.search(r"\.|://", value):  # no address at all: perhaps it is the key
+        shown = "…"
     return f"base_url must {rule}: {shown!r}."
 
 

@@ -24,10 +24,10 @@ from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
 from tap_public_jobs.sync.context import RunContext
-from tap_public_jobs.sync.plan import DAY, continues
+from tap_public_jobs.sync.plan import continues
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.start import start_run
-from tap_public_jobs.sync.state import SyncState
+from tap_public_jobs.sync.state import DAY, SyncState
 from tap_public_jobs.sync.stored import load
 
 logger = logging.getLogger(__name__)

@@ -52,6 +52,11 @@ def refused(**config: Any) -> str:
         ({"base_url": 'https://a.example.com"'}, f"{NO_URL}: 'https://a.example.com\"'."),
         ({"base_url": "https://a.example.com/eu "}, f"{NO_URL}: 'https://a.example.com/eu '."),
         ({"base_url": "htps://jobs.example.com"}, NO_URL),
+        ({"base_url": "another-key"}, f"{NO_URL}: '…'."),
+        (
+            {"api_key": "https://jobs.example.com", "base_url": KEY},
+            "api_key is a URL: api_key and b",
+        ),
         ({"base_url": "https://"}, NO_URL),
         ({"base_url": "https://jobs.example.com:99999"}, NO_URL),
         ({"base_url": "http://jobs.example.com"}, "base_url must begin with https://, because ove"),

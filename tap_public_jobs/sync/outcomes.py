@@ -1,6 +1,6 @@
 """What became of the details that did not arrive."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tap_public_jobs.api.models import JobRef
@@ -11,14 +11,14 @@ class Outcomes:
     """The details that were not found, and those that failed.
 
     Attributes:
-        failing_before: Since when details had been failing before the run, one time each.
+        outage_since: Since when many details had been failing before the run; 0 if few had.
         not_found: Why, by job, until the list is read again.
         unpublished: Ids of jobs that were unpublished during the run.
         renamed: Ids of jobs whose publicId changed during the run. The next run fetches them.
         failed: Why, by job.
     """
 
-    failing_before: Collection[int]
+    outage_since: int
     not_found: dict[JobRef, str] = field(default_factory=dict)
     unpublished: list[str] = field(default_factory=list)
     renamed: list[str] = field(default_factory=list)

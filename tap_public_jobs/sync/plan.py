@@ -13,9 +13,7 @@ Refresh = Literal["all", "changed"]
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
 
-# Seconds.
-DAY = 24 * HOUR
-# A nightly run that begins a second early still begins a new cycle.
+# Seconds. A nightly run that begins a second early still begins a new cycle.
 RESUME_WITHIN = 20 * HOUR
 
 

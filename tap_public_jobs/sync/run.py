@@ -15,15 +15,7 @@ from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Plan
-from tap_public_jobs.sync.state import (
-    MANY_FAILING,
-    TOLERANCE,
-    Job,
-    Listing,
-    SyncState,
-    is_new,
-    oldest_of_many,
-)
+from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, Job, Listing, SyncState, is_new
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +91,9 @@ class Run:
                 for ref, why in outcomes.classify(self._read_list_again()).items():
                     self._note_failure(ref, why)
         report.details.unpublished = len(outcomes.unpublished)
+        if outcomes.renamed:
+            line = "%d jobs were renamed during the run: the next one fetches their details."
+            logger.info(line, len(outcomes.renamed))
         self.state.note_pending([*outcomes.unpublished, *outcomes.renamed])
 
     def _fetch(self, ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
@@ -115,18 +110,11 @@ class Run:
             return ref, error
 
     def _note_failure(self, ref: JobRef, why: str) -> None:
-        """Note that a detail has failed, at once, so that a run that is stopped remembers it.
-
-        While many fail, a further one has the same cause, such as a part of the API that is down.
-        Else each one would make runs fail for another hour. More than as many again have another
-        cause, such as an API that is down altogether.
-        """
-        outcomes, before = self.outcomes, self.outcomes.failing_before
-        outcomes.failed[ref] = why
-        self.context.report.details.failed = len(outcomes.failed)
-        has_same_cause = len(self.state.failing()) < 2 * len(before)
-        since = oldest_of_many(before) if has_same_cause else 0
-        self.state.note_failure(ref.id, since or int(self.context.clock()))
+        """Note that a detail has failed, at once, so that a run that is stopped remembers it."""
+        self.outcomes.failed[ref] = why
+        self.context.report.details.failed = len(self.outcomes.failed)
+        since = self.outcomes.outage_since or int(self.context.clock())
+        self.state.note_failure(ref.id, since)
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:
         """Return the jobs that are listed now; None if the list is not complete."""

@@ -11,9 +11,9 @@ from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.plan import DAY, begin_cycle, has_work, is_covered, is_open, plan_details
+from tap_public_jobs.sync.plan import begin_cycle, has_work, is_covered, is_open, plan_details
 from tap_public_jobs.sync.run import Run
-from tap_public_jobs.sync.state import Listing, SyncState
+from tap_public_jobs.sync.state import DAY, Listing, SyncState
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def start_run(
     last_read = state.last_read if context.refresh == "notified" else None
     covered_since = last_read.covered_since if last_read else math.inf
     plan = plan_details(state, listing, cycle, context.max_age, covered_since)
-    return Run(context, state, now, listing, plan, Outcomes(state.failing()))
+    return Run(context, state, now, listing, plan, Outcomes(state.outage_since(now)))
 
 
 def _read_list(reader: ListReader, changes: Changes | None) -> Listing:

@@ -11,7 +11,7 @@ A known job that a list lacks is *unlisted*. It is *missing* until its own detai
 is *gone*; then it is *closed*.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ Json = Any
 
 # Seconds.
 HOUR = 3_600
+DAY = 24 * HOUR
 # How long something may be wrong before runs only warn of it.
 TOLERANCE = HOUR
 
@@ -131,11 +132,6 @@ def is_new(since: int, now: int) -> bool:
     return since > 0 and now - since < TOLERANCE
 
 
-def oldest_of_many(failing: Collection[int]) -> int:
-    """Return since when the oldest of many details has been failing; 0 if few do."""
-    return min(failing) if len(failing) >= MANY_FAILING else 0
-
-
 @dataclass
 class SyncState:
     """What is known of an organisation's jobs.
@@ -218,10 +214,10 @@ class SyncState:
             gone = self.jobs[job_id]
             self.closed[job_id] = gone._replace(unpublished_at=run_time, missing_since=now)
             del self.jobs[job_id]  # last: a signal between the two must not lose the job
-        failing_since = oldest_of_many(self.failing())
+        outage_since = self.outage_since(now)
         for job_id, why in listing.missing.items():
             job = self.jobs[job_id]
-            since = 0 if why in {"", STILL_LOADS} else failing_since
+            since = 0 if why in {"", STILL_LOADS} else outage_since
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
             job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, run_time, run_time))
@@ -274,9 +270,16 @@ class SyncState:
         for job_id in job_ids:
             self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="", failing_since=0)
 
-    def failing(self) -> list[int]:
-        """Return since when details have been failing, one time each."""
-        return [job.failing_since for job in self.jobs.values() if job.failing_since]
+    def outage_since(self, now: int) -> int:
+        """Return since when many details have been failing; 0 if few do.
+
+        While many fail, a further one is taken to have the same cause, and to be as old as the
+        oldest of them, because each would make runs fail for another hour. What has failed for more
+        than a day is left out: a few jobs that are broken for good must not hide an outage.
+        """
+        times = [job.failing_since for job in self.jobs.values()]
+        lately = [since for since in times if since and now - since < DAY]
+        return min(lately) if len(lately) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.
