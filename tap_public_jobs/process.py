@@ -156,13 +156,16 @@ def _usable_catalog(catalog: dict[str, Any]) -> str:
     """Return the text of a catalog, with the names and the key of its streams.
 
     A catalog chooses streams and columns. The SDK would also take from it how to name a stream,
-    and that its rows have no key.
+    that its rows have no key, and that the key is not selected.
 
     Raises:
         Exception: No record fits the catalog, or it is none.
     """
     for stream in catalog["streams"]:
         stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
+        for part in stream.get("metadata") or ():
+            if part["breadcrumb"] == ["properties", "id"]:
+                part["metadata"] = {"inclusion": "automatic"}
     for entry in Catalog.from_dict(catalog).streams:
         schema = entry.schema.to_dict()
         DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(schema)

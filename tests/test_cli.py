@@ -301,12 +301,20 @@ def test_a_catalog_chooses_neither_the_names_of_streams_nor_their_key(
 ) -> None:
     """Without its key, a target would append each row again in each run."""
     path = tmp_path / "catalog.json"
-    for stream in ({"stream": "postings"}, {"key_properties": ["x"]}, {}):
+    selected = {"breadcrumb": [], "metadata": {"selected": True}}
+    without_key: list[Config] = [
+        {"breadcrumb": ["properties", "id"], "metadata": {"inclusion": kind, "selected": False}}
+        for kind in ("available", "unsupported")
+    ]
+    streams: list[Config] = [{"stream": "postings"}, {"key_properties": ["x"]}, {}]
+    for stream in [*streams, *({"metadata": [selected, it]} for it in without_key)]:
         path.write_text(catalog(**stream))
         done = run(forked, "--config=ENV", f"--catalog={path}", config=config)
 
-        (schema,) = parse(done.stdout).of("SCHEMA")
+        output = parse(done.stdout)
+        (schema,) = output.of("SCHEMA")
         assert (done.returncode, schema["stream"], schema["key_properties"]) == (0, "jobs", ["id"])
+        assert len(output.rows("jobs")) == 25
 
 
 @pytest.mark.parametrize("variable", ["TAP_PUBLIC_JOBS_LOGLEVEL", "LOGLEVEL"])
