@@ -20,7 +20,6 @@ from tap_public_jobs.changes import Changes
 
 Json = Any
 
-# Seconds.
 HOUR = 3_600
 DAY = 24 * HOUR
 # How long something may be wrong before runs only warn of it.
@@ -277,8 +276,7 @@ class SyncState:
         oldest of them, because each would make runs fail for another hour. What has failed for more
         than a day is left out: a few jobs that are broken for good must not hide an outage.
         """
-        times = [job.failing_since for job in self.jobs.values()]
-        lately = [since for since in times if since and now - since < DAY]
+        lately = [it.failing_since for it in self.jobs.values() if now - it.failing_since < DAY]
         return min(lately) if len(lately) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
