@@ -271,7 +271,7 @@ def move_to_the_front(api: FakeApi) -> None:
 def test_a_job_with_a_new_public_id_that_the_pages_pass_by_is_not_closed(
     drift: Callable[[FakeApi], None], page: int, jobs: tuple[int, ...], shown: tuple[int, ...]
 ) -> None:
-    """Its old publicId is 404, so the list is read once more if it changed meanwhile."""
+    """Its old publicId is 404, so the list is read once more if it changed while it was read."""
     api = api_with(*jobs)
     api.publish("3", "pub-renamed")
 
