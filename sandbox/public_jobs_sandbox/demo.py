@@ -23,7 +23,7 @@ JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
 # It runs on the packages that are here, and on Vega, so that no second DuckDB is installed.
 DASHBOARD = Path("dashboard", "page.py")
-VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python")
+VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python>=1.9")
 # A snapshot records what a listing shows, in half the time of a build of all tables.
 BUILD, SNAPSHOT = "dbt-duckdb:build", "dbt-duckdb:snapshot"
 # As README has it.

@@ -156,7 +156,7 @@ def job_row(job: Job, table: str) -> Row:
     return {name: json_text(v) if isinstance(v, list | dict) else v for name, v in row.items()}
 
 
-# A column of each type that the first run leaves out. A target cannot tell why one comes later: a
+# A column of each type that the first run leaves out. A target cannot know why one comes later: a
 # wider selection, a declared field or a new version of the tap.
 LATER = {
     "jobs": "job_title",
