@@ -1,12 +1,9 @@
 """Records of `job_publications`: when each job was published and unpublished."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tap_public_jobs.sync.state import Job
+from tap_public_jobs.sync.state import Job
 
 
 def publication(job_id: str, job: Job) -> dict[str, Any]:

@@ -1,18 +1,14 @@
 """What a run is given: its settings, the API, the clock, the report, and a place for its state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.report import Report
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump
-
-if TYPE_CHECKING:
-    from tap_public_jobs.api.client import PublicJobsClient
-    from tap_public_jobs.report import Report
 
 Json = Any
 

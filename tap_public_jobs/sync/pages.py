@@ -1,15 +1,10 @@
 """Reads a paginated list once, from the first page to the last."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import JobRef, Page, job_ref
 from tap_public_jobs.errors import PageError
-
-if TYPE_CHECKING:
-    from tap_public_jobs.api.client import PublicJobsClient
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
 
