@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+# A JSON value, as Python has it.
 Json = Any
 
 # Text that is not empty, and has neither NUL nor half a surrogate pair.

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.stored import dump
-
-Json = Any
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.models import JobRef, Json
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.context import RunContext
@@ -21,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 # Records.
 FEWEST_BETWEEN_CHECKPOINTS = 50
-
-Json = Any
 
 
 @dataclass

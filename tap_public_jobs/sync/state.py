@@ -13,12 +13,10 @@ is *gone*; then it is *closed*.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tap_public_jobs.api.models import HeldSlots, JobRef, hash_of
+from tap_public_jobs.api.models import HeldSlots, JobRef, Json, hash_of
 from tap_public_jobs.changes import Changes
-
-Json = Any
 
 HOUR = 3_600
 DAY = 24 * HOUR

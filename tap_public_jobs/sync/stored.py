@@ -1,13 +1,10 @@
 """How a state is kept: as one JSON value in Singer state."""
 
 from collections.abc import Iterable
-from typing import Any
 
-from tap_public_jobs.api.models import HeldSlots
+from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
-
-Json = Any
 
 FORMAT = 6
 
