@@ -48,6 +48,9 @@ WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.d
 # Of a TCP port.
 LARGEST_PORT = 65_535
 
+# Meltano hands .env to the tap; alerts and pings take these from it, too.
+OF_THE_NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+
 
 class Interrupted(BaseException):
     """A signal, or the time limit, which is SIGALRM."""
@@ -81,20 +84,6 @@ class Line(NamedTuple):
             print(
                 f"{time.strftime('%H:%M:%S')}  {self.source:<15}  {self.text}".rstrip(), flush=True
             )
-
-
-class Result(NamedTuple):
-    """What became of the load and the build.
-
-    Attributes:
-        loaded: Whether the load was complete.
-        failure: What failed, and why; empty if nothing did.
-        says: The two last lines of a run.
-    """
-
-    loaded: bool
-    failure: str
-    says: str
 
 
 def setting(name: str) -> str:
@@ -163,20 +152,34 @@ class Load(NamedTuple):
             and there may be no table yet.
     """
 
-    failure: str = ""
-    jobs: int = 0
+    failure: str
+    jobs: int
     written: bool = True
 
 
-def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -> Result:
+class Result(NamedTuple):
+    """What became of the load and the build.
+
+    Attributes:
+        loaded: What became of the load.
+        failure: What failed, and why; empty if nothing did.
+        says: The two last lines of a run.
+    """
+
+    loaded: Load
+    failure: str
+    says: str
+
+
+def sync(options: argparse.Namespace, refresh: str = "", earlier: Load | None = None) -> Result:
     """Load, and build what was loaded.
 
     Args:
         options: The options of the command.
         refresh: The tap's detail_refresh; if empty, that of meltano.yml.
-        load: Whether to load; if not, an earlier load of this run was complete.
+        earlier: A load of this run; if it was complete, there is nothing to load again.
     """
-    loaded = load_jobs(options, refresh) if load else Load()
+    loaded = earlier if earlier and not earlier.failure else load_jobs(options, refresh)
     failure = loaded.failure
     if loaded.written:
         status, lines = invoke(options, "build")
@@ -185,14 +188,14 @@ def sync(options: argparse.Namespace, refresh: str = "", *, load: bool = True) -
         elif options.warehouse == "duckdb" and (flaw := copy_warehouse()):
             failure = failure or f"{COPY} could not be written: {flaw}"
     # While no job is published, a complete load writes no row, so the tables only look old.
-    if options.scheduled and not failure and (loaded.jobs or not load):
+    if options.scheduled and not failure and loaded.jobs:
         status, lines = invoke(options, "freshness")
         if status:
             failure = f"The tables are old: {reason_of_dbt(lines)}"
     if failure:
-        return Result(not loaded.failure, failure, f"{failure}\n{remedy(loaded, failure)}")
+        return Result(loaded, failure, f"{failure}\n{remedy(loaded, failure)}")
     says = f"{loaded.jobs:,} jobs loaded, tables built.\nAsk them: {options.ask}"
-    return Result(loaded=True, failure="", says=says)
+    return Result(loaded, "", says)
 
 
 def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
@@ -302,7 +305,7 @@ def scheduled(options: argparse.Namespace) -> Result:
     if result.failure:
         print(f"{result.failure}\nTrying again in {RETRY_AFTER // 60} minutes.", flush=True)
         wait()
-        result = sync(options, refresh, load=not result.loaded)
+        result = sync(options, refresh, result.loaded)
     if result.failure:
         alert(options, result.failure)
     else:
@@ -463,6 +466,7 @@ def main() -> int:
 
 def start(options: argparse.Namespace) -> int:
     """Run as the options say, and return the status."""
+    os.environ |= {it: value for it in OF_THE_NETWORK if (value := setting(it))}
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, interrupt)
     if options.scheduled or options.if_news:

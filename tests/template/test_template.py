@@ -192,6 +192,7 @@ run) echo "$TAP_PUBLIC_JOBS_DETAIL_REFRESH run" >> calls ;;
 invoke) echo "invoke $4" >> calls ;;
 esac
 load=$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)")
+[ "$FAILS $(grep -c build calls)" != "first build 1" ] || FAILS=build
 line() { echo "{\\"name\\": \\"$1\\", \\"event\\": \\"$2\\", \\"level\\": \\"$3\\"$4}"; }
 ended() { line meltano ended error ", \\"exit_codes\\": {$1}"; exit 1; }
 tap=tap-public-jobs
@@ -379,6 +380,7 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
     assert it.heard == PING
     # While nothing is published, no row is new, and that is no reason for an alert.
     assert run("empty", "freshness") == (0, [load, build])
+    assert run("empty", "first build") == (0, [load, build, WAIT, build])
     assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
     assert (it.heard, it.errors) == (PING, "")
     assert run("refused refused") == (1, [load, WAIT, load])
@@ -409,6 +411,21 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
         written = log.read_text("utf-8") if name == "postgres-cron" else it.errors
         assert says in written
         assert "secret" not in written
+
+
+def test_alerts_and_pings_go_through_the_proxy_that_env_names(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-systemd")
+    proxy = it.variables["PING_URL"].removesuffix("/ping")
+    with (it.folder / ".env").open("a", encoding="utf-8") as file:
+        file.write(f"HTTP_PROXY={proxy}\n")
+    it.variables |= {"PING_URL": "http://ping.invalid", "ALERT_URL": "json://alert.invalid/secret"}
+
+    assert it.run(it.command(), LOADS="done")[0] == 0
+    assert it.heard == [("GET", "http://ping.invalid/")]
+    assert it.run(it.command(), LOADS="refused refused")[0] == 1
+    assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
 
 
 MINUTE = 60
