@@ -420,10 +420,13 @@ def test_alerts_and_pings_go_through_the_proxy_that_env_names(
     proxy = it.variables["PING_URL"].removesuffix("/ping")
     with (it.folder / ".env").open("a", encoding="utf-8") as file:
         file.write(f"HTTP_PROXY={proxy}\n")
-    it.variables |= {"PING_URL": "http://ping.invalid", "ALERT_URL": "json://alert.invalid/secret"}
+    it.variables |= {
+        "PING_URL": "http://ping.invalid/up",
+        "ALERT_URL": "json://alert.invalid/secret",
+    }
 
     assert it.run(it.command(), LOADS="done")[0] == 0
-    assert it.heard == [("GET", "http://ping.invalid/")]
+    assert it.heard == [("GET", "http://ping.invalid/up")]
     assert it.run(it.command(), LOADS="refused refused")[0] == 1
     assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
 
