@@ -28,7 +28,7 @@ class DetailCounts:
 
     Attributes:
         planned: To be fetched.
-        unchanged: Not to be fetched.
+        unchanged: Not to be fetched, because their rows are up to date.
         answered: Have an answer, of whatever kind.
         fetched: Were written.
         failed: Failed for good.
@@ -70,22 +70,20 @@ class Report:
         self._started_at = self.clock()
 
     @contextmanager
-    def fetching(
-        self, reasons: Mapping[str, int], unchanged: int, published: int
-    ) -> Iterator[None]:
+    def fetching(self, reasons: Mapping[str, int], published: int) -> Iterator[None]:
         """Log what the run fetches, and while it fetches, its progress.
 
         Args:
             reasons: How many details are to be fetched for each reason.
-            unchanged: How many need not be fetched.
             published: How many jobs are published.
         """
-        self.details = DetailCounts(sum(reasons.values()), unchanged)
+        planned = sum(reasons.values())
+        self.details = DetailCounts(planned, published - planned)
         if not reasons:
             logger.info("Details: all %s are up to date.", f"{published:,}")
             yield
             return
-        planned, throttle = self.details.planned, self.throttle
+        throttle = self.throttle
         self.waiting(planned)
         counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
         rate = f"{throttle.limit:,} requests per {throttle.period:g} s"

@@ -77,9 +77,9 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
 def test_progress_ends_with_the_work_and_does_not_begin_without_any(report: Report) -> None:
     before = set(threading.enumerate())  # threads of earlier tests may end at any time
 
-    with report.fetching({}, unchanged=3000, published=3000):
+    with report.fetching({}, published=3000):
         assert set(threading.enumerate()) <= before
-    with report.fetching({"new": 90}, unchanged=0, published=90):
+    with report.fetching({"new": 90}, published=90):
         (thread,) = set(threading.enumerate()) - before
     thread.join(10)
 
@@ -91,7 +91,7 @@ def test_the_plan_is_logged_with_the_time_it_takes(
 ) -> None:
     with caplog.at_level("INFO"):
         for reasons in ({"new": 1_000, "changed": 200}, {}):
-            with report.fetching(reasons, 0, 3_000):
+            with report.fetching(reasons, 3_000):
                 pass
 
     plan = "(200 changed, 1,000 new) at up to 60 requests per 60 s: about 20 minutes."
@@ -107,7 +107,7 @@ def test_a_run_that_the_slots_of_the_last_one_hold_up_says_for_how_long(
 ) -> None:
     report = Report(time.throttle(held=HeldSlots(-age, 58)), lambda: time.now)
 
-    with caplog.at_level("INFO"), report.fetching({"new": details}, 0, details):
+    with caplog.at_level("INFO"), report.fetching({"new": details}, details):
         pass
 
     said = "Waiting for 58 requests of the last run, 40 s (rate limit)."

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.changes import Changes
@@ -89,34 +89,24 @@ def begin_cycle(last: Cycle | None, refresh: Refresh, run_time: int) -> Cycle:
     return Cycle(run_time, refresh)
 
 
-class Plan(NamedTuple):
-    """What a run fetches.
-
-    Attributes:
-        reasons: Why, by job, in the order of the list; those that are known to fail come last.
-        unchanged: How many details need not be fetched.
-    """
-
-    reasons: dict[JobRef, Reason]
-    unchanged: int
-
-
 def plan_details(
     state: SyncState, listing: Listing, cycle: Cycle, max_age: float, covered_since: float
-) -> Plan:
+) -> dict[JobRef, Reason]:
     """Decide which details a run has to fetch.
 
     Args:
         state: Has noted the listing.
         listing: The published jobs; those whose details it has are written in any case.
-        cycle: What it has fetched is not fetched again.
+        cycle: What its earlier runs have fetched is not fetched again.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.
         covered_since: The first run since which webhooks have named what changes, so that what was
             fetched from then on does not expire; infinity without webhooks.
+
+    Returns:
+        Why each is fetched, in the order of the list; those that are known to fail come last.
     """
     reasons: dict[JobRef, Reason] = {}
-    unchanged = 0
     for ref in sorted(listing.jobs.values(), key=lambda ref: state.jobs[ref.id].failing_since > 0):
         job = state.jobs[ref.id]
         age = state.run_time - job.fetched_at
@@ -126,17 +116,13 @@ def plan_details(
             reasons[ref] = "pending"
         elif job.detail_hash != state.row_hash(ref):
             reasons[ref] = "changed"
-        elif job.fetched_at >= cycle.started_at:
-            continue  # a run that was interrupted has fetched it
-        elif (
+        elif job.fetched_at < cycle.started_at and (
             cycle.refresh == "all"
             or ref in listing.details
             or (age >= _expiry(ref.id, max_age) and job.fetched_at < covered_since)
         ):
             reasons[ref] = "refreshed"
-        else:
-            unchanged += 1
-    return Plan(reasons, unchanged)
+    return reasons
 
 
 def _expiry(job_id: str, max_age: float) -> float:

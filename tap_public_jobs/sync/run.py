@@ -13,7 +13,7 @@ from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.plan import Plan
+from tap_public_jobs.sync.plan import Reason
 from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, Job, Listing, SyncState, is_new
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Run:
         state: What is known of the jobs; the run adds to it.
         now: When the run began, by the clock. Its own time is `state.run_time`.
         listing: The published jobs.
-        plan: The details to fetch.
+        plan: The details to fetch, and why.
         outcomes: What became of the details that did not arrive.
     """
 
@@ -39,7 +39,7 @@ class Run:
     state: SyncState
     now: int
     listing: Listing
-    plan: Plan
+    plan: Mapping[JobRef, Reason]
     outcomes: Outcomes
 
     @property
@@ -68,10 +68,9 @@ class Run:
             SystemExit: A signal stopped the run.
         """
         outcomes, report = self.outcomes, self.context.report
-        reasons = Counter[str](self.plan.reasons.values())
-        with report.fetching(reasons, self.plan.unchanged, len(self.listing.jobs)):
-            workers = self.context.workers
-            for ref, answer in fan_out(self._fetch, self.plan.reasons, workers=workers):
+        reasons = Counter[str](self.plan.values())
+        with report.fetching(reasons, len(self.listing.jobs)):
+            for ref, answer in fan_out(self._fetch, self.plan, workers=self.context.workers):
                 report.details.answered += 1
                 if isinstance(answer, NotFoundError):
                     outcomes.not_found[ref] = str(answer)

@@ -35,7 +35,7 @@ def planned(
     jobs = {name: job(name) for name in state.jobs}
     listing = Listing(jobs, {}, [], {}, 0, [], is_complete=True)
     plan = plan_details(state, listing, cycle, age, covered_since)
-    return {it.id: reason for it, reason in plan.reasons.items()}
+    return {it.id: reason for it, reason in plan.items()}
 
 
 @pytest.mark.parametrize(
