@@ -102,6 +102,17 @@ def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
         assert list(record) == [name for name in real if name in record]
 
 
+@pytest.mark.parametrize(
+    ("language", "file"), [("dockerfile", "*Dockerfile*"), ("yaml", "*schedule*/*kubernetes*")]
+)
+def test_the_page_on_kubernetes_shows_what_the_template_makes(language: str, file: str) -> None:
+    (made,) = (REPOSITORY / "template").glob(file)
+
+    assert blocks(language, PAGES["orchestrators"]) == [
+        made.read_text(encoding="utf-8").strip().replace("{{ unit }}", "my-pipeline") + "\n"
+    ]
+
+
 @pytest.mark.parametrize("page", ["errors", "setup-errors", "warnings"])
 def test_every_message_that_has_a_heading_is_one_that_a_test_provokes(page: str) -> None:
     tests = "\n".join(path.read_text("utf-8") for path in REPOSITORY.glob("tests/**/*.py"))
