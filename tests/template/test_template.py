@@ -355,7 +355,10 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
 SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
 LOGS = {
     "cron": "output/sync.log",
-    "systemd": "journalctl --user -u acme-jobs",
+    "systemd": (
+        "journalctl _SYSTEMD_USER_UNIT=acme-jobs.service "
+        "_SYSTEMD_USER_UNIT=acme-jobs-news.service"
+    ),
     "airflow": "the task sync of the DAG acme_jobs",
     "github": "/actions/runs/",
     "kubernetes": "kubectl logs pod-1",
