@@ -356,8 +356,7 @@ SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-ku
 LOGS = {
     "cron": "output/sync.log",
     "systemd": (
-        "journalctl _SYSTEMD_USER_UNIT=acme-jobs.service "
-        "_SYSTEMD_USER_UNIT=acme-jobs-news.service"
+        "journalctl _SYSTEMD_USER_UNIT=acme-jobs.service _SYSTEMD_USER_UNIT=acme-jobs-news.service"
     ),
     "airflow": "the task sync of the DAG acme_jobs",
     "github": "/actions/runs/",
