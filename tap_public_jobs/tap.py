@@ -16,7 +16,7 @@ from tap_public_jobs import settings
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session
+from tap_public_jobs.api.transport import AUTH_HEADERS, Session
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
 from tap_public_jobs.lines import described, hide
@@ -86,11 +86,13 @@ class TapPublicJobs(Tap):
     def client(self) -> PublicJobsClient:
         """The API, through one session and one throttle."""
         config = self.config
+        headers = {
+            "User-Agent": config.get("user_agent") or f"{self.name}/{self.plugin_version}",
+            config["auth_header"]: AUTH_HEADERS[config["auth_header"]].format(config["api_key"]),
+        }
         connections = config["max_concurrent_requests"]
-        user_agent = config.get("user_agent") or f"{self.name}/{self.plugin_version}"
-        auth = KeyAuth(config["api_key"], config["auth_header"])
         return PublicJobsClient(
-            Session(self.throttle, connections, auth, user_agent, config["base_url"]),
+            Session(self.throttle, connections, headers, config["base_url"]),
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],

@@ -119,7 +119,10 @@ def test_a_run_ends_with_status_zero_and_a_summary(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"base_url": "{base_url}/{api_key}"}, "/…/api/public/v1/jobs, the response is 404"),
+        (
+            {"base_url": "{base_url}/{api_key}"},
+            "/…/api/public/v1/jobs?page=1&pageSize=10: the response is 404",
+        ),
         ({"stream_maps": '{{"jobs": {{"x": "a({api_key})"}}}}'}, "expressions a(…). Correct the"),
         ({"changes_url": "sqlite:///{api_key}"}, "There is no notification log in …. Correct"),
     ],

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import requests
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
 from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
@@ -57,27 +55,13 @@ LONGEST_IDLE = 5.0
 AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
 
 
-@dataclass
-class KeyAuth(AuthBase):
-    """Sends the API key in one of `AUTH_HEADERS`."""
-
-    key: str = field(repr=False)
-    header: str
-
-    @override
-    def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        request.headers[self.header] = AUTH_HEADERS[self.header].format(self.key)
-        return request
-
-
 class Session(requests.Session):
     """A session that sends when the throttle allows it, and repeats what the rate limit refuses.
 
     Args:
         throttle: The limit that all requests share.
         connections: Connections kept open at once.
-        auth: Authenticates every request.
-        user_agent: The User-Agent header.
+        headers: Of every request, such as the one that carries the key.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
 
     Attributes:
@@ -87,16 +71,17 @@ class Session(requests.Session):
     page_1 = ""
 
     def __init__(
-        self, throttle: Throttle, connections: int, auth: AuthBase, user_agent: str, base_url: str
+        self, throttle: Throttle, connections: int, headers: Mapping[str, str], base_url: str
     ) -> None:
         super().__init__()
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
         self.mount("https://", adapter)
         self.mount("http://", adapter)
         self.stream = True
-        self.auth = auth
-        self.headers.update({"User-Agent": user_agent, "Accept": "application/json"})
+        self.auth = lambda request: request  # else .netrc would replace the key
+        self.headers["Accept"] = "application/json"
         self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
+        self.headers.update(headers)
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
