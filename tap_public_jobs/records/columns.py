@@ -20,9 +20,6 @@ OTHERS = "additionalFields"
 # An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
 
-# Never nested: JSON text would be the key of no job.
-KEYS = ("id", "publicId")
-
 # Of an integer in a double, which a column of type number is in most warehouses. Apache Arrow,
 # which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
@@ -63,12 +60,11 @@ class Columns:
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
 
-    def row(self, document: Mapping[str, Json], **defaults: Json) -> dict[str, Json]:
+    def row(self, document: Mapping[str, Json]) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
 
         Args:
             document: The object, numbers as `int` or `Decimal`.
-            defaults: Values for fields that the object may lack.
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
@@ -97,9 +93,6 @@ class Columns:
         if self._others in self.properties:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
-        for field, value in defaults.items():
-            if (column := self._column.get(field)) is not None:
-                row[column] = row[column] or storable(value)
         return {k: it for k, it in row.items() if it is not None or k not in self._never_null}
 
     def _held(self, column: str, value: Json) -> Json:
@@ -107,7 +100,7 @@ class Columns:
         fits, field = self._fits[column], self._field[column]
         if field == QUESTIONS and not isinstance(value, list):
             return None
-        if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
+        if isinstance(value, list | dict) and not fits(value):
             value = json_text(value)
         return value if fits(value) else None
 
