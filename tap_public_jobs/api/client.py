@@ -173,7 +173,8 @@ class PublicJobsClient:
                 msg = f"{where}: the response is a web page"
                 raise _not_the_api(msg)
             return
-        msg = f"{where}: the response is {status} {shortened(response.reason, 200)}".rstrip()
+        reason = shortened(response.reason or "", 200)
+        msg = f"{where}: the response is {status} {reason}".rstrip()
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
             raise NotFoundError(msg, status)
         if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
