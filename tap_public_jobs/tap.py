@@ -70,11 +70,6 @@ class TapPublicJobs(Tap):
     sleep: Callable[[float], object] = staticmethod(time.sleep)
 
     @cached_property
-    def report(self) -> Report:
-        """The counts and events of this run."""
-        return Report(self.throttle)
-
-    @cached_property
     def throttle(self) -> Throttle:
         """The budget of the key."""
         config, state = self.config, self._sync_state
@@ -127,7 +122,7 @@ class TapPublicJobs(Tap):
             workers=self.config["max_concurrent_requests"],
             key_hash=hash_key(self.config["api_key"]),
             api=self.client,
-            report=self.report,
+            report=Report(self.throttle),
             clock=self.clock,
             sleep=self.sleep,
             held_slots=self.throttle.held_slots,
@@ -152,7 +147,7 @@ class TapPublicJobs(Tap):
             logger.info(
                 "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
             )
-        self.report.waiting(1)
+        self._context.report.waiting(1)
         return start_run(self._context, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
@@ -181,7 +176,7 @@ class TapPublicJobs(Tap):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
             self.throttle.close(SystemExit())
-            self.report.log_summary(self.client.retries)
+            self._context.report.log_summary(self.client.retries)
             # However the run ended: what it has paid for need not be fetched again.
             self._context.checkpoint(self._sync_state)
 
@@ -253,7 +248,7 @@ class TapPublicJobs(Tap):
         self._read_change_log()
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
-        logger.info("%s", self.report.key_works(published, page.size))
+        logger.info("%s", self._context.report.key_works(published, page.size))
         for job in filter(None, map(job_ref, page.items[:1])):
             self.client.detail(job)
         return True

@@ -88,7 +88,6 @@ class Session(requests.Session):
         self._throttle = throttle
         self._active_at = monotonic()
         self._key_works = throttle.held_slots() is not None  # it was answered in the last run
-        self._limit_statuses: set[int] = set()  # refused requests that were answered later
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -152,20 +151,16 @@ class Session(requests.Session):
 
     def _page(self, url: str, timeout: float) -> Response:
         """Request a page, which is refused for the limit or the key."""
-        refused_with = 0
         for number in range(1, MAX_REJECTIONS + 1):
             response = self._get(url, timeout)
             status = response.status_code
             if not is_refusal(response):
                 self._key_works |= status == HTTPStatus.OK
-                if refused_with:
-                    self._limit_statuses.add(refused_with)
                 return response
             response.close()
             is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
             if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
                 break
-            refused_with = status
             self._learn(status)
         remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
         error = AccessError(remedy)
@@ -184,7 +179,6 @@ class Session(requests.Session):
             response = self._get(url, timeout)
             if not is_refusal(response):
                 if doubts:
-                    self._limit_statuses.add(status)
                     self._learn(status, pauses=False)
                 return response
             response.close()
@@ -192,8 +186,7 @@ class Session(requests.Session):
             is_last = is_final and not is_rejection(response)
             if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1:
                 break
-            is_known = number == 1 and status in self._limit_statuses
-            if self._throttle.is_explained() or is_known:
+            if self._throttle.is_explained():
                 self._learn(status)
             else:
                 self._check_key(timeout, doubts)
