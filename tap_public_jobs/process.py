@@ -128,9 +128,7 @@ class JsonFile(click.File):
         except Exception as error:  # whatever is wrong with the file
             why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
             flaw = f"cannot be used ({why})"
-            if isinstance(error, json.JSONDecodeError):
-                flaw = f"isn't valid JSON (line {error.lineno}, column {error.colno})"
-            elif isinstance(error, AttributeError | KeyError | TypeError):
+            if isinstance(error, AttributeError | KeyError | TypeError):
                 flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."

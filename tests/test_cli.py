@@ -249,7 +249,6 @@ def catalog(column: Any = None, **stream: Any) -> str:
 
 
 NO_FILE = "cannot be used (No such file or directory). Pass a file with "
-NO_JSON = "isn't valid JSON"
 LAST_STATE = "Pass a file with only the object in the `value` of the last STATE line."
 NO_CATALOG = "isn't a catalog. Pass a file with a catalog, as --discover writes it."
 NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `value` of its last ST'
@@ -261,11 +260,15 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         ("--config", None, NO_FILE),
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
-        ("--config", "\n{", f"{NO_JSON} (line 2, column 2). Pass a file with one JSON object"),
+        ("--config", "\n{", ": line 2 column 2 (char 2)). Pass a file with one JSON object"),
         ("--config", '{"page_size": NaN}', "cannot be used (invalid literal for int() "),
         ("--config", '{"api_key": "pj_secret-ü"}', "cannot be used ('utf-8' codec can't "),
         ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
-        ("--state", '{"bookmarks": {}}\n{}', f"{NO_JSON} (line 2, column 1). {LAST_STATE}"),
+        (
+            "--state",
+            '{"bookmarks": {}}\n{}',
+            f"cannot be used (Extra data: line 2 column 1 (char 18)). {LAST_STATE}",
+        ),
         ("--state", '{"bookmarks": {"issues": {"since": 1}}}', NO_STATE),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", "[1]", NO_CATALOG),
@@ -333,7 +336,7 @@ def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path
     file.write_text(text)
     for path, sent, status, said in (
         ("/dev/stdin", text, 0, "The key works"),
-        ("/dev/stdin", "", 1, NO_JSON),
+        ("/dev/stdin", "", 1, "cannot be used (Expecting value: line 1 column 1 (char 0))"),
         (file, "", 0, "The key works"),
         (text, "", 1, f"| --config … {NO_FILE}"),
     ):
