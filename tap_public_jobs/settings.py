@@ -1,4 +1,4 @@
-"""The settings: the schema, how they are read, and the checks that a schema cannot express."""
+"""The settings: the schema, how they are read, and what is said of wrong ones."""
 
 import difflib
 import json
@@ -90,10 +90,12 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     """
     errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
+    if "api_key_file" in config:  # it was not read
+        required.discard("api_key")
     missing = [name for name in SETTINGS if name in required and name not in config]
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     found += [_PLACES] if missing else []
-    if "api_key_file" in config:  # it was not read
+    if "api_key_file" in config:
         found.append("api_key_file must be a file that can be read, in place of api_key.")
     for it in errors:
         # A text is not quoted: somebody may have put the key, or a header with it, anywhere.

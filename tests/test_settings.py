@@ -115,9 +115,9 @@ NO_FILE = "api_key_file must be a file that can be read, in place of api_key."
         (f"{KEY}\n", {}, NO_FILE),
         (f'"{KEY}"', {"api_key": ""}, NO_KEY),
         ("", {"api_key": None}, NO_KEY),
-        (None, {"api_key": None}, f"{NO_REQUIRED} {NO_FILE}"),
-        ("", {"api_key": None, "api_key_file": KEY}, f"{NO_REQUIRED} {NO_FILE}"),
-        ("", {"api_key": None, "api_key_file": 5}, f"{NO_REQUIRED} {NO_FILE}"),
+        (None, {"api_key": None}, NO_FILE),
+        ("", {"api_key": None, "api_key_file": KEY}, NO_FILE),
+        ("", {"api_key": None, "api_key_file": 5}, NO_FILE),
     ],
     ids=["right", "both", "quotes", "empty", "no file", "the key in place of its file", "number"],
 )
