@@ -61,6 +61,8 @@ def refused(**config: Any) -> str:
         ({"api_key": "https://jobs.example.com"}, NO_KEY),
         ({"base_url": "https://"}, NO_URL),
         ({"base_url": "https://:8443"}, NO_URL),
+        ({"base_url": "https://jobs..example.com"}, NO_URL),
+        ({"base_url": f"https://{'a' * 64}.example.com"}, NO_URL),
         ({"base_url": "https://jobs.example.com:999999"}, NO_URL),
         ({"base_url": "https://jobs.example.com:"}, NO_URL),
         ({"base_url": "http://jobs.example.com"}, NO_URL),
@@ -147,6 +149,9 @@ def test_all_wrong_settings_are_named_in_the_order_of_the_schema() -> None:
     [
         "https://jobs.example.com",
         "https://jobs.example.com:8443/eu/",
+        "https://[2001:db8::1]:8443",
+        "https://jöbs.example.com",
+        "http://localhost/",
         "http://api.localhost",
         "http://127.1.2.3:8000/prefix",
         "http://[::1]:8000",
