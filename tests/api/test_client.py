@@ -414,6 +414,15 @@ def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
     assert caplog.messages == []
 
 
+def test_a_file_without_certificates_is_named_at_once(
+    connect: Connect, base_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CURL_CA_BUNDLE", __file__)
+
+    with pytest.raises(PublicJobsError, match=r"or REQUESTS_CA_BUNDLE\. .*no certificate or crl"):
+        connect(f"https{base_url[4:]}").page(1)
+
+
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
     ("variable", "value", "said", "asked"),
