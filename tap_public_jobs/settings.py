@@ -1,4 +1,4 @@
-"""The settings: the schema, how they are read, and what is said of wrong ones."""
+"""The settings: the schema, how they are read, and which of its rules they break."""
 
 import difflib
 import json
@@ -96,16 +96,19 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     found += [_PLACES] if missing else []
     if "api_key_file" in config:
-        found.append("api_key_file must be a file that can be read, in place of api_key.")
+        rule = "must name a file that can be read: set it or api_key, and not both."
+        found.append(f"api_key_file {rule}")
+    rules: dict[str, str] = {}  # the first that each setting breaks
     for it in errors:
         # A text is not quoted: somebody may have put the key, or a header with it, anywhere.
         if it.validator == "pattern":
-            rule = SETTINGS[it.path[0]]["description"]
-            found.append(f"{it.path[0]} does not fit its description: {rule}")
+            rules.setdefault(it.path[0], f"{it.path[0]} {it.schema['description']}.")
         elif it.validator == "enum":
-            found.append(f"{it.path[0]} must be one of {it.validator_value}.")
+            rules.setdefault(it.path[0], f"{it.path[0]} must be one of {it.validator_value}.")
         elif it.path:
-            found.append(f"{it.path[0]}: {it.message}.".replace(", 'null'", ""))
+            message = it.message.replace(", 'null'", "")
+            rules.setdefault(it.path[0], f"{it.path[0]}: {message}.")
+    found += rules.values()
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)
         if name == "batch_config":

@@ -156,6 +156,5 @@ class JobDetails(PublicJobsStream):
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
-        # Which fields a detail always has is not documented: the list has the key of each job.
         for job, detail in run.details():
-            yield self.columns.row(detail | {"id": job.id, "publicId": job.public_id})
+            yield self.columns.row(detail, id=job.id, publicId=job.public_id)

@@ -20,15 +20,17 @@ from tap_public_jobs.settings import CONFIG_JSONSCHEMA, SETTINGS
 from tap_public_jobs.tap import TapPublicJobs
 
 KEY = "pj_0123456789-secret"
-NO_URL = "base_url does not fit its description: Address of the API, the part before /api/public, "
-NO_KEY = "api_key does not fit its description: Key of one organisation, "
+NO_URL = "base_url must be a URL such as https://jobs.example.com, without quotes or spaces."
+NO_END = "base_url must end before /api/public/v1, and have no user name, password, ? or #."
+NO_TLS = "base_url must begin with https://, because over plain http anyone can read the key."
+NO_KEY = "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
 REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 PLACE = (
     "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"
     "FILE may name a file that contains the key); if one is set already, "
 )
 NO_REQUIRED = f"api_key is required: set TAP_PUBLIC_JOBS_API_KEY. {PLACE}{REMEDY}."
-NO_AGENT = "user_agent does not fit its description: The User-Agent header, one line of ASCII "
+NO_AGENT = "user_agent must be one line of ASCII characters, without a space at its beginning."
 GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
 
 
@@ -58,20 +60,23 @@ def refused(**config: Any) -> str:
         ({"base_url": "https://a.example.com\n"}, NO_URL),
         ({"base_url": "htps://jobs.example.com"}, NO_URL),
         ({"base_url": KEY}, NO_URL),
-        ({"api_key": "https://jobs.example.com"}, NO_KEY),
+        (
+            {"api_key": "https://jobs.example.com", "base_url": KEY},
+            "api_key is a URL: api_key and base_url seem to be swapped. base_url must be a URL",
+        ),
         ({"base_url": "https://"}, NO_URL),
         ({"base_url": "https://:8443"}, NO_URL),
         ({"base_url": "https://jobs..example.com"}, NO_URL),
         ({"base_url": f"https://{'a' * 64}.example.com"}, NO_URL),
         ({"base_url": "https://jobs.example.com:999999"}, NO_URL),
         ({"base_url": "https://jobs.example.com:"}, NO_URL),
-        ({"base_url": "http://jobs.example.com"}, NO_URL),
-        ({"base_url": "http://127.0.0.1.example.com"}, NO_URL),
-        ({"base_url": "http://localhost@a.example.com"}, NO_URL),
-        ({"base_url": "https://me:pass-word@a.example.com"}, NO_URL),
-        ({"base_url": f"https://a.example.com?key={KEY}"}, NO_URL),
-        ({"base_url": "https://jobs.example.com/#"}, NO_URL),
-        ({"base_url": f"https://a.example.com{API_PATH}/"}, NO_URL),
+        ({"base_url": "http://jobs.example.com"}, NO_TLS),
+        ({"base_url": "http://127.0.0.1.example.com"}, NO_TLS),
+        ({"base_url": "http://localhost@a.example.com"}, NO_END),
+        ({"base_url": "https://me:pass-word@a.example.com"}, NO_END),
+        ({"base_url": f"https://a.example.com?key={KEY}"}, NO_END),
+        ({"base_url": "https://jobs.example.com/#"}, NO_END),
+        ({"base_url": f"https://a.example.com{API_PATH}/"}, NO_END),
         ({"auth_header": KEY}, "auth_header must be one of ['Authorization', 'x-api-key']."),
         (
             {"auth_header": f"Bearer {KEY}", "api_key": None},
@@ -107,7 +112,7 @@ def test_a_wrong_setting_gets_one_clear_error(
     assert caplog.messages == []
 
 
-NO_FILE = "api_key_file must be a file that can be read, in place of api_key."
+NO_FILE = "api_key_file must name a file that can be read: set it or api_key, and not both."
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ class PublicJobsClient:
             cause = it
         words = re.sub("//.*@", "//…@", " ".join(str(cause).split()))  # the password of a proxy
         said = shortened(words, 200)
-        if not self.has_answered and (why := why_unreachable(error, cause)):
+        if why := why_unreachable(error, cause, has_answered=self.has_answered):
             host = url.split("/")[2]
             msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said})"
             return PublicJobsError(msg)

@@ -1,14 +1,17 @@
-"""What keeps a first run from reaching the API, and the setting or variable that mends it."""
+"""What keeps the tap from reaching the API, and the setting or variable that mends it."""
 
 import socket
 import ssl
 
 from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
 
-# By the kind of an error, or of its cause; empty if it may pass.
-_REASONS = {
+# By the kind of an error, or of its cause; empty if it passes.
+_LASTING: dict[type[Exception], str] = {
     InvalidURL: "an address is wrong. Correct HTTPS_PROXY, ALL_PROXY, or the port in base_url.",
     InvalidSchema: "the proxy is no HTTP proxy. Correct HTTPS_PROXY or ALL_PROXY.",
+}
+# Once the API has answered, these pass, too.
+_OF_A_FIRST_RUN: dict[type[Exception], str] = {
     ProxyError: "the proxy did not connect to it. Correct HTTPS_PROXY, or set NO_PROXY.",
     ssl.SSLCertVerificationError: "its certificate is not trusted. If a proxy decrypts TLS, or "
     "your own authority signed it, set REQUESTS_CA_BUNDLE to that authority's certificate.",
@@ -19,9 +22,12 @@ _REASONS = {
 }
 
 
-def why_unreachable(error: Exception, cause: BaseException) -> str:
+def why_unreachable(error: Exception, cause: BaseException, *, has_answered: bool) -> str:
     """Say why a host cannot be reached, and what to correct; empty if that may pass."""
     if type(error) is OSError:  # of requests, about a path
         return "certificates are not found. Correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE."
-    kinds = (it for it in _REASONS if isinstance(error, it) or isinstance(cause, it))
-    return _REASONS.get(next(kinds, OSError), "")
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN:
+        return ""  # the name server is busy
+    reasons = _LASTING if has_answered else _LASTING | _OF_A_FIRST_RUN
+    kinds = (it for it in reasons if isinstance(error, it) or isinstance(cause, it))
+    return next(map(reasons.__getitem__, kinds), "")

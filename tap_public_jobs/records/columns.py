@@ -19,6 +19,9 @@ OTHERS = "additionalFields"
 # An array. As text, its column holds nothing else, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
 
+# Never nested: JSON text would be the key of no job.
+KEYS = ("id", "publicId")
+
 # Of an integer in a double, which a column of type number is in most warehouses. Apache Arrow,
 # which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
@@ -59,11 +62,12 @@ class Columns:
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
 
-    def row(self, document: Mapping[str, Json]) -> dict[str, Json]:
+    def row(self, document: Mapping[str, Json], **defaults: Json) -> dict[str, Json]:
         """Arrange one JSON object of the API as a record.
 
         Args:
             document: The object, numbers as `int` or `Decimal`.
+            defaults: Values for fields that the object may lack.
 
         Returns:
             Every declared column, null where the object has no value that fits, and under
@@ -92,6 +96,9 @@ class Columns:
         if self._others in self.properties:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
+        for field, value in defaults.items():
+            if (column := self._column.get(field)) is not None:
+                row[column] = row[column] or storable(value)
         return {k: it for k, it in row.items() if it is not None or k not in self._never_null}
 
     def _held(self, column: str, value: Json) -> Json:
@@ -99,7 +106,7 @@ class Columns:
         fits, field = self._fits[column], self._field[column]
         if field == QUESTIONS and not isinstance(value, list):
             return None
-        if isinstance(value, list | dict) and not fits(value):
+        if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
             value = json_text(value)
         return value if fits(value) else None
 

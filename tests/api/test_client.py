@@ -425,34 +425,30 @@ def test_a_file_without_certificates_is_named_at_once(
 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    ("variable", "value", "said", "asked"),
+    ("variable", "value", "said", "lasts"),
     [
-        ("", "", "jobs.example.com:8443 cannot be reached, because its name is unknown.", ["jobs"]),
-        ("HTTPS_PROXY", "http://proxy.example.com", "the proxy did not connect to it.", ["proxy"]),
-        ("ALL_PROXY", "ftp://me:sesame@x", "an address is wrong. Correct HTTPS_PROXY, ALL_", []),
-        ("HTTPS_PROXY", "http://me:sesame@x:99999", "an address is wrong. Correct HTTPS_P", []),
-        (
-            "ALL_PROXY",
-            "socks5://x",
-            "the proxy is no HTTP proxy. Correct HTTPS_PROXY or ALL_PROX",
-            [],
-        ),
-        ("REQUESTS_CA_BUNDLE", "no.pem", "certificates are not found. Correct REQUESTS_CA_", []),
+        ("", "", "jobs.example.com:8443 cannot be reached, because its name is unknown.", False),
+        ("HTTPS_PROXY", "http://proxy.example.com", "the proxy did not connect to it.", False),
+        ("ALL_PROXY", "ftp://me:sesame@x", "an address is wrong. Correct HTTPS_PROXY, ALL_", True),
+        ("HTTPS_PROXY", "http://me:sesame@x:99999", "an address is wrong. Correct HTTPS_P", True),
+        ("ALL_PROXY", "socks5://x", "the proxy is no HTTP proxy. Correct HTTPS_PROXY or AL", True),
+        ("REQUESTS_CA_BUNDLE", "no.pem", "certificates are not found. Correct REQUESTS_CA_", True),
     ],
 )
-def test_what_the_network_lacks_is_named_at_once_until_the_api_has_answered(
+def test_what_the_network_lacks_is_named_at_once(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
     value: str,
     said: str,
-    asked: list[str],
+    *,
+    lasts: bool,
 ) -> None:
-    """After that it is retried as all faults are. No line has the password of a proxy."""
+    """Unless it may pass, once the API has answered. No line has the password of a proxy."""
     hosts: list[str] = []
 
     def fail(host: str, *_: object, **__: object) -> None:
-        hosts.append(host.removesuffix(".example.com"))
+        hosts.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
@@ -461,11 +457,32 @@ def test_what_the_network_lacks_is_named_at_once_until_the_api_has_answered(
 
     with pytest.raises(PublicJobsError, match=re.escape(said)) as first:
         connect("https://jobs.example.com:8443/eu").page(1)
-    with pytest.raises(PageError, match=", after 8 tries") as later:
+    again = re.escape(said) if lasts else ", after 8 tries"
+    with pytest.raises(PublicJobsError, match=again) as later:
         connect("https://jobs.example.com:8443/eu", has_answered=True).page(1)
-    assert type(first.value) is PublicJobsError
+    assert [type(it.value) for it in (first, later)] == [
+        PublicJobsError,
+        PublicJobsError if lasts else PageError,
+    ]
     assert "sesame" not in f"{first.value}{later.value}"
-    assert hosts == asked * (1 + MAX_TRIES)
+    asked = "proxy.example.com" if variable == "HTTPS_PROXY" else "jobs.example.com"
+    assert hosts == ([] if lasts else [asked] * (1 + MAX_TRIES))
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_name_server_that_is_busy_is_asked_again_in_a_first_run_too(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts: list[str] = []
+
+    def fail(host: str, *_: object, **__: object) -> None:
+        hosts.append(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(PageError, match="Temporary failure in name resolution, after 8 tries"):
+        connect("https://jobs.example.com").page(1)
+    assert hosts == ["jobs.example.com"] * MAX_TRIES
 
 
 # What a server says.

@@ -175,6 +175,24 @@ def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
 
 
 @pytest.mark.parametrize(
+    ("document", "record"),
+    [
+        ({}, {"id": "a"}),
+        ({"id": ""}, {"id": "a"}),
+        ({"id": 7}, {"id": "a", "additionalFields": {"id": 7}}),
+        ({"id": [7]}, {"id": "a", "additionalFields": {"id": [7]}}),
+        ({"id": "b"}, {"id": "b"}),
+    ],
+)
+def test_a_key_known_from_elsewhere_replaces_one_that_is_missing(
+    document: dict[str, Any], record: dict[str, Any]
+) -> None:
+    columns = Columns({"id": {"type": "string"}} | OTHERS, lambda _: None)
+
+    assert columns.row(document, id="a", publicId="p") == {"additionalFields": None} | record
+
+
+@pytest.mark.parametrize(
     ("field", "column"),
     [
         ("jobTitle", "job_title"),
