@@ -22,7 +22,9 @@ def hide(secrets: Iterable[str]) -> None:
 
 
 def shortened(text: str, longest: int = LONGEST_NAME) -> str:
-    """Cut the middle out of a text that is too long: the end of a line has the remedy."""
+    """Hide secrets in a text, and cut the middle out of a long one: its end has the remedy."""
+    for secret in _secrets:  # before the cut, which may leave a part of one
+        text = text.replace(secret, "…")
     tail = longest // 4
     return text if len(text) <= longest else f"{text[: longest - tail]}…{text[-tail:]}"
 
@@ -43,8 +45,6 @@ def one_line(text: str) -> str:
     Terminals and mails obey too: line breaks, escape sequences, marks that turn the direction of
     text, and all else that Unicode calls control or format characters.
     """
-    for secret in _secrets:
-        text = text.replace(secret, "…")
     text = shortened(text, LONGEST_LINE)
     return "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
 

@@ -1,4 +1,4 @@
-"""The settings: the schema, how they are read, and the checks that a schema cannot express."""
+"""The settings: the schema, how they are read, and which of its rules they break."""
 
 import difflib
 import json
@@ -14,10 +14,7 @@ from typing import Any
 from dotenv import load_dotenv
 from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
-from urllib3.exceptions import LocationParseError
-from urllib3.util import parse_url
 
-from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import PublicJobsError
 
@@ -44,8 +41,6 @@ _PLACES = (
     f"FILE may name a file that contains the key); if one is set already, {_REMEDY}."
 )
 
-_LOOPBACK = r"(.+\.)?localhost|127(\.\d{1,3}){3}|\[::1\]"  # RFC 6761, section 6.3
-
 
 def from_environment() -> dict[str, Json]:
     """Read the settings from environment variables, and from `.env` in the working folder.
@@ -68,16 +63,14 @@ def from_environment() -> dict[str, Json]:
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     """Fill in the defaults of settings that are missing, null or empty, and the key from its file.
 
-    In a deployment, an empty variable means that the setting is unset. A file without a key is
-    left for `problems` to name.
+    In a deployment, an empty variable means that the setting is unset. A file that cannot be read
+    is left for `problems` to name.
     """
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
-    if "api_key" not in given and isinstance(path := given.get("api_key_file"), str):
-        with suppress(OSError, ValueError):
-            key = Path(path).read_text("utf-8").strip()
-            if _check_key(key) is None:
-                given["api_key"] = key
-                del given["api_key_file"]
+    if "api_key" not in given:
+        with suppress(KeyError, OSError, TypeError, ValueError):
+            given["api_key"] = Path(given["api_key_file"]).read_text("utf-8").strip()
+            del given["api_key_file"]
     defaults = {name: rules["default"] for name, rules in SETTINGS.items() if "default" in rules}
     return defaults | given
 
@@ -85,7 +78,7 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
 def secrets(config: Mapping[str, Json]) -> list[str]:
     """Return the values that no line of the log may show."""
     return [
-        str(config[it]) for it, rules in SETTINGS.items() if rules.get("secret") and it in config
+        str(config[it]) for it, rules in SETTINGS.items() if "secret" in rules and config.get(it)
     ]
 
 
@@ -97,16 +90,25 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     """
     errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
     required = {name for it in errors if it.validator == "required" for name in it.validator_value}
-    in_file = {"api_key"} if "api_key_file" in config else set()
-    missing = [name for name in SETTINGS if name in required - in_file and name not in config]
+    if "api_key_file" in config:  # it was not read
+        required.discard("api_key")
+    missing = [name for name in SETTINGS if name in required and name not in config]
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     found += [_PLACES] if missing else []
-    found += [f"{it.path[0]}: {it.message}.".replace(", 'null'", "") for it in errors if it.path]
-    if in_file:
-        found.append(_key_file_problem(config))
-    for name, check in _CHECKS.items():
-        if isinstance(config.get(name), str) and (problem := check(config[name])):
-            found.append(problem)
+    if "api_key_file" in config:
+        rule = "must name a file that can be read: set it or api_key, and not both."
+        found.append(f"api_key_file {rule}")
+    rules: dict[str, str] = {}  # the first that each setting breaks
+    for it in errors:
+        # A text is not quoted: somebody may have put the key, or a header with it, anywhere.
+        if it.validator == "pattern":
+            rules.setdefault(it.path[0], f"{it.path[0]} {it.schema['description']}.")
+        elif it.validator == "enum":
+            rules.setdefault(it.path[0], f"{it.path[0]} must be one of {it.validator_value}.")
+        elif it.path:
+            message = it.message.replace(", 'null'", "")
+            rules.setdefault(it.path[0], f"{it.path[0]}: {message}.")
+    found += rules.values()
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)
         if name == "batch_config":
@@ -115,8 +117,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             found.insert(0, unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
-    # A whole header, with a key, if somebody has taken it for that.
-    return [problem.replace(repr(config["auth_header"]), "…") for problem in found]
+    return found
 
 
 def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
@@ -166,43 +167,3 @@ def _plain(value: Json) -> Json:
     # The SDK reads the fractions of a file as decimals, which clocks and sockets do not accept.
     number = float(value) if isinstance(value, Decimal) else value
     return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-def _check_key(value: str) -> str | None:
-    if re.match("https?:", value):
-        return "api_key is a URL: api_key and base_url seem to be swapped."
-    if re.fullmatch("[!#-&(-~]+", value):  # what a header can carry, but for quotes
-        return None
-    return "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
-
-
-def _key_file_problem(config: Mapping[str, Json]) -> str:
-    """Say why no key was read from its file."""
-    if "api_key" in config:
-        return "api_key and api_key_file are both set: remove one."
-    path = str(config["api_key_file"])
-    shown = repr(path) if os.sep in path else "…"  # it may be the key itself
-    return f"api_key_file must be a file that contains the key alone: {shown}."
-
-
-def _check_base_url(value: str) -> str | None:
-    shown = re.sub(r".*@|(?<=[?#]).+", "…", value)  # where passwords and keys may stand
-    try:
-        url = parse_url(value)
-        host = (url.host or "").encode("idna").decode()  # refuses empty and long labels
-    except (LocationParseError, UnicodeError):
-        host = ""
-    if not host or url.scheme not in {"http", "https"} or re.search(r"[\s\"']", value):
-        rule = "be a URL such as https://jobs.example.com, without quotes or spaces"
-    elif url.scheme == "http" and not re.fullmatch(_LOOPBACK, host):
-        rule = "begin with https://, because over plain http anyone can read the key"
-    elif url.auth or {url.query, url.fragment} != {None} or API_PATH in (url.path or ""):
-        rule = f"end before {API_PATH}, and have no user name, password, ? or #"
-    else:
-        return None
-    if not re.search(r"\.|://", value):  # no address at all: perhaps it is the key
-        shown = "…"
-    return f"base_url must {rule}: {shown!r}."
-
-
-_CHECKS = {"api_key": _check_key, "base_url": _check_base_url}

@@ -16,7 +16,7 @@ from tap_public_jobs import settings
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session
+from tap_public_jobs.api.transport import AUTH_HEADERS, Session
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
 from tap_public_jobs.lines import described, hide
@@ -70,11 +70,6 @@ class TapPublicJobs(Tap):
     sleep: Callable[[float], object] = staticmethod(time.sleep)
 
     @cached_property
-    def report(self) -> Report:
-        """The counts and events of this run."""
-        return Report(self.throttle)
-
-    @cached_property
     def throttle(self) -> Throttle:
         """The budget of the key."""
         config, state = self.config, self._sync_state
@@ -86,11 +81,13 @@ class TapPublicJobs(Tap):
     def client(self) -> PublicJobsClient:
         """The API, through one session and one throttle."""
         config = self.config
+        headers = {
+            "User-Agent": config.get("user_agent") or f"{self.name}/{self.plugin_version}",
+            config["auth_header"]: AUTH_HEADERS[config["auth_header"]].format(config["api_key"]),
+        }
         connections = config["max_concurrent_requests"]
-        user_agent = config.get("user_agent") or f"{self.name}/{self.plugin_version}"
-        auth = KeyAuth(config["api_key"], config["auth_header"])
         return PublicJobsClient(
-            Session(self.throttle, connections, auth, user_agent, config["base_url"]),
+            Session(self.throttle, connections, headers, config["base_url"]),
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
@@ -125,7 +122,7 @@ class TapPublicJobs(Tap):
             workers=self.config["max_concurrent_requests"],
             key_hash=hash_key(self.config["api_key"]),
             api=self.client,
-            report=self.report,
+            report=Report(self.throttle),
             clock=self.clock,
             sleep=self.sleep,
             held_slots=self.throttle.held_slots,
@@ -150,7 +147,7 @@ class TapPublicJobs(Tap):
             logger.info(
                 "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
             )
-        self.report.waiting(1)
+        self._context.report.waiting(1)
         return start_run(self._context, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
@@ -179,7 +176,7 @@ class TapPublicJobs(Tap):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
             self.throttle.close(SystemExit())
-            self.report.log_summary(self.client.retries)
+            self._context.report.log_summary(self.client.retries)
             # However the run ended: what it has paid for need not be fetched again.
             self._context.checkpoint(self._sync_state)
 
@@ -251,7 +248,7 @@ class TapPublicJobs(Tap):
         self._read_change_log()
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
-        logger.info("%s", self.report.key_works(published, page.size))
+        logger.info("%s", self._context.report.key_works(published, page.size))
         for job in filter(None, map(job_ref, page.items[:1])):
             self.client.detail(job)
         return True

@@ -194,9 +194,12 @@ def test_a_declared_column_takes_its_field_out_of_the_others(api: FakeApi) -> No
     assert (row["skills"], row["additionalFields"]) == (["SQL"], '{"remote":true}')
 
 
-def test_a_detail_without_its_key_is_keyed_by_the_list(api: FakeApi) -> None:
+@pytest.mark.parametrize("keys", [{}, {"publicId": None}, {"publicId": ["pub-3"]}])
+def test_a_detail_without_its_key_is_keyed_by_the_list(
+    api: FakeApi, keys: dict[str, object]
+) -> None:
     """Which fields a detail may omit is not documented."""
-    api.answers["pub-3"] = {"jobTitle": "Keyless"}
+    api.answers["pub-3"] = {"jobTitle": "Keyless"} | keys
     pipeline = first_run(api)
 
     row = pipeline.hard.rows["job_details"]["3"]

@@ -30,8 +30,7 @@ MOST_DIGITS = 4300
 CHUNK = 1024
 
 # To parse takes several times the memory of a body, and each thread that has taken it keeps it. So
-# one thread parses all bodies but small ones, such as a usual posting.
-SMALL = 16 * 1024
+# one thread parses all bodies.
 _PARSER = ThreadPoolExecutor(1)
 
 
@@ -71,8 +70,6 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    if body.tell() <= SMALL:
-        return json_object(body.getvalue())
     return _PARSER.submit(json_object, body.getvalue()).result()
 
 

@@ -1,6 +1,7 @@
 """The two operations of the API: what is requested, what a response means, what is retried."""
 
 import logging
+import re
 import threading
 import zlib
 from collections.abc import Callable, Mapping
@@ -16,10 +17,10 @@ from requests import Response
 
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Page
-from tap_public_jobs.api.network import why_unreachable, wrong_variable
+from tap_public_jobs.api.network import why_unreachable
 from tap_public_jobs.api.transport import Session, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
-from tap_public_jobs.lines import quoted
+from tap_public_jobs.lines import quoted, shortened
 
 Json = Any
 
@@ -91,10 +92,9 @@ class PublicJobsClient:
                 self._page_url(number), lambda it: isinstance(it.get("data"), list)
             )
         except RequestError as error:
-            if number == 1 and isinstance(error, NotFoundError):
-                raise _not_the_api(self._url, f"the response is {error.status}") from error
-            if number == 1 and error.status in range(300, 400):
-                raise _not_the_api(self._url, f"it redirects ({error.status})") from error
+            is_redirect = error.status in range(300, 400)
+            if number == 1 and (is_redirect or isinstance(error, NotFoundError)):
+                raise _not_the_api(error) from error
             msg = REMEDY_PAGE.format(number, error)
             raise PageError(msg) from error
         size = _count(envelope, "pageSize") or self.page_size
@@ -167,12 +167,14 @@ class PublicJobsClient:
 
     def _check_head(self, response: Response) -> None:
         """Raise what a status means (API page, "Errors")."""
-        status, url = response.status_code, response.url
+        status, where = response.status_code, place(response.url)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
-                raise _not_the_api(url, "the response is a web page")
+                msg = f"{where}: the response is a web page"
+                raise _not_the_api(msg)
             return
-        msg = f"{place(url)}: the response is {status} {self._quote(response.reason)}".rstrip()
+        reason = shortened(response.reason or "", 200)
+        msg = f"{where}: the response is {status} {reason}".rstrip()
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
             raise NotFoundError(msg, status)
         if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
@@ -185,13 +187,11 @@ class PublicJobsClient:
         # wraps is an argument alone.
         while it := cause.__cause__ or cause.__context__ or _wrapped(cause):
             cause = it
-        said = self._quote(cause)
-        if wrong := wrong_variable(error, self.session.verify):
-            return PublicJobsError(f"Nothing is loaded until you act. {wrong}")
-        why, remedy = why_unreachable(error, cause)
-        if why and not self.has_answered:
+        words = re.sub("//.*@", "//…@", " ".join(str(cause).split()))  # the password of a proxy
+        said = shortened(words, 200)
+        if why := why_unreachable(error, cause, has_answered=self.has_answered):
             host = url.split("/")[2]
-            msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said}). {remedy}"
+            msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said})"
             return PublicJobsError(msg)
         return _FaultError(f"{place(url)}: {type(error).__name__}: {said}")
 
@@ -201,22 +201,15 @@ class PublicJobsClient:
         line = "Try %(tries)d of %(of)d failed: %(exception)s. Trying again in %(wait).1f s."
         logger.warning(line, details)
 
-    def _quote(self, text: object) -> str:
-        """Quote a server's words, which may be long, have many lines, or repeat the key."""
-        key = getattr(self.session.auth, "key", "")
-        words = " ".join(str(text).split())
-        return (words.replace(key, "***") if key else words)[:200]
-
 
 def _wrapped(error: BaseException) -> BaseException | None:
     return next((it for it in error.args if isinstance(it, BaseException)), None)
 
 
-def _not_the_api(url: str, reason: str) -> PublicJobsError:
+def _not_the_api(why: object) -> PublicJobsError:
     return PublicJobsError(
         "Nothing is loaded until you act. base_url does not look like the Public Jobs API: "
-        f"requested {url.partition('?')[0]}, {reason}. Set base_url to the part of the address "
-        f"before {API_PATH}."
+        f"{why}. Set base_url to the part of the address before {API_PATH}."
     )
 
 

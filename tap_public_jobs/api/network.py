@@ -1,50 +1,33 @@
-"""What keeps the tap from reaching a host, and the variable or setting that mends it."""
+"""What keeps the tap from reaching the API, and the setting or variable that mends it."""
 
-import os
 import socket
 import ssl
-from pathlib import Path
 
 from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
 
-
-def wrong_variable(error: Exception, verify: object) -> str:
-    """Name the variable that lets no request succeed; empty if there is none."""
-    if isinstance(error, InvalidURL | InvalidSchema):  # base_url is checked before
-        return (
-            f"{_proxy()} must be the address of an HTTP proxy, such as http://a.example.com:3128."
-        )
-    try:
-        if isinstance(verify, str) and not Path(verify).is_dir():
-            ssl.create_default_context(cafile=verify)
-    except OSError:
-        name = _first_set("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-        return f"{name} must be a file with certificates in PEM form: {verify!r}."
-    return ""
-
-
-def why_unreachable(error: Exception, cause: BaseException) -> tuple[str, str]:
-    """Say why a host cannot be reached, and the remedy; both are empty if that is unclear."""
-    if isinstance(error, ProxyError):
-        return (
-            "the proxy did not connect to it",
-            f"Correct {_proxy()}, or add the host to NO_PROXY.",
-        )
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        remedy = "If a proxy decrypts TLS, or your own authority signed it, set REQUESTS_CA_BUNDLE"
-        return "its certificate is not trusted", f"{remedy} to that authority's certificate."
-    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-        return "it does not answer with TLS", "Correct base_url and its port."
-    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
-        return "its name is unknown", "Correct base_url, or set HTTPS_PROXY if you need it."
-    if isinstance(cause, ConnectionRefusedError):
-        return "nothing listens at that port", "Is the API up? If so, correct base_url."
-    return "", ""
+# By the kind of an error, or of its cause; empty if it passes.
+_LASTING: dict[type[Exception], str] = {
+    InvalidURL: "an address is wrong. Correct HTTPS_PROXY, ALL_PROXY, or the port in base_url.",
+    InvalidSchema: "the proxy is no HTTP proxy. Correct HTTPS_PROXY or ALL_PROXY.",
+}
+# Once the API has answered, these pass, too.
+_OF_A_FIRST_RUN: dict[type[Exception], str] = {
+    ProxyError: "the proxy did not connect to it. Correct HTTPS_PROXY, or set NO_PROXY.",
+    ssl.SSLCertVerificationError: "its certificate is not trusted. If a proxy decrypts TLS, or "
+    "your own authority signed it, set REQUESTS_CA_BUNDLE to that authority's certificate.",
+    ssl.SSLEOFError: "",
+    ssl.SSLError: "it does not answer with TLS. Correct base_url, its port, or REQUESTS_CA_BUNDLE.",
+    socket.gaierror: "its name is unknown. Correct base_url, or set HTTPS_PROXY if you need it.",
+    ConnectionRefusedError: "nothing listens at that port. Is the API up? If so, correct base_url.",
+}
 
 
-def _proxy() -> str:
-    return _first_set("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-
-
-def _first_set(*names: str) -> str:
-    return next((name for name in names if os.environ.get(name)), names[0].upper())
+def why_unreachable(error: Exception, cause: BaseException, *, has_answered: bool) -> str:
+    """Say why a host cannot be reached, and what to correct; empty if that may pass."""
+    if type(error) is OSError:  # of requests, about a path
+        return "certificates are not found. Correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE."
+    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN:
+        return ""  # the name server is busy
+    reasons = _LASTING if has_answered else _LASTING | _OF_A_FIRST_RUN
+    kinds = (it for it in reasons if isinstance(error, it) or isinstance(cause, it))
+    return next(map(reasons.__getitem__, kinds), "")

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import gmtime, monotonic, strftime
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import requests
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
 from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
@@ -57,27 +55,13 @@ LONGEST_IDLE = 5.0
 AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
 
 
-@dataclass
-class KeyAuth(AuthBase):
-    """Sends the API key in one of `AUTH_HEADERS`."""
-
-    key: str = field(repr=False)
-    header: str
-
-    @override
-    def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        request.headers[self.header] = AUTH_HEADERS[self.header].format(self.key)
-        return request
-
-
 class Session(requests.Session):
     """A session that sends when the throttle allows it, and repeats what the rate limit refuses.
 
     Args:
         throttle: The limit that all requests share.
         connections: Connections kept open at once.
-        auth: Authenticates every request.
-        user_agent: The User-Agent header.
+        headers: Of every request, such as the one that carries the key.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
 
     Attributes:
@@ -87,23 +71,23 @@ class Session(requests.Session):
     page_1 = ""
 
     def __init__(
-        self, throttle: Throttle, connections: int, auth: AuthBase, user_agent: str, base_url: str
+        self, throttle: Throttle, connections: int, headers: Mapping[str, str], base_url: str
     ) -> None:
         super().__init__()
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
         self.mount("https://", adapter)
         self.mount("http://", adapter)
         self.stream = True
-        self.auth = auth
-        self.headers.update({"User-Agent": user_agent, "Accept": "application/json"})
+        self.auth = lambda request: request  # else .netrc would replace the key
+        self.headers["Accept"] = "application/json"
         self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
+        self.headers.update(headers)
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
         self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
         self._throttle = throttle
         self._active_at = monotonic()
         self._key_works = throttle.held_slots() is not None  # it was answered in the last run
-        self._limit_statuses: set[int] = set()  # refused requests that were answered later
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -167,20 +151,16 @@ class Session(requests.Session):
 
     def _page(self, url: str, timeout: float) -> Response:
         """Request a page, which is refused for the limit or the key."""
-        refused_with = 0
         for number in range(1, MAX_REJECTIONS + 1):
             response = self._get(url, timeout)
             status = response.status_code
             if not is_refusal(response):
                 self._key_works |= status == HTTPStatus.OK
-                if refused_with:
-                    self._limit_statuses.add(refused_with)
                 return response
             response.close()
             is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
             if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
                 break
-            refused_with = status
             self._learn(status)
         remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
         error = AccessError(remedy)
@@ -199,7 +179,6 @@ class Session(requests.Session):
             response = self._get(url, timeout)
             if not is_refusal(response):
                 if doubts:
-                    self._limit_statuses.add(status)
                     self._learn(status, pauses=False)
                 return response
             response.close()
@@ -207,8 +186,7 @@ class Session(requests.Session):
             is_last = is_final and not is_rejection(response)
             if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1:
                 break
-            is_known = number == 1 and status in self._limit_statuses
-            if self._throttle.is_explained() or is_known:
+            if self._throttle.is_explained():
                 self._learn(status)
             else:
                 self._check_key(timeout, doubts)

@@ -11,7 +11,7 @@ import pytest
 
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session
+from tap_public_jobs.api.transport import AUTH_HEADERS, Session
 
 Connect = Callable[..., PublicJobsClient]
 
@@ -38,7 +38,8 @@ def connect() -> Iterator[Connect]:
         **options: Any,
     ) -> PublicJobsClient:
         throttle = throttle or Throttle(100_000, 60.0)
-        sessions.append(Session(throttle, 16, KeyAuth(key, auth_header), "tests/1", base_url))
+        headers = {"User-Agent": "tests/1", auth_header: AUTH_HEADERS[auth_header].format(key)}
+        sessions.append(Session(throttle, 16, headers, base_url))
         settings: dict[str, Any] = {"page_size": 10, "timeout": 10.0, **options}
         return PublicJobsClient(sessions[-1], base_url, **settings)
 

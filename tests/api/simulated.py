@@ -23,7 +23,7 @@ from urllib3 import HTTPResponse
 from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import KeyAuth, Session
+from tap_public_jobs.api.transport import Session
 from tap_public_jobs.errors import RequestError
 
 
@@ -175,8 +175,7 @@ class Api:
             epoch=lambda: self.clock.now,
             changed=Changed(self.clock),
         )
-        auth = KeyAuth("a-key", "x-api-key")
-        session = Session(self.throttle, threads, auth, "tests/1", "http://api")
+        session = Session(self.throttle, threads, {"x-api-key": "a-key"}, "http://api")
         client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
 

@@ -18,6 +18,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
+from tap_public_jobs import lines
 from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.api.client import MAX_TRIES, PublicJobsClient
@@ -31,6 +32,7 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     RequestError,
 )
+from tap_public_jobs.lines import shortened
 
 KEY = "pj_5f3de1c7a902"
 JOB = JobRef("id-1", "job-1")
@@ -108,9 +110,6 @@ def test_numbers_that_make_no_sense_are_no_numbers(
     with raw_server(answering(response(body), PAGE)) as server:
         assert connect(server.url).page(1) == Page([], *expected)
 
-
-A_PROXY = "http://proxy.example.com"
-NO_PROXY = "must be the address of an HTTP proxy"
 
 HOSTILE = [
     "a/b", "../../admin", "..", ".", "...", "?page=2", "#top", "%2F", "%2e%2e", "100%", "a b",
@@ -220,7 +219,7 @@ def test_waits_between_tries_double_and_vary(
 
 
 NOT_THE_API = (
-    r"base_url does not look like the Public Jobs API: requested {}, {}\. "
+    r"base_url does not look like the Public Jobs API: {}\?page=1&pageSize=10: {}\. "
     r"Set base_url to the part of .* " + API
 )
 
@@ -230,8 +229,8 @@ NOT_THE_API = (
     [
         (1, "401 No", AccessError, r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in \.env"),
         (1, "403 No", AccessError, r"API answered 403\. .* plan lacks the public API: ask for "),
-        (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404")),
-        (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", r"it redirects \(302\)")),
+        (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404 No")),
+        (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 302 No")),
         (1, "200 OK", PublicJobsError, NOT_THE_API.format("{url}", "the response is a web page")),
         (1, "400 No", PageError, "Page 1 of the list of jobs cannot be read: .*response is 400"),
         (4, "404 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 404"),
@@ -247,7 +246,7 @@ def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_not_tried_again(
         connect(server.url).page(number)
 
     assert type(caught.value) is error
-    assert re.search(said.replace("{url}", f"{server.url}{API}/jobs"), str(caught.value))
+    assert re.search(said.replace("{url}", f"{server.url[7:]}{API}/jobs"), str(caught.value))
     assert len(server.heads) == 1
 
 
@@ -333,7 +332,7 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
     with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
         connect(server.url).detail(JOB)
 
-    said = f"{status[:3]} {' '.join(status[4:].split())[:200]}"
+    said = f"{status[:3]} {shortened(status[4:], 200)}"
     assert f"{server.url}{API}/jobs/job-1: the response is {said}" == f"http://{caught.value}"
     assert caught.value.status == int(status[:3])
     assert isinstance(caught.value, NotFoundError) is (caught.value.status in {404, 410})
@@ -348,7 +347,7 @@ def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
             api = connect(server.url, auth_header="x-api-key")
             with pytest.raises(RequestError, match="302 Found"):
                 api.detail(JOB)
-            with pytest.raises(PublicJobsError, match=r"it redirects \(302\)"):
+            with pytest.raises(PublicJobsError, match=r"does not look like .* 302 Found"):
                 api.page(1)
 
     assert thief.connections == 0
@@ -401,8 +400,8 @@ def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect,
 @pytest.mark.parametrize(
     ("scheme", "said"),
     [
-        ("http", r"nothing listens at that port \(.*Connection refused\)"),
-        ("https", r"it does not answer with TLS \(\[SSL: WRONG_VERSION"),
+        ("http", r"nothing listens at that port\. .*correct base_url\. \(.*Connection refused\)"),
+        ("https", r"it does not answer with TLS\. Correct base_url.* \(\[SSL: WRONG_VERSION"),
     ],
 )
 def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
@@ -415,43 +414,75 @@ def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
     assert caplog.messages == []
 
 
+def test_a_file_without_certificates_is_named_at_once(
+    connect: Connect, base_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CURL_CA_BUNDLE", __file__)
+
+    with pytest.raises(PublicJobsError, match=r"or REQUESTS_CA_BUNDLE\. .*no certificate or crl"):
+        connect(f"https{base_url[4:]}").page(1)
+
+
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    ("variable", "value", "code", "said", "asked"),
+    ("variable", "value", "said", "lasts"),
     [
-        ("", "", socket.EAI_NONAME, "jobs.example.com:8443 cannot be reached", 1),
-        ("", "", socket.EAI_AGAIN, "Name or service not known, after 8 tries", MAX_TRIES),
-        ("HTTPS_PROXY", A_PROXY, socket.EAI_NONAME, "the proxy did not connect", 1),
-        ("ALL_PROXY", "ftp://me:sesame@x", 0, f"ALL_PROXY {NO_PROXY}", 0),
-        ("HTTPS_PROXY", "http://x:99999", 0, f"HTTPS_PROXY {NO_PROXY}", 0),
-        ("REQUESTS_CA_BUNDLE", "no.pem", 0, "REQUESTS_CA_BUNDLE must be a file", 0),
-        ("CURL_CA_BUNDLE", __file__, 0, "CURL_CA_BUNDLE must be a file with", 1),
+        ("", "", "jobs.example.com:8443 cannot be reached, because its name is unknown.", False),
+        ("HTTPS_PROXY", "http://proxy.example.com", "the proxy did not connect to it.", False),
+        ("ALL_PROXY", "ftp://me:sesame@x", "an address is wrong. Correct HTTPS_PROXY, ALL_", True),
+        ("HTTPS_PROXY", "http://me:sesame@x:99999", "an address is wrong. Correct HTTPS_P", True),
+        ("ALL_PROXY", "socks5://x", "the proxy is no HTTP proxy. Correct HTTPS_PROXY or AL", True),
+        ("REQUESTS_CA_BUNDLE", "no.pem", "certificates are not found. Correct REQUESTS_CA_", True),
     ],
 )
-def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
+def test_what_the_network_lacks_is_named_at_once(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
     value: str,
-    code: int,
     said: str,
-    asked: int,
+    *,
+    lasts: bool,
 ) -> None:
+    """Unless it may pass, once the API has answered. No line has the password of a proxy."""
     hosts: list[str] = []
 
     def fail(host: str, *_: object, **__: object) -> None:
         hosts.append(host)
-        raise socket.gaierror(code, "Name or service not known")
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
     if variable:
         monkeypatch.setenv(variable, value)
 
-    with pytest.raises(PublicJobsError, match=re.escape(said)) as caught:
-        connect("https://jobs.example.com:8443/eu", has_answered=not code).page(1)
-    assert type(caught.value) is (PageError if asked == MAX_TRIES else PublicJobsError)
-    assert "sesame" not in str(caught.value)
-    assert hosts == [f"{'proxy' if value == A_PROXY else 'jobs'}.example.com"] * asked
+    with pytest.raises(PublicJobsError, match=re.escape(said)) as first:
+        connect("https://jobs.example.com:8443/eu").page(1)
+    again = re.escape(said) if lasts else ", after 8 tries"
+    with pytest.raises(PublicJobsError, match=again) as later:
+        connect("https://jobs.example.com:8443/eu", has_answered=True).page(1)
+    assert [type(it.value) for it in (first, later)] == [
+        PublicJobsError,
+        PublicJobsError if lasts else PageError,
+    ]
+    assert "sesame" not in f"{first.value}{later.value}"
+    asked = "proxy.example.com" if variable == "HTTPS_PROXY" else "jobs.example.com"
+    assert hosts == ([] if lasts else [asked] * (1 + MAX_TRIES))
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_name_server_that_is_busy_is_asked_again_in_a_first_run_too(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts: list[str] = []
+
+    def fail(host: str, *_: object, **__: object) -> None:
+        hosts.append(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(PageError, match="Temporary failure in name resolution, after 8 tries"):
+        connect("https://jobs.example.com").page(1)
+    assert hosts == ["jobs.example.com"] * MAX_TRIES
 
 
 # What a server says.
@@ -469,8 +500,13 @@ def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
     ],
 )
 def test_no_error_and_no_log_line_repeats_the_key(
-    connect: Connect, answer: bytes, caplog: pytest.LogCaptureFixture
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: bytes,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(lines, "_secrets", [KEY])
+
     def answer_and_close(connection: socket.socket, _: str) -> None:
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_RDWR)

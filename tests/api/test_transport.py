@@ -3,6 +3,7 @@
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from api.conftest import Connect
@@ -214,14 +215,19 @@ def test_a_connection_is_not_used_again_after_five_idle_seconds(
 
 @pytest.mark.usefixtures("_trusted")
 def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
-    connect: Connect, tls: ssl.SSLContext
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, tmp_path: Path
 ) -> None:
+    """And no other password is sent in place of the key."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password sesame\n")
+    monkeypatch.setenv("NETRC", str(netrc))
     with raw_server(answering(PAGE, DETAIL), tls) as server:
         api = connect(server.url)
         assert api.page(1).total == 0
         assert api.detail(JOB) == {"id": "id-1"}
 
     assert (len(server.heads), server.connections) == (2, 1)
+    assert ["\r\nAuthorization: Bearer a-key\r\n" in head for head in server.heads] == [True] * 2
 
 
 @pytest.mark.parametrize("by", ["https", "proxy"])
@@ -234,7 +240,7 @@ def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         server.serve(connection, tls)
 
-    said = "its certificate is not trusted .*certificate verify failed.* set REQUESTS_CA_BUNDLE"
+    said = "its certificate is not trusted.* set REQUESTS_CA_BUNDLE .*certificate verify failed"
     with raw_server(tunnel, tls if by == "https" else None) as server:
         if by == "proxy":
             monkeypatch.setenv("HTTPS_PROXY", server.url)
