@@ -635,7 +635,7 @@ def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path
         first = copier("copy", clone, project, where=source.parent, **answers, api_key="pj_wrong")
         failed, then = last_two(first).splitlines()
         assert failed.startswith(
-            "The test failed: Nothing is loaded until you act. The API refused the key (401)"
+            "The test failed: Nothing more is loaded until you act. The API refused the key"
         )
         assert then == f"Then run: {project}/setup"
         made = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
