@@ -29,7 +29,7 @@ REMEDIES = {
     401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
     "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
     "new one in the portal under Settings → Integrations → API keys.",
-    403: "Nothing more is loaded while the API answers 403. If this key never worked, the "
+    403: "Nothing more is loaded. The API answered 403. If this key never worked, the "
     "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
     "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
 }
