@@ -68,9 +68,13 @@ ROWS: Tables = {
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    file = str(tmp_path / "warehouse.duckdb")
+    return made(tmp_path, ROWS)
+
+
+def made(folder: Path, tables: Tables) -> str:
+    file = str(folder / "warehouse.duckdb")
     with duckdb.connect(file) as connection:
-        make(connection.execute, ROWS)
+        make(connection.execute, tables)
     return file
 
 
@@ -122,32 +126,30 @@ LISTED = ("2026-11-25 04:00", "2026-11-30 04:00", "2026-11-30 16:00", "2026-12-0
 
 
 @pytest.mark.parametrize(
-    ("latest", "monday", "since_monday"),
+    ("listed", "monday", "since_monday"),
     [
-        (1, "2026-11-23 00", LISTED[:2]),
-        (2, "2026-11-23 00", LISTED[:3]),
-        (3, "2026-11-30 00", LISTED[2:]),
+        (LISTED[:2], "2026-11-23 00", LISTED[:2]),
+        (LISTED[:3], "2026-11-23 00", LISTED[:3]),
+        (LISTED, "2026-11-30 00", LISTED[2:]),
     ],
+    ids=["one listing of a Monday", "two of them", "the Wednesday after"],
 )
 def test_what_the_first_listing_of_monday_shows_happened_before_it(
-    latest: int, monday: str, since_monday: tuple[str, ...], tmp_path: Path
+    listed: tuple[str, ...], monday: str, since_monday: tuple[str, ...], tmp_path: Path
 ) -> None:
     """And on a Monday, last Monday is the one before."""
-    file = str(tmp_path / "warehouse.duckdb")
-    tables: Tables = {name: [] for name in ROWS}
-    for place, time in enumerate(LISTED[: latest + 1]):
-        job = KEY | {"job_key": time, "id": time}
-        tables["listings"].append(
-            {"organisation": "acme", "listed_at": time, "is_latest": place == latest}
-        )
-        tables["publication_periods"].append(
-            job | {"opened_after": "2026-11-01", "opened_by": time, "is_open": True}
-        )
-        tables["jobs_ever"].append(job)
-    with duckdb.connect(file) as connection:
-        make(connection.execute, tables)
+    jobs = [KEY | {"job_key": time, "id": time} for time in listed]
+    opened = {"opened_after": "2026-11-01", "is_open": True}
+    tables: Tables = {
+        "jobs_ever": jobs,
+        "publication_periods": [job | opened | {"opened_by": job["id"]} for job in jobs],
+        "listings": [
+            {"organisation": "acme", "listed_at": time, "is_latest": time == listed[-1]}
+            for time in listed
+        ],
+    }
 
-    shown = read(file)
+    shown = read(made(tmp_path, tables))
 
     assert [it["monday"] for it in shown["today"]] == [monday]
     found = {it["job_key"] for it in shown["latest"] if it["is_since_monday"]}
