@@ -301,7 +301,9 @@ REFUSED = "The load failed: The API refused the key."
 NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 
 
-@pytest.mark.parametrize(("load", "fails", "status", "builds", "says"), CASES["syncs"])
+@pytest.mark.parametrize(
+    ("load", "fails", "status", "builds", "says"), CASES["syncs"].values(), ids=CASES["syncs"]
+)
 def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
     project: Callable[[str], Project], load: str, fails: str, status: int, builds: bool, says: str
 ) -> None:
@@ -383,7 +385,7 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
 MINUTE = 60
 
 
-@pytest.mark.parametrize("case", CASES["frequent"], ids=str)
+@pytest.mark.parametrize("case", CASES["frequent"].values(), ids=CASES["frequent"])
 def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
     project: Callable[[str], Project], case: dict[str, Any]
 ) -> None:
