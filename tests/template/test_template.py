@@ -324,13 +324,6 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
 
 
 SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
-LOGS = {
-    "cron": "output/sync.log",
-    "systemd": "journalctl --user -u acme-jobs",
-    "airflow": "the task sync of the DAG acme_jobs",
-    "github": "/actions/runs/",
-    "kubernetes": "kubectl logs pod-1",
-}
 
 
 @pytest.mark.parametrize("name", ["duckdb-cron", "postgres-cron", *SCHEDULED])
@@ -365,7 +358,7 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
         assert title == f"{name} failed"
         assert reason.startswith(says)
         assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
-        assert LOGS[schedule] in where
+        assert CASES["log_of"][schedule] in where
         assert it.errors == ("" if name == "postgres-cron" else f"{message}\n")
     assert not mode or (it.folder / ".meltano/state.json").exists()
     # Nobody listens any more.
