@@ -183,7 +183,8 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
 
 
-# Writes what Meltano writes in loads of these names; what it has last of a failed one is an error.
+# Stands in for Meltano. The nth run writes the log of the nth name in LOADS, and fails if the last
+# line of that log is an error. The command of dbt that FAILS names fails.
 MELTANO = """#!/bin/sh
 flock --nonblock .lock true
 [ "$?$(umask)" = 10077 ] || echo "not locked" >> calls
