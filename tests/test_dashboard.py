@@ -26,14 +26,7 @@ ESTIMATE: Row = {"organisation": "acme", "dimension": "overall", "value": "all"}
 CLOSING: Row = {"longest_days": 29.5, "at_risk": 1, "closed": 0}
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
 EVERY_DAY = [f"{dt.date(2026, 10, 31) + dt.timedelta(days=it)}" for it in range(30)]
-MONDAY = "2026-11-23"
-# A long text ends with dots, so that nobody takes two beginnings for the whole.
-HAPPENED = [
-    ("edited", "2026-11-03 00", None, f"{'é' * 60}…"),
-    ("repriced", "2026-11-02 00", 4000.5, None),
-    ("opened", "2026-10-31 04", None, None),
-    ("closed", "2026-10-01 04", None, None),
-]
+LONG, SHORTENED = "é" * 61, f"{'é' * 60}…"
 # Two roles of acme, of which one was open four weeks before, and another organisation without any.
 # Each is a repost; the role that the second reposts is open again.
 ROWS: Tables = {
@@ -56,21 +49,27 @@ ROWS: Tables = {
     "time_to_close_curve": [ESTIMATE | {"days": 29.5, "still_open": 1}],
     "job_changes": [
         KEY | {"changed_by": "2026-11-02", "field": "max_salary", "old_number": 4000.5},
-        KEY | {"changed_by": "2026-11-03", "field": "role_overview", "new_value": "é" * 61},
+        KEY | {"changed_by": "2026-11-03", "field": "role_overview", "new_value": LONG},
     ],
     "listings": [
         {"organisation": name, "listed_at": "2026-11-29 04:00", "is_latest": True}
         for name in ("acme", "globex")
     ],
-    "dates": [{"day": day, "week": MONDAY} for day in ("2026-10-30", *EVERY_DAY, "2026-11-30")],
+    "dates": [
+        {"day": day, "week": "2026-11-23"} for day in ("2026-10-30", *EVERY_DAY, "2026-11-30")
+    ],
 }
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    file = str(tmp_path / "warehouse.duckdb")
+    return made(tmp_path, ROWS)
+
+
+def made(folder: Path, tables: Tables) -> str:
+    file = str(folder / "warehouse.duckdb")
     with duckdb.connect(file) as connection:
-        make(connection.execute, ROWS)
+        make(connection.execute, tables)
     return file
 
 
@@ -93,8 +92,12 @@ def as_text(value: Any) -> Any:
 SHOWN: Tables = {
     "roles": [{"earlier_closed_by": "2026-10-01 04"}, {"earlier_closed_by": None}],
     "before": [{"roles": 1, "without_pay": 1, "reposts": 1}],
+    # A long text ends with dots, so that nobody takes two beginnings for the whole.
     "latest": [
-        dict(zip(("event", "time", "old_number", "new_value"), it, strict=True)) for it in HAPPENED
+        {"time": "2026-11-03 00", "event": "edited", "old_number": None, "new_value": SHORTENED},
+        {"time": "2026-11-02 00", "event": "repriced", "old_number": 4000.5, "new_value": None},
+        {"time": "2026-10-31 04", "event": "opened", "old_number": None, "new_value": None},
+        {"time": "2026-10-01 04", "event": "closed", "old_number": None, "new_value": None},
     ],
     "days": [{"day": f"{day} 00"} for day in EVERY_DAY],
 }
@@ -122,32 +125,30 @@ LISTED = ("2026-11-25 04:00", "2026-11-30 04:00", "2026-11-30 16:00", "2026-12-0
 
 
 @pytest.mark.parametrize(
-    ("latest", "monday", "since_monday"),
+    ("listed", "monday", "since_monday"),
     [
-        (1, "2026-11-23 00", LISTED[:2]),
-        (2, "2026-11-23 00", LISTED[:3]),
-        (3, "2026-11-30 00", LISTED[2:]),
+        (LISTED[:2], "2026-11-23 00", LISTED[:2]),
+        (LISTED[:3], "2026-11-23 00", LISTED[:3]),
+        (LISTED, "2026-11-30 00", LISTED[2:]),
     ],
+    ids=["one listing of a Monday", "two of them", "the Wednesday after"],
 )
 def test_what_the_first_listing_of_monday_shows_happened_before_it(
-    latest: int, monday: str, since_monday: tuple[str, ...], tmp_path: Path
+    listed: tuple[str, ...], monday: str, since_monday: tuple[str, ...], tmp_path: Path
 ) -> None:
     """And on a Monday, last Monday is the one before."""
-    file = str(tmp_path / "warehouse.duckdb")
-    tables: Tables = {name: [] for name in ROWS}
-    for place, time in enumerate(LISTED[: latest + 1]):
-        job = KEY | {"job_key": time, "id": time}
-        tables["listings"].append(
-            {"organisation": "acme", "listed_at": time, "is_latest": place == latest}
-        )
-        tables["publication_periods"].append(
-            job | {"opened_after": "2026-11-01", "opened_by": time, "is_open": True}
-        )
-        tables["jobs_ever"].append(job)
-    with duckdb.connect(file) as connection:
-        make(connection.execute, tables)
+    jobs = [KEY | {"job_key": time, "id": time} for time in listed]
+    opened = {"opened_after": "2026-11-01", "is_open": True}
+    tables: Tables = {
+        "jobs_ever": jobs,
+        "publication_periods": [job | opened | {"opened_by": job["id"]} for job in jobs],
+        "listings": [
+            {"organisation": "acme", "listed_at": time, "is_latest": time == listed[-1]}
+            for time in listed
+        ],
+    }
 
-    shown = read(file)
+    shown = read(made(tmp_path, tables))
 
     assert [it["monday"] for it in shown["today"]] == [monday]
     found = {it["job_key"] for it in shown["latest"] if it["is_since_monday"]}

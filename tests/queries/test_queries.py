@@ -4,7 +4,6 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -30,22 +29,22 @@ from queries.answers import (
     Row,
     listing,
     nested_values,
+    publication,
     query,
 )
 
 HISTORY = ("days_open", "changes")
-OF_PUBLISHED_JOBS = [name for name in ANSWERS if name not in HISTORY]
 
 
 @dataclass
 class Warehouse:
-    """A DuckDB in memory or a database of a server, with tables as a target makes them.
+    """An empty DuckDB in memory, or an empty database of a server.
 
     Attributes:
         name: What the page calls it.
         connection: To it.
         placeholder: What its driver replaces by a value.
-        target: The target.
+        target: The target that makes its tables.
     """
 
     name: str
@@ -53,19 +52,17 @@ class Warehouse:
     placeholder: str
     target: Target
 
-    def load(self, table: str, rows: list[Job]) -> None:
-        """Create a table of the tap as the target does, and fill it."""
-        kinds = TABLES[table]
-        columns = ", ".join(f"{name} {self.target.types[kind]}" for name, kind in kinds.items())
-        self.run(f"create table public_jobs.{table} ({columns})")
-        placeholders = ", ".join([self.placeholder] * len(kinds))
-        insert = f"insert into public_jobs.{table} values ({placeholders})"  # noqa: S608
-        values = [[self.target.stored(row.get(name)) for name in kinds] for row in rows]
-        self.connection.cursor().executemany(insert, values)
-
-    def run(self, sql: str) -> None:
-        """Execute statements."""
-        self.connection.execute(sql)
+    def load(self, tables: dict[str, list[Job]]) -> None:
+        """Create the tables of the tap as the target does, and fill them."""
+        cursor = self.connection.cursor()
+        cursor.execute("create schema public_jobs")
+        for table, kinds in TABLES.items():
+            columns = ", ".join(f"{name} {self.target.types[kind]}" for name, kind in kinds.items())
+            cursor.execute(f"create table public_jobs.{table} ({columns})")
+            placeholders = ", ".join([self.placeholder] * len(kinds))
+            for row in tables[table]:
+                values = [self.target.stored(row.get(name)) for name in kinds]
+                cursor.execute(f"insert into public_jobs.{table} values ({placeholders})", values)  # noqa: S608
 
     def rows(self, sql: str) -> list[Row]:
         """Return the answer: numbers that are not whole as floats, JSON parsed."""
@@ -80,38 +77,90 @@ def plain(value: Any, is_json_text: bool) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-@pytest.fixture(scope="module", params=["DuckDB", "PostgreSQL"])
-def committed(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
-    """A database with all rows."""
-    with ExitStack() as stack:
-        if request.param == "DuckDB":
-            connection: Any = stack.enter_context(duckdb.connect())
-            warehouse = Warehouse(request.param, connection, "?", DUCKDB)
-        else:
-            address = request.getfixturevalue("database")
-            connection = stack.enter_context(psycopg.connect(address, autocommit=True))
-            target = meltanolabs("hard", "public_jobs")
-            warehouse = Warehouse(request.param, connection, "%s", target)
-        warehouse.run("create schema public_jobs")
-        for table, rows in ROWS.items():
-            warehouse.load(table, rows)
-        yield warehouse
-
-
-@pytest.fixture
-def warehouse(committed: Warehouse) -> Iterator[Warehouse]:
+@pytest.fixture(params=["DuckDB", "PostgreSQL"])
+def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
     """A database that forgets after the test."""
-    committed.run("begin")
-    yield committed
-    committed.run("rollback")
+    if request.param == "DuckDB":
+        with duckdb.connect() as memory:
+            yield Warehouse(request.param, memory, "?", DUCKDB)
+    else:
+        with psycopg.connect(request.getfixturevalue("database")) as server:
+            yield Warehouse(request.param, server, "%s", meltanolabs("hard", "public_jobs"))
+            server.rollback()
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_the_answer(name: str, warehouse: Warehouse) -> None:
-    assert warehouse.rows(query(name)) == ANSWERS[name]
+def listed_again(at: dt.datetime, *changed: Job) -> dict[str, list[Job]]:
+    """The rows after another listing, which shows the same jobs but for those that it changes."""
+    after = {
+        it["id"]: it | ({"last_seen_at": at} if it["last_seen_at"] == LATEST else {})
+        for it in PUBLICATIONS
+    }
+    return ROWS | {"job_publications": list((after | {it["id"]: it for it in changed}).values())}
+
+
+CLOSED = [
+    it | {"unpublished_at": listing(11, 22)} for it in PUBLICATIONS if it["last_seen_at"] == LATEST
+]
+AFTERNOON, AGAIN = listing(11, 21, 16), listing(11, 22)
+# Rows, and the answers of the queries to which they matter.
+CASES: dict[str, tuple[dict[str, list[Job]], dict[str, list[Row]]]] = {
+    "the rows of answers.py": (ROWS, ANSWERS),
+    "empty tables": ({table: [] for table in TABLES}, {name: [] for name in ANSWERS}),
+    "an empty list leaves no published job": (
+        listed_again(LATEST, *CLOSED),
+        {name: [] for name in ANSWERS if name not in HISTORY},
+    ),
+    # The list was read at 4:00 and at 16:00, and a job is gone that no listing closed.
+    "changes of every listing of the day": (
+        listed_again(AFTERNOON, publication("lost")),
+        {
+            "changes": [
+                ("gone", "Frontend Engineer", LATEST, AFTERNOON, "lost"),
+                ("gone", "Frontend Engineer", YESTERDAY, LATEST, "unpublished"),
+                ("new", None, YESTERDAY, LATEST, "unpaid"),
+            ]
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "name"), [(case, name) for case, (_, answers) in CASES.items() for name in answers]
+)
+def test_the_answer(case: str, name: str, warehouse: Warehouse) -> None:
+    rows, answers = CASES[case]
+    warehouse.load(rows)
+
+    assert warehouse.rows(query(name)) == answers[name]
+
+
+def test_after_the_first_sync_no_job_is_new_for_certain(warehouse: Warehouse) -> None:
+    seen = [publication(it["public_id"], first_seen_at=LATEST) for it in CLOSED]
+    warehouse.load(ROWS | {"job_publications": seen})
+
+    changes = warehouse.rows(query("changes"))
+    assert [row[0] for row in changes] == ["first seen"] * 8
+    assert changes[0][1:] == ("Account Executive", None, LATEST, "sales")
+
+
+def test_a_job_published_again_is_no_longer_closed(warehouse: Warehouse) -> None:
+    """The next listing shows the job that this one closed."""
+    warehouse.load(listed_again(AGAIN, publication("unpublished", LATEST, AGAIN, AGAIN)))
+
+    assert warehouse.rows(query("open_roles"))[0] == ("Engineering", "Berlin", 3)
+    assert warehouse.rows(query("changes")) == [
+        ("new", "Frontend Engineer", LATEST, AGAIN, "unpublished")
+    ]
+    by_id = {row[-1]: row[2:-1] for row in warehouse.rows(query("days_open"))}
+    assert by_id["unpublished"] == ("open", LATEST, AGAIN, None, None, 0, 1)
+    # No listing closed it, and no later one moves its closing on.
+    closed_by = listing(11, 18)
+    assert by_id["lost"] == ("closed", None, FIRST, listing(11, 16), closed_by, 70, None)
 
 
 def test_the_page_about_nested_values_reads_them(warehouse: Warehouse) -> None:
+    warehouse.load(ROWS)
+
     assert warehouse.rows(nested_values(warehouse.name)) == NESTED_VALUES
 
 
@@ -126,95 +175,12 @@ def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(
         lines = [json.dumps(row, default=dt.datetime.isoformat) for row in before + rows]
         (tmp_path / "output" / f"{table}.jsonl").write_text("\n".join(lines), "utf-8")
     monkeypatch.chdir(tmp_path)
-    titles = {job["id"]: job["job_title"] for job in JOBS[:8]}
+    warehouse.load(ROWS)
 
-    found = warehouse.rows(f"select id, job_title from ({of_tables}) as it")  # noqa: S608
-    assert dict(found) == titles
-    with duckdb.connect() as connection:
-        read = connection.execute(f"select id, job_title from ({of_lines})")  # noqa: S608
-        assert dict(read.fetchall()) == titles
-    assert len(found) == 8
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_empty_tables_have_no_answer(name: str, warehouse: Warehouse) -> None:
-    for table in TABLES:
-        warehouse.run(f"delete from public_jobs.{table}")  # noqa: S608
-
-    assert warehouse.rows(query(name)) == []
-
-
-@pytest.mark.parametrize("name", OF_PUBLISHED_JOBS)
-def test_an_empty_list_leaves_no_published_job(name: str, warehouse: Warehouse) -> None:
-    warehouse.run("""
-        update public_jobs.job_publications
-        set unpublished_at = timestamp '2026-11-22 04:00:00.250'
-        where unpublished_at is null and last_seen_at = timestamp '2026-11-21 04:00:00.250'
-    """)
-
-    assert warehouse.rows(query(name)) == []
-
-
-def test_after_the_first_sync_no_job_is_new_for_certain(warehouse: Warehouse) -> None:
-    warehouse.run("""
-        delete from public_jobs.job_publications
-        where unpublished_at is not null or last_seen_at < timestamp '2026-11-21 04:00:00.250';
-
-        update public_jobs.job_publications
-        set opened_after = null, first_seen_at = timestamp '2026-11-21 04:00:00.250';
-    """)
-
-    changes = warehouse.rows(query("changes"))
-    assert [row[0] for row in changes] == ["first seen"] * 8
-    assert changes[0][1:] == ("Account Executive", None, LATEST, "sales")
-
-
-def list_again(warehouse: Warehouse, at: str) -> None:
-    """Note another listing, which shows the same jobs."""
-    warehouse.run(f"""
-        update public_jobs.job_publications set last_seen_at = timestamp '{at}'
-        where unpublished_at is null and last_seen_at = timestamp '2026-11-21 04:00:00.250'
-    """)  # noqa: S608
-
-
-def test_changes_of_every_listing_of_the_day_are_shown(warehouse: Warehouse) -> None:
-    """The list was read at 4:00 and at 16:00, and a job is gone that no listing closed."""
-    list_again(warehouse, "2026-11-21 16:00:00.250")
-    warehouse.run("""
-        update public_jobs.job_publications
-        set last_seen_at = timestamp '2026-11-21 04:00:00.250'
-        where id = 'id-lost';
-    """)
-
-    assert warehouse.rows(query("changes")) == [
-        ("gone", "Frontend Engineer", LATEST, listing(11, 21, 16), "lost"),
-        ("gone", "Frontend Engineer", YESTERDAY, LATEST, "unpublished"),
-        ("new", None, YESTERDAY, LATEST, "unpaid"),
-    ]
-
-
-def test_a_job_published_again_is_no_longer_closed(warehouse: Warehouse) -> None:
-    """The next listing shows the job that this one closed."""
-    list_again(warehouse, "2026-11-22 04:00:00.250")
-    warehouse.run("""
-        update public_jobs.job_publications
-        set opened_after = timestamp '2026-11-21 04:00:00.250',
-            first_seen_at = timestamp '2026-11-22 04:00:00.250',
-            last_seen_at = timestamp '2026-11-22 04:00:00.250',
-            unpublished_at = null
-        where id = 'id-unpublished';
-    """)
-
-    again = listing(11, 22)
-    assert warehouse.rows(query("open_roles"))[0] == ("Engineering", "Berlin", 3)
-    assert warehouse.rows(query("changes")) == [
-        ("new", "Frontend Engineer", LATEST, again, "unpublished")
-    ]
-    by_id = {row[-1]: row[2:-1] for row in warehouse.rows(query("days_open"))}
-    assert by_id["unpublished"] == ("open", LATEST, again, None, None, 0, 1)
-    # No listing closed it, and no later one moves its closing on.
-    closed_by = listing(11, 18)
-    assert by_id["lost"] == ("closed", None, FIRST, listing(11, 16), closed_by, 70, None)
+    published = sorted((job["id"], job["job_title"]) for job in JOBS[:8])
+    in_tables = warehouse.rows(f"select id, job_title from ({of_tables}) as it order by id")  # noqa: S608
+    in_lines = duckdb.execute(f"select id, job_title from ({of_lines}) order by id")  # noqa: S608
+    assert in_tables == in_lines.fetchall() == published
 
 
 RULE = """

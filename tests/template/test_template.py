@@ -183,7 +183,8 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
 
 
-# Writes what Meltano writes when a load ends in one of these ways, or a build or freshness fails.
+# Stands in for Meltano. The nth run writes the log of the nth name in LOADS, and fails if the last
+# line of that log is an error. The command of dbt that FAILS names fails; or the first build.
 MELTANO = """#!/bin/sh
 flock --nonblock .lock true
 [ "$?$(umask)" = 10077 ] || echo "not locked" >> calls
@@ -191,26 +192,11 @@ case "$2" in
 run) echo "$TAP_PUBLIC_JOBS_DETAIL_REFRESH run" >> calls ;;
 invoke) echo "invoke $4" >> calls ;;
 esac
-load=$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)")
 [ "$FAILS $(grep -c build calls)" != "first build 1" ] || FAILS=build
-line() { echo "{\\"name\\": \\"$1\\", \\"event\\": \\"$2\\", \\"level\\": \\"$3\\"$4}"; }
-ended() { line meltano ended error ", \\"exit_codes\\": {$1}"; exit 1; }
-tap=tap-public-jobs
-case "$2 $load $4" in
-run*refused*) line $tap Synced info ', "records": {}'
-    line $tap "The API refused the key." critical; ended '"extractors": 1' ;;
-run*incomplete*) line $tap Synced info ', "records": {"jobs": 40}'
-    line $tap "The sync is incomplete. a. No action is needed." critical; ended '"extractors": 1' ;;
-run*locked*) line $tap Synced info ', "records": {"jobs": 40}'
-    line $tap "The target stopped reading." critical
-    line target "a traceback" info; line target-duckdb "The file is locked." info
-    ended '"extractors": 1, "loaders": 1' ;;
-run*broken*) line $tap Synced info ', "records": {"jobs": 40}'
-    line target-duckdb "no right to   DETAIL: create" error; line "" "a traceback" error; exit 1 ;;
-run*missing*) line $tap "No module" info; line meltano "Cannot start plugin tap." error; ended ;;
-run*empty*) line $tap Synced info ', "records": {"jobs": 0}' ;;
-run*hangs*) bin/tap-public-jobs; ended '"extractors": 143' ;;
-run*) line $tap Synced info ', "records": {"jobs": 1040}' ;;
+log="bin/$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)").log"
+case "$2 $4" in
+run*) [ "$LOADS" != hangs ] || bin/tap-public-jobs
+    cat "$log"; ! tail -n 1 "$log" | grep -q '"level": "error"' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
 state*) echo '{"singer_state": {}}' ;;
 esac
@@ -245,6 +231,10 @@ class Project:
         programs = {".venv/bin/meltano": MELTANO, "bin/sleep": SLEEP, news: NEWS}
         programs |= {"bin/tap-public-jobs": HANGS}
         programs |= {".venv/bin/python": f'#!/bin/sh\nexec {python} "$@"\n'}
+        for load, lines in CASES["logs"].items():
+            programs[f"bin/{load}.log"] = "".join(
+                f"{json.dumps({'level': 'info'} | it)}\n" for it in lines
+            )
         for name, text in programs.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, "utf-8")
@@ -305,36 +295,19 @@ def project(made: Made, listener: tuple[Heard, str]) -> Callable[[str], Project]
     return lambda name: Project(made[0] / name, *listener)
 
 
-LOAD, BUILD, FRESHNESS = "run", "invoke dbt-duckdb:build", "invoke dbt-duckdb:freshness"
+LOAD, BUILD = "run", "invoke dbt-duckdb:build"
 ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
 WAIT = "sleep 720"
 PING: Heard = [("GET", "/ping")]
 REFUSED = "The load failed: The API refused the key."
-MISSING = "The load failed: Cannot start plugin tap."
-INCOMPLETE = "The load failed: The sync is incomplete. a. No action is needed."
 NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 
 
 @pytest.mark.parametrize(
-    ("load", "fails", "status", "calls", "says"),
-    [
-        ("done", "none", 0, [LOAD, BUILD], f"1,040 jobs loaded, tables built.\n{ASK}"),
-        ("incomplete", "none", 1, [LOAD, BUILD], f"{INCOMPLETE}\nThe tables have what was loaded."),
-        ("done", "build", 1, [LOAD, BUILD], f"{NO_BUILD}\nThe tables have what was loaded."),
-        ("incomplete", "build", 1, [LOAD, BUILD], INCOMPLETE),
-        ("refused", "none", 1, [LOAD], f"{REFUSED}\nNothing was loaded or built."),
-        ("missing", "none", 1, [LOAD], f"{MISSING}\nNothing was loaded or built. Run ./setup"),
-        ("locked", "none", 1, [LOAD], "The load failed: The file is locked.\nNothing was loaded"),
-        ("broken", "none", 1, [LOAD], "The load failed: no right to DETAIL: create\nNothing was"),
-    ],
+    ("load", "fails", "status", "builds", "says"), CASES["syncs"].values(), ids=CASES["syncs"]
 )
 def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
-    project: Callable[[str], Project],
-    load: str,
-    fails: str,
-    status: int,
-    calls: list[str],
-    says: str,
+    project: Callable[[str], Project], load: str, fails: str, status: int, builds: bool, says: str
 ) -> None:
     it = project("duckdb-none")
     copy = it.folder / "output/warehouse-copy.duckdb"
@@ -345,23 +318,14 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
 
     ended, called, said = it.run("'../a link'", LOADS=load, FAILS=fails)
 
-    assert (ended, called) == (status, calls)
+    assert (ended, called) == (status, [LOAD, BUILD] if builds else [LOAD])
     assert said.startswith(says)
     assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
     assert it.heard == []  # somebody is looking
-    assert copy.exists() == (BUILD in calls and fails == "none")
+    assert copy.exists() == (builds and fails == "none")
 
 
 SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
-LOGS = {
-    "cron": "output/sync.log",
-    "systemd": (
-        "journalctl _SYSTEMD_USER_UNIT=acme-jobs.service _SYSTEMD_USER_UNIT=acme-jobs-news.service"
-    ),
-    "airflow": "the task sync of the DAG acme_jobs",
-    "github": "/actions/runs/",
-    "kubernetes": "kubectl logs pod-1",
-}
 
 
 @pytest.mark.parametrize("name", ["duckdb-cron", "postgres-cron", *SCHEDULED])
@@ -385,25 +349,24 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
     assert run("empty", "first build") == (0, [load, build, WAIT, build])
     assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
     assert (it.heard, it.errors) == (PING, "")
-    assert run("refused refused") == (1, [load, WAIT, load])
-    ((title, message),) = it.heard
-    reason, where = message.splitlines()
-    assert title == f"{name} failed"
-    assert reason == REFUSED
-    assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
-    assert LOGS[schedule] in where
-    assert it.errors == ("" if name == "postgres-cron" else f"{message}\n")
     # A load that was complete is not repeated for the build.
-    assert run("done", "build") == (1, [load, build, WAIT, build])
-    assert [text.partition("\n")[0] for _, text in it.heard] == [NO_BUILD]
-    assert run("done", "freshness") == (1, [load, build, fresh, WAIT, build, fresh])
-    assert [text.partition(":")[0] for _, text in it.heard] == ["The tables are old"]
+    for loads, fails, calls, says in (
+        ("refused refused", "none", [load, WAIT, load], REFUSED),
+        ("done", "build", [load, build, WAIT, build], NO_BUILD),
+        ("done", "freshness", [load, build, fresh, WAIT, build, fresh], "The tables are old: "),
+    ):
+        assert run(loads, fails) == (1, calls)
+        ((title, message),) = it.heard
+        reason, where = message.splitlines()
+        assert title == f"{name} failed"
+        assert reason.startswith(says)
+        assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
+        assert CASES["log_of"][schedule] in where
+        assert it.errors == ("" if name == "postgres-cron" else f"{message}\n")
     assert not mode or (it.folder / ".meltano/state.json").exists()
     # Nobody listens any more.
-    it.variables |= {
-        "ALERT_URL": "json://127.0.0.1:1/secret",
-        "PING_URL": "http://127.0.0.1:1/secret",
-    }
+    nobody = "127.0.0.1:1/secret"
+    it.variables |= {"ALERT_URL": f"json://{nobody}", "PING_URL": f"http://{nobody}"}
     log = it.folder / "output/sync.log"
     for loads, status, says in (
         ("refused refused", 1, "No alert was sent: "),
@@ -436,48 +399,29 @@ def test_alerts_and_pings_go_through_the_proxy_that_env_names(
 MINUTE = 60
 
 
-@pytest.mark.parametrize(
-    ("news", "load", "failing", "status", "runs", "alerts", "left"),
-    [
-        (1, "done", None, 0, 0, 0, None),
-        (0, "done", None, 0, 1, 0, None),
-        (2, "done", None, 0, 1, 0, None),  # an error of the receiver: a run reports it
-        (0, "refused", None, 1, 1, 0, (0, None)),
-        (0, "refused", (11, None), 1, 1, 0, (11, None)),
-        (0, "refused", (13, None), 1, 1, 1, (13, 0)),
-        (0, "refused", (60, 47), 1, 1, 0, (60, 47)),
-        (0, "refused", (80, 61), 1, 1, 1, (80, 0)),
-        (1, "done", (80, 5), 0, 1, 0, None),  # what failed is work
-    ],
-)
+@pytest.mark.parametrize("case", CASES["frequent"].values(), ids=CASES["frequent"])
 def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
-    project: Callable[[str], Project],
-    news: int,
-    load: str,
-    failing: tuple[int, int | None] | None,
-    status: int,
-    runs: int,
-    alerts: int,
-    left: tuple[int, int | None] | None,
+    project: Callable[[str], Project], case: dict[str, Any]
 ) -> None:
     """In minutes: since when the runs fail, and when the last alert was, before and after."""
-    it = project("duckdb-cron")
-    now = time.time()
-    if failing:
-        ages = [now - MINUTE * age if age is not None else 0 for age in failing]
-        it.failing.write_text(json.dumps(ages), "utf-8")
+    it, now = project("duckdb-cron"), time.time()
 
-    ended, calls, _ = it.run("./sync --if-news", LOADS=load, NEWS=str(news))
+    def times(minutes_ago: list[int | None]) -> list[float]:
+        return [now - MINUTE * age if age is not None else 0 for age in minutes_ago]
 
-    assert ended == status
-    assert calls.count("notified run") == runs
+    if case["before"]:
+        it.failing.write_text(json.dumps(times(case["before"])), "utf-8")
+
+    status, calls, _ = it.run("./sync --if-news", LOADS=case["load"], NEWS=str(case["news"]))
+
+    assert status == (case["load"] != "done")
+    assert calls.count("notified run") == case["runs"]
     assert WAIT not in calls
-    assert len(it.heard) == alerts
-    assert it.failing.exists() == bool(left)
-    if left:
+    assert len(it.heard) == case["alerts"]
+    assert it.failing.exists() == bool(case["after"])
+    if case["after"]:
         written = json.loads(it.failing.read_text("utf-8"))
-        expected = [now - MINUTE * age if age is not None else 0 for age in left]
-        assert written == pytest.approx(expected, abs=MINUTE / 2)
+        assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
 
 
 @pytest.mark.parametrize(

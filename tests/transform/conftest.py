@@ -1,7 +1,7 @@
 """An empty warehouse of either kind, and an organisation that is loaded into it."""
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,27 +22,21 @@ class WithDbt2(DuckDB):
     def dbt(self, *arguments: str) -> tuple[int, str]:
         library = self.folder / "library"
         if not library.exists():
-            command = [*uv_command(), "pip", "install", "--quiet", "--no-deps", LIBRARY]
             # It has no wheels for older Pythons, and none of its Python is used.
-            command += ["--python-version", "3.12", "--target", str(library)]
-            subprocess.run(command, check=True)
+            wheel = ["--no-deps", "--python-version", "3.12", "--target", str(library), LIBRARY]
+            subprocess.run([*uv_command(), "pip", "install", "-q", *wheel], check=True)
+        variables = self.variables | {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
+        options = (*arguments, "--target", "duckdb")
+        return run_dbt(run, self.folder, self.project, *options, **variables)
 
-        def run(
-            arguments: Sequence[str | Path], variables: Mapping[str, str], folder: Path
-        ) -> subprocess.CompletedProcess[str]:
-            found = {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
-            return subprocess.run(
-                [installed(DBT) / "dbt", *arguments],
-                env={**variables, **found},
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
 
-        return run_dbt(
-            run, self.folder, self.project, *arguments, "--target", "duckdb", **self.variables
-        )
+def run(
+    arguments: list[str], variables: dict[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    command: list[str | Path] = [installed(DBT) / "dbt", *arguments]
+    return subprocess.run(
+        command, env=variables, cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
