@@ -14,8 +14,7 @@ import yaml
 from public_jobs_sandbox.postgresql import postgresql
 
 from benchmarks import years
-from benchmarks.bench import Bench, Claim, Section, table
-from benchmarks.clients import install
+from benchmarks.bench import Bench, Claim, Section, install, table
 from benchmarks.process import Measured, run
 
 REPOSITORY = Path(__file__).parents[1]
