@@ -6,7 +6,6 @@ The report has sections of tables and claims, in Markdown.
 
 import contextlib
 import json
-import math
 import re
 import subprocess
 import sys
@@ -42,9 +41,6 @@ UNLIMITED = 1_000_000
 
 PAGE_SIZE = 100
 NO_LIMIT = Options(limited=False)
-
-# Runs at once that mostly wait. More would compete for processor time.
-AT_ONCE = 8
 
 # Seconds between the starts of two runs, so that their starts and bursts do not coincide.
 APART = 1.0
@@ -203,11 +199,6 @@ def install(*arguments: str) -> str:
     raise LeftOutError(reason)
 
 
-def least_time(jobs: int, period: float) -> float:
-    """Return the seconds that any client needs for all jobs, as no window may exceed the limit."""
-    return (math.ceil(jobs / PAGE_SIZE) + jobs - 1) // LIMIT * period
-
-
 def limited(period: float, latency: float, algorithm: str = "sliding_log") -> Options:
     """Describe an API that allows `LIMIT` requests per period and is some seconds away."""
     return Options(
@@ -227,8 +218,8 @@ def serve(jobs: int, options: Options) -> Iterator[World]:
         yield World(sandbox, url)
 
 
-def side_by_side(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
-    """Do several tasks at once, and return the results in order."""
+def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Do several tasks at once, which mostly wait, and return the results in order."""
     turn = threading.Lock()
 
     def start(task: Callable[[], Result]) -> Result:
@@ -236,7 +227,7 @@ def side_by_side(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
             time.sleep(APART)
         return task()
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(len(tasks)) as pool:
         return list(pool.map(start, tasks))
 
 
