@@ -472,15 +472,26 @@ def test_a_disk_that_is_full_is_one_line_and_no_traceback(
     assert said in line
 
 
+NOTED = """
+import sys
+from tap_public_jobs.process import WholeMessageWriter as Writer
+def stop(writer, status, stop=Writer.stop):
+    print("time is up", file=sys.stderr, flush=True)
+    stop(writer, status)
+Writer.stop = stop
+"""
+
+
 def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
-    """As in many a container image. The signal comes in the middle of a line."""
-    unhurried = [sys.executable, "-c", PATIENT]
+    """As in many a container image. The tap has no time left in the middle of a line."""
+    unhurried = [sys.executable, "-c", NOTED + PATIENT]
     with (
         long_lines() as settings,
         started(unhurried, "--config=ENV", config=settings, PYTHONUNBUFFERED="1") as tap,
     ):
         head = tap.stdout.read(50_000)
         tap.send_signal(signal.SIGTERM)
+        read_until(tap.stderr, "time is up")
         rest = tap.stdout.read()
         assert tap.wait() == 143
 
