@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
+RUN_MELTANO = Path(__file__).with_name("run-meltano")
 SCHEDULE = os.environ.get("PUBLIC_JOBS_SCHEDULE", "*/15 * * * *")
 # Every organisation is loaded once after this time of day, in UTC.
 DAY_BEGINS = timedelta(hours=4)
@@ -153,7 +154,7 @@ class Meltano(BashOperator):
         # The script stops the tap alone when the task is stopped. Airflow may end the task before
         # Meltano has ended, and Meltano hangs without a reader: so `cat` reads on.
         reader = ">(trap '' TERM; cat; cat > /dev/null)"
-        command = f"exec ./run-meltano {arguments} > {reader} 2>&1"
+        command = f"exec '{RUN_MELTANO}' {arguments} > {reader} 2>&1"
         super().__init__(bash_command=command, cwd=PROJECT, do_xcom_push=False, **kwargs)
         self.arguments = arguments
 
