@@ -6,13 +6,13 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
 from benchmarks import costs, dbt, limits, operations
-from benchmarks.bench import Bench, Claim, Section, with_tables
-from benchmarks.clients import CLIENTS, LeftOutError
+from benchmarks.bench import Bench, Claim, LeftOutError, Section, with_tables
 
 # The file whose tables `--write` replaces.
 DESTINATION = Path(__file__).with_name("README.md")
@@ -22,7 +22,6 @@ _log = functools.partial(click.echo, err=True)
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "limit": limits.limit,
     "limiters": limits.limiters,
-    "peers": costs.peers,
     "resync": costs.resync,
     "growth": costs.growth,
     "dbt": dbt.measure,
@@ -60,25 +59,17 @@ def main(*, full: bool, only: tuple[str, ...], seed: int, write: bool) -> None:
 def _parts(
     folder: Path, names: tuple[str, ...], seed: int, *, full: bool
 ) -> Iterator[str | Section]:
-    """Install the clients and measure; yield each part of the report when it is ready."""
-    clients, versions, left_out = [], [], []
-    for client in CLIENTS:
-        try:
-            versions.append(client.version())
-            clients.append(client)
-        except LeftOutError as reason:
-            left_out.append(f"Left out: {client.name} ({reason}).")
-    versions.insert(0, f"Python {platform.python_version()}")
-    yield f"Measured with {os.cpu_count()} CPUs, {', '.join(versions)}."
-    yield from left_out
-    bench = Bench(clients, folder, full=full, seed=seed, report=_log)
+    """Measure, and yield each part of the report when it is ready."""
+    versions = f"Python {platform.python_version()}, tap-public-jobs {version('tap-public-jobs')}"
+    yield f"Measured with {os.cpu_count()} CPUs, {versions}."
+    bench = Bench(folder, full=full, seed=seed, report=_log)
     for name in names:
         try:
             yield SECTIONS[name](bench)
         except LeftOutError as reason:
             yield f"Left out: {name} ({reason})."
-    succeeded = [trial.succeeded for trial in bench.trials_of_ours]
-    runs = f"Of the {len(succeeded)} runs of {bench.ours.name} above, {{}} fail or lose a row"
+    succeeded = [trial.succeeded for trial in bench.trials]
+    runs = f"Of the {len(succeeded)} runs of tap-public-jobs above, {{}} fail or lose a row"
     yield Section("All runs", claims=[Claim(runs, succeeded.count(False), at_most=0)])
 
 

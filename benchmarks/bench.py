@@ -1,49 +1,64 @@
-"""What all sections share: the clients, the API that they read, the run of a client, the report.
+"""What all sections share: the API, the runs of the tap that reads it, and the report.
 
+The time measured is that of extraction: from the API to messages in a file.
 The report has sections of tables and claims, in Markdown.
 """
 
 import contextlib
-import math
+import json
 import re
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from benchmarks.clients import DETAILS, JOBS, Client, Order, World, extracted
 from benchmarks.process import Measured, run
 
-Ids = Mapping[str, frozenset[str]]
-
-
+Json = Any
 Result = TypeVar("Result")
+
+COMMAND = Path(sys.executable).with_name("tap-public-jobs")
+PEERS = Path(__file__).with_name("peers")
+JOBS = "jobs"
+DETAILS = "job_details"
 
 # Requests per period, as on the API page.
 LIMIT = 60
+# Requests per period that no server here could answer.
+UNLIMITED = 1_000_000
 
 PAGE_SIZE = 100
 NO_LIMIT = Options(limited=False)
-
-# Runs at once that mostly wait. More would compete for processor time.
-AT_ONCE = 8
 
 # Seconds between the starts of two runs, so that their starts and bursts do not coincide.
 APART = 1.0
 
 
+class LeftOutError(Exception):
+    """Why something cannot be measured, in one line."""
+
+
+class World(NamedTuple):
+    """A sandbox, and its address."""
+
+    sandbox: Sandbox
+    url: str
+
+
 class Trial(NamedTuple):
-    """The cost and outcome of one run of a client; runs compare by their duration.
+    """The cost and outcome of one run.
 
     Attributes:
         measured: Its process.
@@ -72,7 +87,6 @@ class Bench:
     """One run of the benchmarks.
 
     Args:
-        clients: This project's tap first, then its peers; all of them installed.
         folder: An empty one, for all that is written.
         full: Whether there is time for real limits and large numbers.
         seed: Of what is random.
@@ -80,68 +94,109 @@ class Bench:
     """
 
     def __init__(
-        self,
-        clients: list[Client],
-        folder: Path,
-        *,
-        full: bool,
-        seed: int,
-        report: Callable[[str], object],
+        self, folder: Path, *, full: bool, seed: int, report: Callable[[str], object]
     ) -> None:
-        self.clients = clients
-        self.ours, *self.peers = clients
         self.full = full
         self.seed = seed
         self.report = report
-        self.trials_of_ours: list[Trial] = []
+        self.trials: list[Trial] = []  # of the tap
         self._folder = folder
 
     def new_folder(self) -> Path:
         """Make an empty folder."""
         return Path(tempfile.mkdtemp(dir=self._folder))
 
-    def order(self, world: World, **settings: str | float) -> Order:
-        """Order all jobs of a sandbox, into a new folder; the settings are those of our tap."""
-        return Order(world, self.new_folder(), settings)
 
-    def attempt(
-        self,
-        client: Client,
-        order: Order,
-        expected: Ids | None = None,
-        timeout: float = 600.0,
-        *,
-        is_much_later: bool = True,
+class Tap:
+    """This project's tap, which loads an organisation run after run, with its state.
+
+    Args:
+        bench: Counts its runs.
+        world: Where the organisation is.
+        settings: Settings of the tap besides those that reach it and keep its limit.
+    """
+
+    def __init__(self, bench: Bench, world: World, **settings: str | float) -> None:
+        options = world.sandbox.options
+        self._bench, self._world = bench, world
+        self.folder = bench.new_folder()
+        self._stdout, self._state = self.folder / "messages.jsonl", self.folder / "state.json"
+        self._config = {
+            "base_url": world.url,
+            "api_key": world.sandbox.key,
+            "rate_limit_requests": options.limit_requests if options.limited else UNLIMITED,
+            "rate_limit_period_seconds": options.limit_period,
+            **settings,
+        }
+
+    def run(
+        self, expected: Mapping[str, frozenset[str]] | None = None, timeout: float = 600.0
     ) -> Trial:
-        """Run a client on an order; the second run starts with the state of the first.
+        """Run it to its end.
 
-        Nothing else may use its sandbox at the same time.
         `expected` are the ids that must arrive, by stream; by default all ids in both.
-        `is_much_later` says that the limit has forgotten the run before.
         """
-        sandbox = order.world.sandbox
-        published = frozenset(posting.job["id"] for posting in sandbox.organisation.published())
-        sandbox.requests.clear()
-        if is_much_later:
-            sandbox.options = sandbox.options  # resets the limit
-        ended = run(client.command(order), order.stdout, order.folder / "stderr.log", timeout)
-        seen = [request.status for request in sandbox.requests]
-        found = extracted(order)
-        expected = expected or {JOBS: published, DETAILS: published}
-        lost = sum(len(ids - found[stream]) for stream, ids in expected.items())
-        trial = Trial(ended, len(seen), seen.count(HTTPStatus.TOO_MANY_REQUESTS), lost)
-        if client is self.ours:
-            self.trials_of_ours.append(trial)
-        self.report(
-            f"{client.name}: {len(published):,} jobs, {trial.wall:.1f} s, status {ended.status}, "
-            f"{trial.requests:,} requests, {lost:,} rows lost"
+        config = self.folder / "config.json"
+        config.write_text(json.dumps(self._config), encoding="utf-8")
+        command = [str(COMMAND), f"--config={config}"]
+        if self._state.exists():
+            command.append(f"--state={self._state}")
+        ended = attempt(self._world, command, self._stdout, timeout)
+        for _, message in self.messages("STATE"):
+            self._state.write_text(json.dumps(message["value"]), encoding="utf-8")
+        found = {(it["stream"], it["record"]["id"]) for _, it in self.messages("RECORD")}
+        every = published(self._world.sandbox)
+        expected = expected or {JOBS: every, DETAILS: every}
+        lost = {(stream, key) for stream, keys in expected.items() for key in keys} - found
+        trial = ended._replace(lost=len(lost))
+        self._bench.trials.append(trial)
+        self._bench.report(
+            f"{len(every):,} jobs, {trial.wall:.1f} s, status {trial.measured.status}, "
+            f"{trial.requests:,} requests, {trial.lost:,} rows lost"
         )
         return trial
 
+    def messages(self, kind: str) -> Iterator[tuple[bytes, Json]]:
+        """Yield the lines of the last run that have messages of one type, and the messages."""
+        start = b'{"type":"%s"' % kind.encode()
+        with self._stdout.open("rb") as lines:
+            for line in lines:
+                if line.startswith(start) and line.endswith(b"\n"):  # otherwise it was killed
+                    yield line, json.loads(line)
 
-def least_time(jobs: int, period: float) -> float:
-    """Return the seconds that any client needs for all jobs, as no window may exceed the limit."""
-    return (math.ceil(jobs / PAGE_SIZE) + jobs - 1) // LIMIT * period
+
+def attempt(world: World, command: Sequence[str], stdout: Path, timeout: float = 600.0) -> Trial:
+    """Run a client when the limit has forgotten its last run; nothing else may use its sandbox.
+
+    No row counts as lost, because only its caller knows what it should have extracted.
+    """
+    sandbox = world.sandbox
+    sandbox.requests.clear()
+    sandbox.options = sandbox.options  # resets the limit
+    stderr = stdout.with_name("stderr.log")
+    ended = run(command, stdout, stderr, timeout)
+    seen = [request.status for request in sandbox.requests]
+    return Trial(ended, len(seen), seen.count(HTTPStatus.TOO_MANY_REQUESTS), lost=0)
+
+
+def published(sandbox: Sandbox) -> frozenset[str]:
+    """Return the ids of the published jobs."""
+    return frozenset(posting.job["id"] for posting in sandbox.organisation.published())
+
+
+def install(*arguments: str) -> str:
+    """Install something with uv, and return what it prints; raise `LeftOutError` if that fails."""
+    try:
+        command = ("uv", "--quiet", *arguments)
+        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    except FileNotFoundError:
+        reason = "uv is not on the PATH"
+    except subprocess.CalledProcessError as error:
+        # What uv prints goes to stderr. It may name the host of a registry, and this is published.
+        reason = f"uv cannot install it (status {error.returncode})"
+    else:
+        return ended.stdout.strip()
+    raise LeftOutError(reason)
 
 
 def limited(period: float, latency: float, algorithm: str = "sliding_log") -> Options:
@@ -157,14 +212,14 @@ def limited(period: float, latency: float, algorithm: str = "sliding_log") -> Op
 
 @contextlib.contextmanager
 def serve(jobs: int, options: Options) -> Iterator[World]:
-    """Serve published jobs; the clients run in other processes."""
+    """Serve published jobs; their readers run in other processes."""
     sandbox = Sandbox.demo(jobs, options=options)
     with serving(sandbox) as url:
         yield World(sandbox, url)
 
 
-def side_by_side(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
-    """Do several tasks at once, and return the results in order."""
+def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Do several tasks at once, which mostly wait, and return the results in order."""
     turn = threading.Lock()
 
     def start(task: Callable[[], Result]) -> Result:
@@ -172,7 +227,7 @@ def side_by_side(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
             time.sleep(APART)
         return task()
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(len(tasks)) as pool:
         return list(pool.map(start, tasks))
 
 

@@ -14,8 +14,7 @@ import yaml
 from public_jobs_sandbox.postgresql import postgresql
 
 from benchmarks import years
-from benchmarks.bench import Bench, Claim, Section, table
-from benchmarks.clients import install
+from benchmarks.bench import Bench, Claim, Section, install, table
 from benchmarks.process import Measured, run
 
 REPOSITORY = Path(__file__).parents[1]
@@ -34,13 +33,16 @@ WRITE = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.argv[2])"
 COLUMNS = "database | rows of history | seconds | CPU seconds | MB"
 
 
+# The variable of a database's address, by dbt's adapter.
+VARIABLES = {"duckdb": "TARGET_DUCKDB_FILEPATH", "postgres": "TARGET_POSTGRES_SQLALCHEMY_URL"}
+
+
 @dataclass(frozen=True)
 class Database:
-    """An empty database, and the names of dbt's adapter and of the variable for its address."""
+    """An empty database, and the name of dbt's adapter."""
 
     name: str
     adapter: str
-    variable: str
     place: str
     connect: Callable[[], Any]
     folder: Path
@@ -56,7 +58,8 @@ class Database:
 
     def dbt(self, *arguments: str) -> tuple[int, Measured]:
         """Run a command of dbt, and return the rows of history after it."""
-        dbt = ["env", f"{self.variable}={self.place}", _program(f"dbt-{self.adapter}"), *arguments]
+        address = f"{VARIABLES[self.adapter]}={self.place}"
+        dbt = ["env", address, _program(f"dbt-{self.adapter}"), *arguments]
         folders = ["--project-dir", TRANSFORM, "--profiles-dir", TRANSFORM]
         written = ["--target-path", str(self.folder), "--log-path", str(self.folder)]
         ended = self._run(*dbt, "--target", self.adapter, *folders, *written)
@@ -108,20 +111,12 @@ def measure(bench: Bench) -> Section:
 @contextlib.contextmanager
 def _databases(bench: Bench) -> Iterator[list[Database]]:
     with postgresql() as uri:
-        folder = bench.new_folder()
-        url, file = uri.replace(":", "+psycopg:", 1), str(folder / "warehouse.duckdb")
+        one, other = bench.new_folder(), bench.new_folder()
+        url, file = uri.replace(":", "+psycopg:", 1), str(one / "warehouse.duckdb")
         read_file = partial(duckdb.connect, file, read_only=True)
-        connect = partial(psycopg.connect, uri)
         yield [
-            Database("DuckDB", "duckdb", "TARGET_DUCKDB_FILEPATH", file, read_file, folder),
-            Database(
-                "PostgreSQL",
-                "postgres",
-                "TARGET_POSTGRES_SQLALCHEMY_URL",
-                url,
-                connect,
-                bench.new_folder(),
-            ),
+            Database("DuckDB", "duckdb", file, read_file, one),
+            Database("PostgreSQL", "postgres", url, partial(psycopg.connect, uri), other),
         ]
 
 

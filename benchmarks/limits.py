@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import re
 import shutil
 import socket
@@ -14,21 +15,21 @@ from public_jobs_sandbox.options import Options
 
 from benchmarks.bench import (
     LIMIT,
+    PAGE_SIZE,
+    PEERS,
     Bench,
     Claim,
+    LeftOutError,
     Section,
-    Trial,
-    least_time,
+    Tap,
+    World,
     limited,
     serve,
     side_by_side,
     table,
 )
-from benchmarks.clients import DLT_WITH_LIMIT, PEERS, Client, LeftOutError, World
 
 JOBS = 300
-# Of an organisation whose run fits into a period, so that the next one begins within it.
-FEW_JOBS = 58
 
 # Ways of counting that never reject a client that keeps the limit in every window.
 PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
@@ -47,10 +48,6 @@ SETUPS = ((12.0, QUICK, 1.1), (60.0, FULL, 1.03))
 
 COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rejections"
 
-PAIR_COLUMNS = (
-    "client | first run, s | rejections | rows lost | second run, s | rejections | rows lost"
-)
-
 
 def limit(bench: Bench) -> Section:
     """Run backfills under limits, several side by side: they mostly wait.
@@ -58,16 +55,12 @@ def limit(bench: Bench) -> Section:
     They show how near this tap comes to the least time that the limit leaves to any client.
     """
     period, cases, at_most = SETUPS[bench.full]
-    least = least_time(JOBS, period)
+    requests = math.ceil(JOBS / PAGE_SIZE) + JOBS
+    least = (requests - 1) // LIMIT * period
     with contextlib.ExitStack() as served:
         worlds = [served.enter_context(serve(JOBS, limited(period, *case))) for case in cases]
-        attempt = functools.partial(bench.attempt, bench.ours, timeout=1200)
-        tasks = [functools.partial(attempt, bench.order(world)) for world in worlds]
+        tasks = [functools.partial(Tap(bench, world).run, timeout=1200) for world in worlds]
         trials = dict(zip(cases, side_by_side(tasks), strict=True))
-    clients = [bench.ours]
-    clients += [DLT_WITH_LIMIT] * any(it.script == DLT_WITH_LIMIT.script for it in bench.peers)
-    twice = [functools.partial(_twice, bench, client, period) for client in clients]
-    pairs = dict(zip(clients, side_by_side(twice), strict=True))
     lines = (
         f"{how} | {latency:g} | {it.wall:.1f} | {it.wall / least:.3f} | {it.rejections}"
         for (latency, how), it in trials.items()
@@ -76,39 +69,19 @@ def limit(bench: Bench) -> Section:
         f"{JOBS} jobs, {LIMIT} requests per {period:g} s. The least time is {least:g} s: the whole "
         "periods between the first and the last request, if no window may see more than the limit."
     )
-    heading = "Compared with the theoretical minimum"
     first = (
         f"{JOBS} jobs at {LIMIT} requests per {period:g} s, {cases[0][0]:g} s away, take at most"
     )
     predictable = f"Under {', '.join(PREDICTABLE)} at most {{}} requests of a run are rejected"
-    rejections = [trial.rejections for (_, how), trial in trials.items() if how in PREDICTABLE]
-    slowest = max(it.wall for (_, how), it in trials.items() if how in PREDICTABLE)
-    in_a_row = (
-        f"{FEW_JOBS} jobs, twice, the second run right after the first; the least time of the "
-        f"second is {period:g} s. A limiter in memory forgets at the end of a process what it sent."
-    )
-    pair_lines = (
-        " | ".join([client.name, *(f"{it.wall:.1f} | {it.rejections} | {it.lost}" for it in pair)])
-        for client, pair in pairs.items()
-    )
+    kept = [it for (_, how), it in trials.items() if how in PREDICTABLE]
+    slowest = max(it.wall for it in kept)
     claims = [
         Claim(f"{first} {{}} of the least time", trials[cases[0]].wall / least, at_most),
         Claim("Any that is not rejected takes at most {} of it", slowest / least, at_most=1.15),
-        Claim(predictable, max(rejections), at_most=0),
-        Claim(
-            "A second run within the period is rejected at most {} times",
-            pairs[bench.ours][1].rejections,
-            at_most=0,
-        ),
+        Claim(predictable, max(it.rejections for it in kept), at_most=0),
     ]
-    parts = [explanation, table(COLUMNS, lines), in_a_row, table(PAIR_COLUMNS, pair_lines)]
-    return Section(heading, parts, claims)
-
-
-def _twice(bench: Bench, client: Client, period: float) -> list[Trial]:
-    with serve(FEW_JOBS, limited(period, 0.05)) as world:
-        order = bench.order(world)
-        return [bench.attempt(client, order, is_much_later=it) for it in (True, False)]
+    parts = [explanation, table(COLUMNS, lines)]
+    return Section("Compared with the theoretical minimum", parts, claims)
 
 
 JOBS_BEHIND_LIMITERS = 100
@@ -171,14 +144,11 @@ def limiters(bench: Bench) -> Section:
     options = Options(limited=False, latency=AWAY, jitter=AWAY)
     for limiter in LIMITERS:
         with serve(JOBS_BEHIND_LIMITERS, options) as world, _in_front(limiter, world, bench) as url:
-            order = bench.order(
-                World(world.sandbox, url),
-                rate_limit_requests=LIMIT,
-                rate_limit_period_seconds=PERIOD,
-            )
+            limit = {"rate_limit_requests": LIMIT, "rate_limit_period_seconds": PERIOD}
+            tap = Tap(bench, World(world.sandbox, url), **limit)
             for _ in range(2):
-                trial = bench.attempt(bench.ours, order)
-                summary = (order.folder / "stderr.log").read_text("utf-8")
+                trial = tap.run()
+                summary = (tap.folder / "stderr.log").read_text("utf-8")
                 sent = int(re.findall(r"; ([\d,]+) requests \(", summary)[-1].replace(",", ""))
                 rejections.append(sent - trial.requests)
                 lines.append(f"{limiter.name} | {trial.wall:.1f} | {sent} | {rejections[-1]}")

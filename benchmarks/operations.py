@@ -109,23 +109,23 @@ class Tally:
         alerts: When a retry failed, and why.
         wrong_dates: Dates that were not true, beyond what caches and replicas hide.
         wrong_rows: Published jobs that were closed or deleted.
-        late: Openings and edits that the tables lacked after two runs.
+        late: How many openings and edits the tables lacked after two runs.
         needed: The least number of requests.
-        surplus: All others, for pages and for details.
+        surplus: All others.
     """
 
     failures: Counter[str] = field(default_factory=Counter)
     alerts: list[str] = field(default_factory=list)
     wrong_dates: set[tuple[str, ...]] = field(default_factory=set)
     wrong_rows: set[tuple[str, ...]] = field(default_factory=set)
-    late: list[Event] = field(default_factory=list)
+    late: int = 0
     needed: int = 0
-    surplus: Counter[str] = field(default_factory=Counter)
+    surplus: int = 0
 
     @property
     def surplus_percent(self) -> float:
         """The surplus requests for each hundred that were needed."""
-        return 100 * self.surplus.total() / self.needed
+        return 100 * self.surplus / self.needed
 
 
 class Warehouse:
@@ -301,7 +301,7 @@ class Year:
             elif runs < MOST_LATE:
                 pending.append((event, runs + 1))
             else:
-                self.tally.late.append(event)
+                self.tally.late += 1
         self._pending = pending
 
     def _can_show(self, event: Event) -> bool:
@@ -336,7 +336,7 @@ class Year:
                 is_needed = name not in details and self._needs(jobs.get(name), name, refresh)
                 details.add(name)
             self.tally.needed += is_needed
-            self.tally.surplus[kind] += not is_needed
+            self.tally.surplus += not is_needed
 
     def _needs(self, posting: Posting | None, public_id: str, refresh: str) -> bool:
         """Return whether a detail is new, has changed, is old, or says first that a job is gone."""
@@ -402,8 +402,8 @@ COLUMNS = (
 
 def _cells(tally: Tally) -> str:
     failures = " | ".join(f"{tally.failures[cause]}" for cause in CAUSES)
-    wrong = f"{len(tally.wrong_dates)} | {len(tally.wrong_rows)} | {len(tally.late)}"
-    requests = tally.needed + tally.surplus.total()
+    wrong = f"{len(tally.wrong_dates)} | {len(tally.wrong_rows)} | {tally.late}"
+    requests = tally.needed + tally.surplus
     return (
         f"{failures} | {len(tally.alerts)} | {wrong} | {requests:,} | {tally.surplus_percent:.1f}"
     )

@@ -99,7 +99,6 @@ class Organisation:
         self.end = BEGIN + days * DAY
         self.postings: list[Posting] = []
         self.events: list[Event] = []
-        self._titles: dict[tuple[str, int, bool], Json] = {}
         for _ in range(JOBS):
             self._open(BEGIN - DAY)
         at = BEGIN
@@ -127,10 +126,6 @@ class Organisation:
     def published(self, at: float) -> list[Posting]:
         """Return what is published, the newest first."""
         return [it for it in reversed(self.postings) if it.is_published(at)]
-
-    def always_published(self, begin: float, end: float) -> Posting:
-        """Return the first posting that is published all that time."""
-        return next(it for it in self.postings if it.is_always_published(begin, end))
 
     def _working_time(self, at: float) -> float:
         """Move most moments to a working day between 8 and 18."""
@@ -202,7 +197,7 @@ class Gateway:
         broken: The posting of the incidents about one detail.
         now: The time; requests and waits move it on.
         requests: Each request since the run began, every try counted.
-        retries: How many of them were further tries.
+        retries: How many of them were further tries; the tap's summary has it.
     """
 
     organisation: Organisation

@@ -34,7 +34,12 @@ Tap = list[str] | Program
 COMMAND = Path(sys.executable).with_name("tap-public-jobs")
 INSTALLED = [str(COMMAND)]
 MODULE = [sys.executable, "-m", "tap_public_jobs"]
-PATIENT = Path(__file__).with_name("patient_tap.py")
+# The tap as a program that a busy machine cannot end before it has stopped by itself.
+PATIENT = """
+from tap_public_jobs import __main__, process
+process.SECONDS_TO_STOP = 25.0
+__main__.main()
+"""
 
 
 @pytest.fixture(scope="session")
@@ -45,9 +50,11 @@ def forked() -> Iterator[Program]:
 
 
 @pytest.fixture(scope="session")
-def patient() -> Iterator[Program]:
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """The same, for runs whose state has to be written however busy the machine is."""
-    with closing(Program(PATIENT, "tap_public_jobs.tap")) as program:
+    script = tmp_path_factory.mktemp("patient") / "tap.py"
+    script.write_text(PATIENT)
+    with closing(Program(script, "tap_public_jobs.tap")) as program:
         yield program
 
 
@@ -453,35 +460,43 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        (
-            "--config=ENV",
-            "The target stopped reading (No space left on device): mend its own error",
-        ),
+        ("--config=ENV", "The target stopped reading (No space left on device): mend its own err"),
         ("--discover", "| [Errno 28] No space left on device"),
     ],
 )
 def test_a_disk_that_is_full_is_one_line_and_no_traceback(
     forked: Program, config: Config, argument: str, said: str
 ) -> None:
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        tap = forked.start([argument], environment(config), stdout=full)
-        with tap:
-            errors = tap.stderr.read()
-            assert tap.wait() == 1
+    with (
+        open("/dev/full", "w") as full,  # noqa: PTH123
+        forked.start([argument], environment(config), stdout=full) as tap,
+    ):
+        (line,) = complaints(tap.stderr.read())
+        assert tap.wait() == 1
 
-    (line,) = complaints(errors)
     assert said in line
 
 
+NOTED = """
+import sys
+from tap_public_jobs.process import WholeMessageWriter as Writer
+def stop(writer, status, stop=Writer.stop):
+    print("time is up", file=sys.stderr, flush=True)
+    stop(writer, status)
+Writer.stop = stop
+"""
+
+
 def test_a_signal_cuts_no_line_short_when_python_does_not_buffer() -> None:
-    """As in many a container image. The signal comes in the middle of a line."""
-    unhurried = [sys.executable, str(PATIENT)]
+    """As in many a container image. The tap has no time left in the middle of a line."""
+    unhurried = [sys.executable, "-c", NOTED + PATIENT]
     with (
         long_lines() as settings,
         started(unhurried, "--config=ENV", config=settings, PYTHONUNBUFFERED="1") as tap,
     ):
         head = tap.stdout.read(50_000)
         tap.send_signal(signal.SIGTERM)
+        read_until(tap.stderr, "time is up")
         rest = tap.stdout.read()
         assert tap.wait() == 143
 
@@ -498,10 +513,10 @@ def test_a_reader_that_goes_is_no_traceback(config: Config, argument: str, said:
     with started(MODULE, argument, config=config) as tap:
         tap.stdout.readline()
         tap.stdout.close()
-        errors = tap.stderr.read()
+        lines = complaints(tap.stderr.read())
         assert tap.wait() == 1 or not said
 
-    assert all(it in line for it, line in zip(said, complaints(errors), strict=True))
+    assert all(it in line for it, line in zip(said, lines, strict=True))
 
 
 def test_an_error_does_not_wait_for_a_request_in_flight(forked: Program) -> None:

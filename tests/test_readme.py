@@ -15,13 +15,10 @@ from tap_public_jobs.tap import TapPublicJobs
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").glob("*.md")}
-FOLDERS = ["", *["docs", "transform", "queries", "deploy", "template", "benchmarks", ".github"]]
+FOLDERS = ["docs", "transform", "queries", "deploy", "template", "benchmarks", ".github"]
 EVERYWHERE = [
-    path
-    for folder in FOLDERS
-    for path in (REPOSITORY / folder).glob(
-        "**/*.md*" if folder in {"deploy", "template"} else "*.md"
-    )
+    *REPOSITORY.glob("*.md"),
+    *(path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.md*")),
 ]
 
 

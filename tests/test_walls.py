@@ -1,10 +1,8 @@
 """Which part of the tap may know which, and what of the SDK it uses that is not public."""
 
-import ast
 import importlib
 import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -133,10 +131,7 @@ def _sdk_bases(cls: type) -> list[type]:
 
 def _private_names(cls: type) -> set[str]:
     """The private names that a class defines or uses; ruff allows them on `self` alone."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    names |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    return {name for name in names if name.startswith("_") and not name.startswith("__")}
+    return {*re.findall(r"(?:\.|def )(_[a-z]\w*)", inspect.getsource(cls))}
 
 
 def _kind(cls: type) -> str:

@@ -1,37 +1,30 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = [
-#     "dlt>=1.31,<2",
-#     "requests-ratelimiter>=0.10,<1",
-# ]
+# dependencies = ["dlt>=1.31,<2"]
 # ///
 """The API as dlt's generic `rest_api` source, extracted to files: nothing is normalised or loaded.
 
-Its config is a JSON file of environment variables, which dlt's documentation describes.
+Its config is a JSON file of environment variables, which dlt's documentation describes; without
+one, it prints its version.
 """
 
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import dlt
-from dlt.sources.helpers.requests import Client
 from dlt.sources.rest_api import rest_api_source
-from pyrate_limiter import Limiter, Rate
-from requests_ratelimiter import LimiterAdapter
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        print(dlt.__version__)
+        sys.exit()
     os.environ.update(json.loads(Path(sys.argv[-1]).read_text(encoding="utf-8")))
-    client: dict[str, Any] = {
+    client = {
         "base_url": f"{dlt.config['public_jobs.base_url']}/api/public/v1/",
         "auth": {"type": "bearer", "token": dlt.secrets["public_jobs.api_key"]},
     }
-    if period := dlt.config.get("public_jobs.period", float):
-        limiter = Limiter(Rate(dlt.config["public_jobs.requests"], int(period * 1000)))
-        client["session"] = Client(raise_for_status=False).session  # it retries, as by default
-        client["session"].mount("http://", LimiterAdapter(limiter=limiter, per_host=False))
     jobs = {
         "path": "jobs",
         "params": {"pageSize": 100},

@@ -1,6 +1,6 @@
 """ClickHouse without an account: its target, its engine behind a small server, what it holds.
 
-The engine is a download of 600 MB, so that only the workflow `soak` runs it, with the variable
+The engine is a download of 600 MB, so that only the workflow `weekly` runs it, with the variable
 CLICKHOUSE: `CLICKHOUSE=1 uv run pytest tests/emulators -k ClickHouse`.
 """
 

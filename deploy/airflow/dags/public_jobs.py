@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 PROJECT = os.environ.get("PUBLIC_JOBS_PROJECT", "/opt/public-jobs")
 ORGANISATIONS = Path(__file__).with_name("organisations.yaml")
+RUN_MELTANO = Path(__file__).with_name("run-meltano")
 SCHEDULE = os.environ.get("PUBLIC_JOBS_SCHEDULE", "*/15 * * * *")
 # Every organisation is loaded once after this time of day, in UTC.
 DAY_BEGINS = timedelta(hours=4)
@@ -153,7 +154,7 @@ class Meltano(BashOperator):
         # The script stops the tap alone when the task is stopped. Airflow may end the task before
         # Meltano has ended, and Meltano hangs without a reader: so `cat` reads on.
         reader = ">(trap '' TERM; cat; cat > /dev/null)"
-        command = f"exec ./run-meltano {arguments} > {reader} 2>&1"
+        command = f"exec '{RUN_MELTANO}' {arguments} > {reader} 2>&1"
         super().__init__(bash_command=command, cwd=PROJECT, do_xcom_push=False, **kwargs)
         self.arguments = arguments
 
@@ -339,7 +340,7 @@ with DAG(
         map_index_template="{{ task.organisation }}",
         outlets=[LOADED],
         # Every key has its own limit, so organisations do not slow each other down. What they share
-        # is the memory of the workers (see README.md) and the warehouse's connections.
+        # is the memory of the workers (see docs/sizing.md) and the warehouse's connections.
         max_active_tis_per_dag=16,
         # Some 10,000 jobs at 60 requests a minute. The retry, or the next run, resumes.
         execution_timeout=timedelta(hours=3),

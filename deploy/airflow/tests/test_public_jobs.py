@@ -176,7 +176,6 @@ def take(queue: SimpleQueue[str], log: str) -> str:
 def install(folder: Path, database: str) -> None:
     """Make a project with Meltano's plugins and its database, as README.md sets them up."""
     Project.copied(folder)
-    shutil.copy(REPOSITORY / "deploy/run-meltano", folder)
     text = (REPOSITORY / "meltano.yml").read_text("utf-8")
     (folder / "meltano.yml").write_text(text.replace("-e .", "-e . psycopg[binary]"), "utf-8")
     uri = database.replace(":", "+psycopg:", 1)

@@ -1,1 +1,0 @@
-"""The page with pictures; `uv run dashboard/page.py WAREHOUSE`."""
