@@ -16,6 +16,7 @@ OUTSIDE = {
     "queries/README.md": "queries.md",
     "benchmarks/README.md": "benchmarks.md",
     "deploy/airflow/README.md": "airflow.md",
+    "deploy/airflow/SIZING.md": "airflow-sizing.md",
     ".github/CONTRIBUTING.md": "contributing.md",
     ".github/SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
