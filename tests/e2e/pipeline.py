@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from e2e.stores import exact
 from forked import Program
+from harness import parse
 from public_jobs_sandbox.meltano import uv_command
 from support.plugins import REPOSITORY
 
@@ -136,24 +136,10 @@ def program(script: Path, *imports: str, python: Path | None = None) -> Program:
     return imported
 
 
-def the_tap() -> Program:
-    """The tap as it is installed."""
-    return program(Path(sys.executable).with_name("tap-public-jobs"), "tap_public_jobs.tap")
-
-
 def written(file: Path, value: Any) -> Path:
     """Write a value to a file of JSON."""
     file.write_text(json.dumps(value), "utf-8")
     return file
-
-
-def load(target: Program, settings: Settings, messages: str, folder: Path) -> str:
-    """Load messages of the tap; returns what the target writes to stdout."""
-    config = written(folder / "target.json", settings)
-    # As in meltano.yml: local time repeats an hour.
-    result = target.run(["--config", config], environment(PGTZ="UTC"), text=messages)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @dataclass
@@ -178,15 +164,9 @@ class Tap:
             options += ["--catalog", written(self.folder / "catalog.json", self.catalog)]
         return [*options, "--state", self.state] if self.state.exists() else options
 
-    def record(self, settings: Settings, file: Path) -> Run:
-        """Keep what it writes in a file, and the last state for the next run."""
-        result = the_tap().run(self.options(settings), environment())
-        file.write_text(result.stdout, "utf-8")
-        states = [message["value"] for message in read(file) if message["type"] == "STATE"]
-        written(self.state, states[-1])
-        return Run(result.returncode, result.stderr)
-
-
-def read(file: Path) -> list[Settings]:
-    """Read Singer messages, numbers exact."""
-    return [exact(line) for line in file.read_bytes().splitlines()]
+    def run(self, settings: Settings) -> subprocess.CompletedProcess[str]:
+        """Run it as it is installed, and keep its last state for the next run."""
+        command = Path(sys.executable).with_name("tap-public-jobs")
+        result = program(command, "tap_public_jobs.tap").run(self.options(settings), environment())
+        written(self.state, parse(result.stdout).state)
+        return result

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -10,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from e2e.pipeline import Settings, installed, load, program, read
+from e2e.pipeline import Settings, environment, installed, program, written
 from e2e.scenario import RUNS, Recording, job_row
 from e2e.stores import (
     FIELDS,
@@ -26,6 +27,7 @@ from e2e.stores import (
     in_order,
 )
 from forked import Program
+from harness import parse
 from model_target import DELETED, LoadMethod, ModelTarget, Removal
 from public_jobs_sandbox.postings import Job
 from support.plugins import plugin
@@ -91,9 +93,19 @@ class Target:
             return program(installed(self.requirements) / self.executable, *self.imports)
         return program(Path(__file__).with_name("sqlite_target.py"), *self.imports)
 
-    def load(self, messages: str, folder: Path, database: str) -> str:
-        """Load what the tap has written; returns what the target writes to stdout."""
-        return load(self.program, self.settings(folder, database), messages, folder)
+    def run(
+        self, messages: str, folder: Path, database: str, **others: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it with what the tap has written, and with more settings."""
+        config = written(folder / "target.json", self.settings(folder, database) | others)
+        # As in meltano.yml: local time repeats an hour.
+        return self.program.run(["--config", config], environment(PGTZ="UTC"), text=messages)
+
+    def load(self, messages: str, folder: Path, database: str, **others: Any) -> list[Any]:
+        """Load what the tap has written; returns the states that the target passes on."""
+        result = self.run(messages, folder, database, **others)
+        assert result.returncode == 0, result.stderr
+        return [json.loads(state) for state in result.stdout.splitlines()]
 
     def column_types(self, table: str) -> dict[str, str]:
         columns = {column: self.types[kind] for column, kind in TABLES[table].items()}
@@ -129,14 +141,14 @@ class CheckedTarget:
     def load(self, messages: str) -> list[Any]:
         """Load what the tap has written, compare every row, and return the states."""
         self._model.read(io.StringIO(messages))
-        states = self._target.load(messages, self._folder, self._database).splitlines()
+        states = self._target.load(messages, self._folder, self._database)
         for table, schemas in self._model.schemas.items():
             names = FIELDS[table]
             columns = dict.fromkeys(schemas[-1]["properties"])  # older rows may lack a later one
             found = [columns | row for row in self._model.all(table)]
             rows = [{names.get(k, k): v for k, v in row.items()} for row in found]
             assert self.store.rows(table) == [self._target.row(row) for row in cleaned(rows)], table
-        return [json.loads(state) for state in states]
+        return states
 
 
 def each(targets: Sequence[Target]) -> pytest.MarkDecorator:
@@ -159,7 +171,7 @@ def load_and_compare(
     checked = CheckedTarget(target, folder, database)
     store = checked.store
     for run, recording in recordings.items():
-        states = checked.load(recording.file.read_text("utf-8"))
+        states = checked.load(recording.text)
 
         for table in TABLES:
             types, all_types = store.types(table), target.column_types(table)
@@ -172,7 +184,7 @@ def load_and_compare(
                 row.pop(recording.left_out.get(table, ""), None)
             assert store.published(table) == rows, (run, table)
             assert target.removal != "hard" or store.rows(table) == rows, (run, table)
-        assert states[-1] == read(recording.file)[-1]["value"]
+        assert states[-1] == parse(recording.text).messages[-1]["value"]
 
 
 def psycopg_url(database: str) -> str:

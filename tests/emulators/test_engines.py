@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.pipeline import Tap, installed, program, written
+from e2e.pipeline import installed, program, written
 from e2e.scenario import RUNS, record
 from e2e.stores import TABLES, utc
 from e2e.targets import as_double, each, load_and_compare
@@ -41,7 +41,7 @@ if os.environ.get("CLICKHOUSE"):
 @each(TESTED)
 def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_path: Path) -> None:
     """The runs after the first are loaded alone, if the target refuses their columns."""
-    recordings = record(Tap(tmp_path), column_naming=target.column_naming)
+    recordings = record(tmp_path, column_naming=target.column_naming)
     if target.refuses_columns:
         with (
             target.emulator(tmp_path) as address,
@@ -124,17 +124,9 @@ class Warehouse(Builds):
 
     Attributes:
         name: The adapter of dbt.
-        emulated: What loads it.
     """
 
     name: str = field(kw_only=True)
-    emulated: Emulated = field(kw_only=True)
-
-    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
-        assert schema == "public_jobs"
-        assert not dies
-        output = self.emulated.load(messages, self.folder, self.address)
-        return json.loads(output.splitlines()[-1])
 
     @property
     def variables(self) -> dict[str, str]:
@@ -151,10 +143,8 @@ class Warehouse(Builds):
         return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        engine = self.emulated.store(self.folder, self.address)
-        assert isinstance(engine, Engine)
-        found = engine.fetch(f"select * from {table}")  # noqa: S608
-        return [{name: as_time(value) for name, value in row.items()} for row in found]
+        rows = super().rows(table)
+        return [{name: as_time(value) for name, value in row.items()} for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +158,7 @@ def test_every_final_table_is_what_happened(
     """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
     with (
         target.emulator(tmp_path) as address,
-        opened(Warehouse(tmp_path, address, name=name, emulated=target), monkeypatch) as portal,
+        opened(Warehouse(tmp_path, address, name=name, target=target), monkeypatch) as portal,
     ):
         first_day(portal, odd="odd name/~.")
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import psycopg
 from e2e import stores
-from e2e.pipeline import environment, installed, load, program, written
+from e2e.pipeline import environment, installed, program
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from support.plugins import REPOSITORY, plugin
@@ -62,20 +62,19 @@ class Builds(ABC):
     folder: Path
     address: str = ""
     project: Path = field(default=TRANSFORM, kw_only=True)
-    target: ClassVar[Target]
+    target: Target = field(kw_only=True)
     utility: ClassVar[str]
 
     def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
         """Run the target, with small batches if it dies; returns the last state."""
-        loader = self.target.program
-        settings = self.target.settings(self.folder, self.address)
-        settings |= {"default_target_schema": schema}
-        if not dies:
-            return json.loads(load(loader, settings, messages, self.folder).splitlines()[-1])
-        file = written(self.folder / "target.json", settings | {"batch_size_rows": 3})
-        ended = loader.run(["--config", file], environment(PGTZ="UTC"), text=messages)
-        assert ended.returncode != 0
-        return None
+        into = (self.folder, self.address)
+        if dies:
+            ended = self.target.run(
+                messages, *into, default_target_schema=schema, batch_size_rows=3
+            )
+            assert ended.returncode != 0
+            return None
+        return self.target.load(messages, *into, default_target_schema=schema)[-1]
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table."""
@@ -116,7 +115,7 @@ class Builds(ABC):
 class DuckDB(Builds):
     """A file."""
 
-    target = DUCKDB
+    target: Target = field(default=DUCKDB, kw_only=True)
     utility = "dbt-duckdb"
 
     @property
@@ -139,7 +138,7 @@ class DuckDB(Builds):
 class Postgres(Builds):
     """A database of a server."""
 
-    target = meltanolabs("hard", "public_jobs")
+    target: Target = field(default=meltanolabs("hard", "public_jobs"), kw_only=True)
     utility = "dbt-postgres"
 
     @property
