@@ -21,7 +21,7 @@ from typing_extensions import override
 Row = dict[str, Any]
 
 
-def _properties(stream: str) -> dict[str, Any]:
+def properties(stream: str) -> dict[str, Any]:
     """Read the fields of a stream from its schema file, without code of the tap."""
     file = resources.files("tap_public_jobs.schemas").joinpath(f"{stream}.json")
     properties: dict[str, Any] = json.loads(file.read_text("utf-8"))["properties"]
@@ -41,20 +41,22 @@ def _kind(schema: dict[str, Any]) -> str:
 
 # The column of each field, by table.
 FIELDS = {
-    stream: {field: _snake_case(field) for field in _properties(stream)}
+    stream: {field: _snake_case(field) for field in properties(stream)}
     for stream in ("jobs", "job_details", "job_publications")
 }
 
 # The type of each column, by table.
 TABLES = {
-    table: {column: _kind(_properties(table)[field]) for field, column in columns.items()}
+    table: {column: _kind(properties(table)[field]) for field, column in columns.items()}
     for table, columns in FIELDS.items()
 }
+# The same, in whichever table.
+KINDS = {column: kind for columns in TABLES.values() for column, kind in columns.items()}
 
 
 def columns_of(*kinds: str) -> set[str]:
     """The columns of these types, in any table."""
-    return {name for columns in TABLES.values() for name, kind in columns.items() if kind in kinds}
+    return {column for column, kind in KINDS.items() if kind in kinds}
 
 
 TIMES = columns_of("date-time")

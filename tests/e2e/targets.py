@@ -3,6 +3,7 @@
 import io
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,6 +16,7 @@ from e2e.pipeline import Settings, environment, installed, program, written
 from e2e.scenario import RUNS, Recording, job_row
 from e2e.stores import (
     FIELDS,
+    KINDS,
     METADATA,
     TABLES,
     DuckDB,
@@ -63,14 +65,16 @@ class Target:
 
     Attributes:
         name: What the tests call it.
-        requirements: What to install; empty for the target of `sqlite_target.py`.
+        requirements: What to install; empty if it is there.
         executable: Its command.
+        script: What runs it; by default its command.
         imports: What it imports that takes time; nothing that starts threads.
         settings: Its settings, given a folder and the address of a database.
         store: Where it has written, given the same.
         types: The type of the column of each JSON type.
         metadata: Columns that it adds, and their types.
         stored: What it makes of a value.
+        instead_of_null: What it makes of null, by JSON type.
         load_method: What a run does with the rows that are there already.
         removal: How it obeys ACTIVATE_VERSION.
     """
@@ -78,20 +82,23 @@ class Target:
     name: str
     requirements: str = ""
     executable: str = ""
+    script: Path | None = None
     imports: tuple[str, ...] = ()
     settings: Callable[[Path, str], Settings]
     store: Callable[[Path, str], Store]
     types: dict[str, str]
     metadata: dict[str, str] = field(default_factory=dict)
     stored: Callable[[Value], Value] = as_it_is
+    instead_of_null: dict[str, Value] = field(default_factory=dict)
     load_method: LoadMethod = "upsert"
     removal: Removal = "none"
 
     @property
     def program(self) -> Program:
-        if self.requirements:
-            return program(installed(self.requirements) / self.executable, *self.imports)
-        return program(Path(__file__).with_name("sqlite_target.py"), *self.imports)
+        here = Path(sys.executable).parent
+        commands = installed(self.requirements) if self.requirements else here
+        script = self.script or commands / self.executable
+        return program(script, *self.imports, python=commands / "python")
 
     def run(
         self, messages: str, folder: Path, database: str, **others: Any
@@ -113,7 +120,11 @@ class Target:
 
     def row(self, row: Row) -> Row:
         """What it stores of a record."""
-        kept = {column: self.stored(value) for column, value in row.items()}
+        nulls = {name: self.instead_of_null.get(kind) for name, kind in KINDS.items()}
+        kept = {
+            name: nulls.get(name) if value is None else self.stored(value)
+            for name, value in row.items()
+        }
         return {DELETED: False} | kept if self.metadata else kept
 
     def rows(self, jobs: list[Job], table: str) -> list[Row]:
@@ -230,6 +241,7 @@ def pipelinewise_settings(_: Path, database: str) -> Settings:
 def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
     return Target(
         name=f"target of the SDK, {load_method}, {removal} delete",
+        script=Path(__file__).with_name("sqlite_target.py"),
         imports=("singer_sdk.sql", "sqlalchemy.dialects.sqlite.pysqlite"),
         settings=lambda folder, _: {
             "file": str(folder / "warehouse.sqlite"),

@@ -1,10 +1,15 @@
-"""Snowflake, BigQuery and Parquet on S3 without an account: targets, emulators, what they hold."""
+"""Warehouses without an account: targets, emulators, and what they hold.
+
+The engine of ClickHouse is a download of 600 MB, so that only the workflow `soak` runs it, with the
+variable CLICKHOUSE: `CLICKHOUSE=1 uv run pytest tests/emulators -k ClickHouse`.
+"""
 
 import contextlib
 import datetime as dt
 import json
 import os
 import socket
+import struct
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,14 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-from e2e.pipeline import Settings, environment, installed, listening, program
-from e2e.stores import FIELDS, Database, Row
+from e2e.pipeline import Settings, environment, installed, listening
+from e2e.stores import FIELDS, Database, Row, columns_of
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
-from forked import Program
 from model_target import Removal
 from queries.answers import ANSWERS
 from support.plugins import definition
@@ -34,7 +39,10 @@ BQEMULATOR = (
 PROJECT = "project"
 BUCKET = "lake"
 QUERIES = ("open_roles", "changes", "days_open")
-ADDED = ("_PROCESS_DATE", "filename")
+# Of the rows of a bucket.
+LATEST = """
+    qualify row_number() over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
+"""
 
 
 def defined(name: str) -> tuple[str, Settings]:
@@ -68,25 +76,16 @@ class Emulated(Target):
     """A target with an emulator.
 
     Attributes:
-        wrapper: A script of this folder that runs it; none for its own command.
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
         queries: The files of queries/ that the database understands, in snake case.
         refuses_columns: What it says of a column that comes later; empty if it adds the column.
     """
 
-    wrapper: str = ""
     column_naming: str
     emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
     queries: tuple[str, ...] = ()
     refuses_columns: str = ""
-
-    @property
-    def program(self) -> Program:
-        if not self.wrapper:
-            return super().program
-        python = installed(self.requirements) / "python"
-        return program(HERE / self.wrapper, *self.imports, python=python)
 
 
 @dataclass
@@ -102,9 +101,6 @@ class Engine(Database):
     names: dict[str, str]
 
     def fetch(self, sql: str) -> list[Row]:
-        for name, column in self.names.items():
-            if column in {"unpublished_at", "last_seen_at"}:
-                sql = sql.replace(column, name)
         return [self.renamed(row) for row in self.answer(sql)]
 
     def renamed(self, row: Row) -> Row:
@@ -188,29 +184,22 @@ class Lake(Engine):
         if "public_jobs." in sql:
             duckdb.execute("create schema if not exists public_jobs")
             for table in FIELDS:
-                view = f"select * from {self._latest(table)}"  # noqa: S608
-                duckdb.execute(f"create or replace view public_jobs.{table} as {view}")
+                view = self.source(table, LATEST)
+                duckdb.execute(f"create or replace view public_jobs.{table} as from {view}")
         # As JSON, because values with a time zone need one more package.
         query = f"select to_json(answer) from ({sql.rstrip().rstrip(';')}) as answer"  # noqa: S608
-        rows = duckdb.execute(query)
-        return [
-            {name: value for name, value in json.loads(row).items() if name not in ADDED}
-            for (row,) in rows.fetchall()
-        ]
+        return [json.loads(row) for (row,) in duckdb.execute(query).fetchall()]
 
     def types(self, table: str) -> dict[str, str]:
         found = duckdb.execute(f"describe from {self.source(table)}").fetchall()
-        return self.renamed({name: kind for name, kind, *_ in found if name not in ADDED})
+        return self.renamed({name: kind for name, kind, *_ in found})
 
-    def source(self, table: str) -> str:
+    def source(self, table: str, which: str = "") -> str:
         files = [str(file) for file in self._files(table)]
-        rows = f"read_parquet({files}, filename = true, union_by_name = true)"
-        return f"(select * from {rows} order by {', '.join(ADDED)}) as {table}"  # noqa: S608
-
-    def _latest(self, table: str) -> str:
         return f"""(
-            select * from {self.source(table)} qualify row_number()
-                over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
+            select * exclude (_PROCESS_DATE, filename)
+            from read_parquet({files}, filename = true, union_by_name = true)
+            {which} order by _PROCESS_DATE, filename
         ) as {table}"""  # noqa: S608
 
     def _files(self, table: str) -> list[Path]:
@@ -224,6 +213,25 @@ class Lake(Engine):
                 found = requests.get(f"{self.address}/{BUCKET}/{key.text}", timeout=60)
                 copied[name].write_bytes(found.content)
         return [path for name, path in copied.items() if name.startswith(f"{table}2")]
+
+
+class ClickHouse(Engine):
+    """A database that has one row for each key under `final`."""
+
+    def answer(self, sql: str) -> list[Row]:
+        options = {"default_format": "JSONEachRow"}
+        query = f"{sql.rstrip().rstrip(';')} settings final = 1, join_use_nulls = 1"
+        response = requests.post(self.address, query.encode(), params=options, timeout=60)
+        assert response.ok, response.text
+        return [json.loads(line) for line in response.iter_lines()]
+
+    def renamed(self, row: Row) -> Row:
+        # In JSON a number has no more digits than make it out.
+        numbers = columns_of("number")
+        return {
+            name: as_float32(value) if name in numbers else value
+            for name, value in super().renamed(row).items()
+        }
 
 
 @contextlib.contextmanager
@@ -258,6 +266,14 @@ def moto(folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def chdb(folder: Path) -> Iterator[str]:
+    python = installed("chdb==4.4.0") / "python"
+    command = [python, HERE / "fake_clickhouse.py", folder / "clickhouse"]
+    with served(command, folder, environment()) as address:
+        yield address
+
+
+@contextlib.contextmanager
 def served(command: Sequence[str | Path], folder: Path, variables: dict[str, str]) -> Iterator[str]:
     """Start a server, given all but a port as its last argument; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -280,7 +296,7 @@ def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, s
 def snowflake(column_naming: str, removal: Removal) -> Emulated:
     return Emulated(
         name=f"Snowflake, {removal} delete, {column_naming}",
-        wrapper="fake_snowflake.py",
+        script=HERE / "fake_snowflake.py",
         requirements=f"{SNOWFLAKE} fakesnow==0.12.1",
         imports=("fakesnow", "target_snowflake.target"),
         column_naming=column_naming,
@@ -306,7 +322,7 @@ def bigquery(column_naming: str) -> Emulated:
         del added["_sdc_sync_started_at"]
     return Emulated(
         name=f"BigQuery, {column_naming}",
-        wrapper="fake_bigquery.py",
+        script=HERE / "fake_bigquery.py",
         requirements=requirements,
         imports=("target_bigquery.target",),
         column_naming=column_naming,
@@ -331,8 +347,8 @@ def s3_settings(_: Path, address: str) -> Settings:
     }
 
 
-def whole_seconds(value: Any) -> Any:
-    return as_double(value.replace(microsecond=0) if isinstance(value, dt.datetime) else value)
+def in_whole_seconds(value: Any) -> Any:
+    return value.replace(microsecond=0) if isinstance(value, dt.datetime) else as_double(value)
 
 
 def s3(column_naming: str) -> Emulated:
@@ -347,13 +363,44 @@ def s3(column_naming: str) -> Emulated:
         settings=s3_settings,
         store=lambda folder, address: Lake(address, names(column_naming), folder),
         types=DUCKDB.types | {"date-time": "TIMESTAMP WITH TIME ZONE"},
-        stored=whole_seconds,
+        stored=in_whole_seconds,
         load_method="append-only",
     )
 
 
+def as_float32(value: Any) -> Any:
+    number = in_whole_seconds(value)
+    return struct.unpack("f", struct.pack("f", number))[0] if isinstance(number, float) else number
+
+
+def clickhouse(column_naming: str) -> Emulated:
+    return Emulated(
+        name=f"ClickHouse, {column_naming}",
+        requirements="shaped-target-clickhouse==0.2.5 setuptools<81",
+        executable="target-clickhouse",
+        imports=("target_clickhouse.target",),
+        column_naming=column_naming,
+        emulator=chdb,
+        queries=QUERIES,
+        settings=lambda _, address: {
+            "password": "mine",
+            "port": urlsplit(address).port,
+            "database": "public_jobs",
+            "engine_type": "ReplacingMergeTree",
+            "add_record_metadata": True,
+        },
+        store=lambda _, address: ClickHouse(address, names(column_naming, str.lower)),
+        types=types("String", "Float32", "Nullable(DateTime)"),
+        metadata=metadata("Nullable(DateTime)", "Int64"),
+        stored=as_float32,
+        instead_of_null={"string": "", "number": 0.0},
+        removal="soft",
+    )
+
+
+MAKERS = [bigquery, s3, *([clickhouse] if os.environ.get("CLICKHOUSE") else [])]
 ENGINES = [
     snowflake("snake_case", "hard"),
     snowflake("source", "soft"),
-    *(make(naming) for make in (bigquery, s3) for naming in ("snake_case", "source")),
+    *(make(naming) for make in MAKERS for naming in ("snake_case", "source")),
 ]

@@ -6,7 +6,6 @@ Of dbt, the final tables on Snowflake and BigQuery hold what happened in the por
 import contextlib
 import datetime as dt
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +14,8 @@ from typing import Any
 import pytest
 from e2e.pipeline import installed, program, written
 from e2e.scenario import RUNS, record
-from e2e.stores import TABLES, utc
+from e2e.stores import FIELDS, properties, utc
 from e2e.targets import as_double, each, load_and_compare
-from emulators.clickhouse import clickhouse
 from emulators.engines import ENGINES, HERE, PROJECT, Emulated, Engine, bigquery, snowflake
 from public_jobs_sandbox.postings import make_jobs
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
@@ -27,18 +25,8 @@ from support.plugins import plugin
 from support.portal import first_day, opened
 from support.warehouses import Builds, run_dbt
 
-TYPES = {
-    "string": {"type": ["string", "null"]},
-    "number": {"type": ["number", "null"]},
-    "date-time": {"type": ["string", "null"], "format": "date-time"},
-}
 
-TESTED = [*ENGINES]
-if os.environ.get("CLICKHOUSE"):
-    TESTED += [clickhouse("snake_case"), clickhouse("source")]
-
-
-@each(TESTED)
+@each(ENGINES)
 def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_path: Path) -> None:
     """The runs after the first are loaded alone, if the target refuses their columns."""
     recordings = record(tmp_path, column_naming=target.column_naming)
@@ -53,7 +41,7 @@ def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_pat
         load_and_compare(target, recordings, address, tmp_path)
 
 
-@each([it for it in TESTED if it.column_naming == "snake_case"])
+@each([it for it in ENGINES if it.column_naming == "snake_case"])
 def test_the_queries_answer(target: Emulated, tmp_path: Path) -> None:
     """In any order: nulls come first on one database and last on another."""
     with target.emulator(tmp_path) as address:
@@ -78,11 +66,11 @@ def in_one_order(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
 def messages() -> Iterator[str]:
     """What the tap writes for the rows of the tests of the queries."""
     for table, rows in ROWS.items():
-        schema = {"properties": {name: TYPES[kind] for name, kind in TABLES[table].items()}}
-        message = {"stream": table, "schema": schema, "key_properties": ["id"]}
+        columns = {FIELDS[table][name]: kind for name, kind in properties(table).items()}
+        message = {"stream": table, "schema": {"properties": columns}, "key_properties": ["id"]}
         yield json.dumps(message | {"type": "SCHEMA"})
         for row in rows:
-            record = {name: row.get(name) for name in TABLES[table]}
+            record = {name: row.get(name) for name in columns}
             yield json.dumps({"type": "RECORD", "stream": table, "record": record}, default=as_utc)
     yield json.dumps({"type": "STATE", "value": {}})
 
