@@ -5,7 +5,6 @@ import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
@@ -202,24 +201,15 @@ class SQLite(Database):
 
 @dataclass
 class Lines(Store):
-    """Files of JSON lines, one a stream, to which each run appends."""
+    """Files of JSON lines, one a stream, to which each run appends; a column has no type."""
 
     folder: Path
 
     def rows(self, table: str) -> list[Row]:
-        lines = self._lines(table)
+        text = (self.folder / f"{table}.jsonl").read_text("utf-8")
+        lines = [exact(line) for line in text.splitlines()]
         names = {name for line in lines for name in line}  # older lines lack a later one
         return cleaned([dict.fromkeys(names) | line for line in lines])
 
     def types(self, table: str) -> dict[str, str]:
-        names = {str: "string", int: "number", Decimal: "number"}
-        seen: dict[str, set[str]] = defaultdict(set)
-        for line in self._lines(table):
-            for column, value in line.items():
-                if value is not None:
-                    seen[column].add(names[type(value)])
-        return {column: " or ".join(sorted(types)) for column, types in seen.items()}
-
-    def _lines(self, table: str) -> list[Row]:
-        text = (self.folder / f"{table}.jsonl").read_text("utf-8")
-        return [exact(line) for line in text.splitlines()]
+        return {name: "" for row in self.rows(table) for name in row}

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any, ClassVar
 
 import psycopg
 from e2e import stores
-from e2e.pipeline import environment, installed, program
+from e2e.pipeline import environment, installed, program, variables
 from e2e.stores import Database
-from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
+from e2e.targets import DUCKDB, Target, meltanolabs
 from support.plugins import REPOSITORY, plugin
-from typing_extensions import override
 
 TRANSFORM = REPOSITORY / "transform"
 
@@ -48,7 +46,7 @@ def run_dbt(
 
 
 @dataclass
-class Builds(ABC):
+class Builds:
     """What both have in common.
 
     Attributes:
@@ -83,9 +81,9 @@ class Builds(ABC):
         return store.fetch(f"select * from {table}")  # noqa: S608
 
     @property
-    @abstractmethod
     def variables(self) -> dict[str, str]:
-        """The variables from which dbt takes the address of the database."""
+        """The variables from which dbt takes the address of the database, as the loader does."""
+        return variables(self.target.executable, self.target.settings(self.folder, self.address))
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
@@ -122,11 +120,6 @@ class DuckDB(Builds):
     def file(self) -> Path:
         return stores.DuckDB(self.folder).file
 
-    @property
-    @override
-    def variables(self) -> dict[str, str]:
-        return {"TARGET_DUCKDB_FILEPATH": str(self.file)}
-
     def run(self, statement: str) -> None:
         # By the DuckDB of target and dbt: it may not read what a newer one has written.
         python = dbt_command(self.utility).with_name("python")
@@ -140,11 +133,6 @@ class Postgres(Builds):
 
     target: Target = field(default=meltanolabs("hard", "public_jobs"), kw_only=True)
     utility = "dbt-postgres"
-
-    @property
-    @override
-    def variables(self) -> dict[str, str]:
-        return {"TARGET_POSTGRES_SQLALCHEMY_URL": psycopg_url(self.address)}
 
     def run(self, statement: str) -> None:
         with psycopg.connect(self.address) as connection:
