@@ -1,6 +1,5 @@
 """The tap and a real target, run by real Meltano or joined by a pipe."""
 
-import atexit
 import json
 import os
 import shutil
@@ -128,12 +127,8 @@ def installed(requirements: str) -> Path:
     return Path(prefix.strip()) / "bin"
 
 
-@cache
-def program(script: Path, *imports: str, python: Path | None = None) -> Program:
-    """A script that imports these modules once for all its runs."""
-    imported = Program(script, *imports, python=python)
-    atexit.register(imported.close)
-    return imported
+# A script that imports its modules once for all tests; it ends with the process that asks it.
+program = cache(Program)
 
 
 def written(file: Path, value: Any) -> Path:
