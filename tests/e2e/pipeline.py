@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from forked import Program
-from harness import parse
 from public_jobs_sandbox.meltano import uv_command
 from support.plugins import REPOSITORY
 
@@ -137,31 +135,10 @@ def written(file: Path, value: Any) -> Path:
     return file
 
 
-@dataclass
-class Tap:
-    """The tap, run after run, with its settings and state in a folder.
-
-    Attributes:
-        folder: Where they are.
-        catalog: What is selected; everything by default.
-    """
-
-    folder: Path
-    catalog: Settings | None = None
-
-    @property
-    def state(self) -> Path:
-        return self.folder / "state.json"
-
-    def options(self, settings: Settings) -> list[str | Path]:
-        options: list[str | Path] = ["--config", written(self.folder / "tap.json", settings)]
-        if self.catalog:
-            options += ["--catalog", written(self.folder / "catalog.json", self.catalog)]
-        return [*options, "--state", self.state] if self.state.exists() else options
-
-    def run(self, settings: Settings) -> subprocess.CompletedProcess[str]:
-        """Run it as it is installed, and keep its last state for the next run."""
-        command = Path(sys.executable).with_name("tap-public-jobs")
-        result = program(command, "tap_public_jobs.tap").run(self.options(settings), environment())
-        written(self.state, parse(result.stdout).state)
-        return result
+def options(folder: Path, **values: Settings | None) -> list[str | Path]:
+    """Options of the tap, each with a file in this folder; none for what is empty."""
+    found: list[str | Path] = []
+    for name, value in values.items():
+        if value:
+            found += [f"--{name}", written(folder / f"{name}.json", value)]
+    return found

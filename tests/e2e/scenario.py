@@ -6,15 +6,16 @@ The rows come from what the sandbox published, and without the tap's own code.
 
 import json
 import re
+import sys
 import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.pipeline import Tap, written
+from e2e.pipeline import environment, options, program
 from e2e.stores import FIELDS as ALL_FIELDS
 from e2e.stores import TABLES, Row, exact
-from harness import json_text, reaching
+from harness import json_text, parse, reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import Job, make_jobs
 from public_jobs_sandbox.server import serving
@@ -172,28 +173,29 @@ def record(folder: Path, **others: str) -> dict[str, Recording]:
         sandbox.publish(job)
     columns = {table: ALL_FIELDS[table][field] for table, field in LATER.items()}
     without = {table: {LATER[table]: None, column: None} for table, column in columns.items()}
-    tap, found = Tap(folder), {}
+    tap = program(Path(sys.executable).with_name("tap-public-jobs"), "tap_public_jobs.tap")
+    found = {}
+    state: dict[str, Any] = {}
     with serving(sandbox) as base_url:
         config = reaching(sandbox, base_url) | {"page_size": 5, "column_naming": "snake_case"}
         for name in RUNS:
             change(sandbox, name)
             is_first = name == RUNS[0]
-            maps = {"stream_maps": without} if is_first else {}
-            run = tap.run(config | others | maps)
+            settings = config | others | ({"stream_maps": without} if is_first else {})
+            run = tap.run(options(folder, config=settings, state=state), environment())
+            state = parse(run.stdout).state
             if name == "an empty list":  # it is accepted after an hour
                 assert "21 of 21 published jobs disappeared from the list at once" in run.stderr
-                age_evidence(tap.state)
-                run = tap.run(config | others)
+                age_evidence(state)
+                run = tap.run(options(folder, config=settings, state=state), environment())
             assert run.returncode == 0, run.stderr
             found[name] = Recording(run.stdout, published(sandbox), columns if is_first else {})
     return found
 
 
-def age_evidence(state: Path) -> None:
+def age_evidence(state: dict[str, Any]) -> None:
     """Let an hour pass since jobs were missing first."""
-    value = json.loads(state.read_text("utf-8"))
-    for job in value["bookmarks"]["jobs"]["sync"]["jobs"]:
+    for job in state["bookmarks"]["jobs"]["sync"]["jobs"]:
         *_, missing_since, _failing_since = job
         assert missing_since
         job[-2] -= HOUR
-    written(state, value)
