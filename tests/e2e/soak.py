@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import patient_tap
 import psycopg
 import pytest
-from e2e.pipeline import Tap, environment, program
+from e2e.pipeline import environment, options, program
 from e2e.targets import DUCKDB, CheckedTarget, Target, meltanolabs, sqlite
 from fake_api import FakeApi
 from fake_tap import Pipeline
@@ -60,23 +60,19 @@ class RealPipeline(Pipeline):
     ) -> None:
         super().__init__(api, **config | {"rate_limit_requests": 100_000})
         self.pid = self.status = 0
-        self._tap = Tap(folder)
+        self._folder = folder
         self._checked = CheckedTarget(target, folder, database)
 
     @override
     def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
-        self._tap.catalog = catalog
-        self._tap.state.write_text(json.dumps(self.state), "utf-8")
-        with (
-            hearing(self.answer) as address,
-            program(TAP, *IMPORTS).start(
-                self._tap.options(config | {"base_url": f"http://{address}"}),
-                environment(**{patient_tap.NOW: f"{self.now}"}),
-            ) as process,
-        ):
-            self.pid = process.pid
-            text, error = process.stdout.read(), process.stderr.read()
-            self.status = process.wait()
+        clock = {patient_tap.NOW: f"{self.now}"}
+        with hearing(self.answer) as address:
+            config |= {"base_url": f"http://{address}"}
+            given = options(self._folder, config=config, catalog=catalog, state=self.state)
+            with program(TAP, *IMPORTS).start(given, environment(**clock)) as process:
+                self.pid = process.pid
+                text, error = process.stdout.read(), process.stderr.read()
+                self.status = process.wait()
         self.error = error if self.status else ""
         assert "Traceback" not in self.error, self.error
         assert self.status != 1 or self.error.count("| CRITICAL |") == 1, self.error

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import psycopg
@@ -116,7 +116,18 @@ class Store(ABC):
 
 
 class Database(Store):
-    """A store that understands SQL."""
+    """A store that understands SQL.
+
+    Attributes:
+        describe: A query for the name and the type of each column of a table.
+    """
+
+    describe: ClassVar[str]
+
+    @override
+    def types(self, table: str) -> dict[str, str]:
+        found = self.fetch(self.describe.format(self.source(table)))
+        return {row["name"]: row["type"] for row in found}
 
     @override
     def rows(self, table: str) -> list[Row]:
@@ -126,28 +137,17 @@ class Database(Store):
     def fetch(self, sql: str) -> list[Row]:
         """Run a query."""
 
-    @abstractmethod
     def source(self, table: str) -> str:
         """The name of a table in SQL."""
-
-
-class DuckDB(Database):
-    """A DuckDB file.
-
-    Args:
-        folder: Where it is, and where Meltano's state may be that belongs to it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "warehouse.duckdb"
-        self.state = folder / "meltano.db"
-
-    def types(self, table: str) -> dict[str, str]:
-        found = self.fetch(f"describe {self.source(table)}")
-        return {row["column_name"]: row["column_type"] for row in found}
-
-    def source(self, table: str) -> str:
         return f"public_jobs.{table}"
+
+
+@dataclass
+class DuckDB(Database):
+    """A DuckDB file."""
+
+    describe = "select column_name as name, column_type as type from (describe {})"
+    file: Path
 
     def fetch(self, sql: str) -> list[Row]:
         with duckdb.connect() as connection:
@@ -162,16 +162,12 @@ class DuckDB(Database):
 class Postgres(Database):
     """A schema of a PostgreSQL database."""
 
+    describe = """
+        select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
+        where attrelid = '{}'::regclass and attnum > 0 and not attisdropped
+    """
     database: str
     schema: str
-
-    def types(self, table: str) -> dict[str, str]:
-        query = """
-            select attname, format_type(atttypid, atttypmod) from pg_attribute
-            where attrelid = %s::regclass and attnum > 0 and not attisdropped
-        """
-        with psycopg.connect(self.database) as connection:
-            return dict(connection.execute(query, [self.source(table)]).fetchall())
 
     def source(self, table: str) -> str:
         return f'"{self.schema}".{table}'
@@ -185,10 +181,8 @@ class Postgres(Database):
 class SQLite(Database):
     """A SQLite file, to which each run may have appended."""
 
+    describe = "pragma table_info({})"
     file: Path
-
-    def types(self, table: str) -> dict[str, str]:
-        return {row["name"]: row["type"] for row in self.fetch(f"pragma table_info({table})")}
 
     def source(self, table: str) -> str:
         return table

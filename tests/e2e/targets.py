@@ -209,10 +209,6 @@ def metadata(time: str, number: str) -> dict[str, str]:
     return dict(zip(METADATA, [time] * 4 + [number] * 3, strict=True))
 
 
-def duckdb_settings(folder: Path, _: str) -> Settings:
-    return {"filepath": str(DuckDB(folder).file), "default_target_schema": "public_jobs"}
-
-
 def meltanolabs(removal: Removal, schema: str) -> Target:
     return Target(
         name=f"meltanolabs-target-postgres, {removal} delete",
@@ -257,12 +253,16 @@ def sqlite(load_method: LoadMethod, removal: Removal) -> Target:
     )
 
 
+DUCKDB_FILE = "warehouse.duckdb"
 DUCKDB = Target(
     name="target-duckdb",
     requirements=plugin("loaders", "target-duckdb")["pip_url"],
     executable="target-duckdb",
-    settings=duckdb_settings,
-    store=lambda folder, _: DuckDB(folder),
+    settings=lambda folder, _: {
+        "filepath": str(folder / DUCKDB_FILE),
+        "default_target_schema": "public_jobs",
+    },
+    store=lambda folder, _: DuckDB(folder / DUCKDB_FILE),
     types=types("VARCHAR", "DOUBLE", "TIMESTAMP"),
     stored=as_double_or_null,
 )

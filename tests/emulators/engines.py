@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import struct
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +21,7 @@ from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-from e2e.pipeline import Settings, environment, installed, listening
+from e2e.pipeline import Settings, environment, installed, listening, run
 from e2e.stores import FIELDS, Database, Row, columns_of
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
 from model_target import Removal
@@ -65,10 +64,9 @@ def bigquery_target() -> str:
     """
     if os.environ.get("FROM_GIT"):
         return BIGQUERY
-    ask = ["git", "ls-remote", BIGQUERY.removeprefix("git+").rpartition("@")[0], "HEAD"]
-    variables = environment(GIT_TERMINAL_PROMPT="0")
-    found = subprocess.run(ask, env=variables, capture_output=True, check=False)
-    return BIGQUERY_RELEASE if found.returncode else BIGQUERY
+    repository = BIGQUERY.removeprefix("git+").rpartition("@")[0]
+    ask = run("git", "ls-remote", repository, "HEAD", folder=HERE, GIT_TERMINAL_PROMPT="0")
+    return BIGQUERY_RELEASE if ask.status else BIGQUERY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +100,7 @@ class Engine(Database):
         names: The column of each name that the target stores.
     """
 
+    describe = "describe table {}"
     address: str
     names: dict[str, str]
 
@@ -115,12 +114,8 @@ class Engine(Database):
         """Run a query as it is."""
         raise NotImplementedError
 
-    def source(self, table: str) -> str:
-        return f"public_jobs.{table}"
-
     def types(self, table: str) -> dict[str, str]:
-        found = self.answer(f"describe table {self.source(table)}")
-        return self.renamed({row["name"].lower(): row["type"] for row in found})
+        return self.renamed(super().types(table))
 
 
 class Snowflake(Engine):
@@ -130,7 +125,10 @@ class Snowflake(Engine):
         result = snowflake("snake_case", "hard").program.run([], environment(), text=sql)
         assert result.returncode == 0, result.stderr
         rows: list[Row] = json.loads(result.stdout)
-        return [{name.lower(): value for name, value in row.items()} for row in rows]
+        return rows
+
+    def renamed(self, row: Row) -> Row:
+        return super().renamed({name.lower(): value for name, value in row.items()})
 
 
 class BigQuery(Engine):
@@ -166,6 +164,7 @@ class Lake(Engine):
         folder: Where its files are copied to, numbered.
     """
 
+    describe = "select column_name as name, column_type as type from (describe from {})"
     folder: Path
 
     def answer(self, sql: str) -> list[Row]:
@@ -177,10 +176,6 @@ class Lake(Engine):
         # As JSON, because values with a time zone need one more package.
         query = f"select to_json(answer) from ({without_end(sql)}) as answer"  # noqa: S608
         return [json.loads(row) for (row,) in duckdb.execute(query).fetchall()]
-
-    def types(self, table: str) -> dict[str, str]:
-        found = duckdb.execute(f"describe from {self.source(table)}").fetchall()
-        return self.renamed({name: kind for name, kind, *_ in found})
 
     def source(self, table: str, which: str = "") -> str:
         files = [str(file) for file in self._files(table)]
@@ -233,13 +228,13 @@ def fakesnow(folder: Path) -> Iterator[str]:
 def bqemulator(folder: Path) -> Iterator[str]:
     commands = installed(BQEMULATOR)
     # DuckDB looks for its extensions in the home folder.
-    home = environment(HOME=str(folder))
+    home = {"HOME": str(folder)}
     for extension in ("icu", "spatial"):
         script = f"import duckdb_extensions as it; it.import_extension('{extension}')"
-        subprocess.run([commands / "python", "-c", script], env=home, check=True)
+        run(commands / "python", "-c", script, folder=folder, **home).succeeded()
     options = ["--grpc-port", "0", "--project", PROJECT, "--rest-port"]
     with (
-        served([commands / "bqemulator", "start", *options], folder, home) as address,
+        served([commands / "bqemulator", "start", *options], folder, **home) as address,
         mock.patch.dict(os.environ, {"BIGQUERY_EMULATOR_HOST": address}),
     ):
         yield address
@@ -248,25 +243,22 @@ def bqemulator(folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[str]:
     command = installed("moto[server]==5.2.5") / "moto_server"
-    with served([command, "-H", "127.0.0.1", "-p"], folder, environment()) as address:
+    with served([command, "-H", "127.0.0.1", "-p"], folder) as address:
         requests.put(f"{address}/{BUCKET}", timeout=60).raise_for_status()
         yield address
 
 
-@contextlib.contextmanager
-def chdb(folder: Path) -> Iterator[str]:
+def chdb(folder: Path) -> contextlib.AbstractContextManager[str]:
     python = installed("chdb==4.4.0") / "python"
-    command = [python, HERE / "fake_clickhouse.py", folder / "clickhouse"]
-    with served(command, folder, environment()) as address:
-        yield address
+    return served([python, HERE / "fake_clickhouse.py", folder / "clickhouse"], folder)
 
 
 @contextlib.contextmanager
-def served(command: Sequence[str | Path], folder: Path, variables: dict[str, str]) -> Iterator[str]:
+def served(command: Sequence[str | Path], folder: Path, **variables: str) -> Iterator[str]:
     """Start a server, given all but a port as its last argument; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with listening([*command, str(port)], port, folder, variables):
+    with listening([*command, str(port)], port, folder, environment(**variables)):
         yield f"http://127.0.0.1:{port}"
 
 

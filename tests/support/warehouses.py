@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg
-from e2e import stores
 from e2e.pipeline import environment, installed, program, variables
 from e2e.stores import Database
-from e2e.targets import DUCKDB, Target, meltanolabs
+from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
 from support.plugins import REPOSITORY, plugin
 
 TRANSFORM = REPOSITORY / "transform"
@@ -118,7 +117,7 @@ class DuckDB(Builds):
 
     @property
     def file(self) -> Path:
-        return stores.DuckDB(self.folder).file
+        return self.folder / DUCKDB_FILE
 
     def run(self, statement: str) -> None:
         # By the DuckDB of target and dbt: it may not read what a newer one has written.
