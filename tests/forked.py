@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Self
+from typing import IO, Any, Self
 
 
 class Run:
@@ -26,8 +26,8 @@ class Run:
 
     Args:
         answers: From here come its number and, when it has ended, its status.
-        stdout: A named pipe.
-        stderr: The same.
+        stdout: A named pipe, or a file.
+        stderr: A named pipe.
     """
 
     def __init__(self, answers: IO[str], stdout: Path, stderr: Path) -> None:
@@ -79,13 +79,20 @@ class Program:
             start_new_session=True,
         )
 
-    def start(self, arguments: Sequence[str | Path], variables: Mapping[str, str]) -> Run:
-        """Start a run with pipes for its output."""
+    def start(
+        self,
+        arguments: Sequence[str | Path],
+        variables: Mapping[str, str],
+        *,
+        stdout: IO[Any] | None = None,
+    ) -> Run:
+        """Start a run with pipes for its output, unless that goes to a file."""
         with TemporaryDirectory() as folder:
             pipes = Path(folder, "stdout"), Path(folder, "stderr")
             for pipe in pipes:
                 os.mkfifo(pipe)
-            return Run(self._ask(arguments, variables, ".", Path(os.devnull), *pipes), *pipes)
+            output = Path(stdout.name) if stdout else pipes[0], pipes[1]
+            return Run(self._ask(arguments, variables, ".", Path(os.devnull), *output), *output)
 
     def run(
         self,

@@ -1,25 +1,8 @@
-"""The tap as a program that a busy machine cannot end before it has stopped by itself.
-
-Given a time, it has a clock that says so, short waits and many checkpoints.
-"""
-
-import os
+"""The tap as a program that a busy machine cannot end before it has stopped by itself."""
 
 from tap_public_jobs import __main__ as command
 from tap_public_jobs import process
-from tap_public_jobs.api import client
-from tap_public_jobs.sync import run
-from tap_public_jobs.tap import TapPublicJobs
-
-# Variable: what the clock says.
-NOW = "SECONDS_SINCE_THE_EPOCH"
 
 if __name__ == "__main__":
     process.SECONDS_TO_STOP = 25.0
-    if NOW in os.environ:
-        now = float(os.environ[NOW])
-        TapPublicJobs.clock = staticmethod(lambda: now)
-        TapPublicJobs.sleep = staticmethod(lambda _: None)
-        client.FIRST_WAIT = 0.005
-        run.FEWEST_BETWEEN_CHECKPOINTS = 2
     command.main()

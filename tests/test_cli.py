@@ -456,15 +456,14 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
     ],
 )
 def test_a_disk_that_is_full_is_one_line_and_no_traceback(
-    config: Config, argument: str, said: str
+    forked: Program, config: Config, argument: str, said: str
 ) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        command, variables = [*INSTALLED, argument], environment(config)
-        tap = Command(command, env=variables, stdout=full, stderr=subprocess.PIPE, text=True)
+        tap = forked.start([argument], environment(config), stdout=full)
         with tap:
             errors = tap.stderr.read()
+            assert tap.wait() == 1
 
-    assert tap.returncode == 1
     (line,) = complaints(errors)
     assert said in line
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import patient_tap
 import psycopg
 import pytest
 from e2e.pipeline import environment, options, program
+from e2e.quick_tap import NOW
 from e2e.targets import DUCKDB, CheckedTarget, Target, meltanolabs, sqlite
 from fake_api import FakeApi
 from fake_tap import Pipeline
@@ -33,7 +33,7 @@ from tap_public_jobs.errors import RequestError
 # Into each target.
 HISTORIES = 40
 
-TAP = Path(patient_tap.__file__)
+QUICK_TAP = Path(__file__).with_name("quick_tap.py")
 IMPORTS = ("tap_public_jobs.tap", "pendulum", "dateutil.parser")
 TARGETS = [
     DUCKDB,
@@ -65,11 +65,11 @@ class RealPipeline(Pipeline):
 
     @override
     def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
-        clock = {patient_tap.NOW: f"{self.now}"}
+        clock = {NOW: f"{self.now}"}
         with hearing(self.answer) as address:
             config |= {"base_url": f"http://{address}"}
             given = options(self._folder, config=config, catalog=catalog, state=self.state)
-            with program(TAP, *IMPORTS).start(given, environment(**clock)) as process:
+            with program(QUICK_TAP, *IMPORTS).start(given, environment(**clock)) as process:
                 self.pid = process.pid
                 text, error = process.stdout.read(), process.stderr.read()
                 self.status = process.wait()

@@ -124,8 +124,7 @@ class Snowflake(Engine):
     def answer(self, sql: str) -> list[Row]:
         result = snowflake("snake_case", "hard").program.run([], environment(), text=sql)
         assert result.returncode == 0, result.stderr
-        rows: list[Row] = json.loads(result.stdout)
-        return rows
+        return list(json.loads(result.stdout))
 
     def renamed(self, row: Row) -> Row:
         return super().renamed({name.lower(): value for name, value in row.items()})
