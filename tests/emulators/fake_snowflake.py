@@ -15,7 +15,7 @@ And for dbt:
 - SHOW OBJECTS without the word SCHEMA, or with a name in small letters.
 - The type of a JSON value, and its text: macros of DuckDB do that.
 - A MERGE's values without the name of their table.
-- Comments and transactions: there are none.
+- Transactions: there are none.
 - A temporary table with the name of a database: it stays.
 """
 
@@ -70,7 +70,7 @@ if find_spec("dbt"):
     from dbt.cli.main import cli as main
 
     FakeSnowflakeCursor.execute = understood
-    unknown = [r"\s*alter\s+table \S+ alter\s+\"", r"\s*comment on ", "begin", "commit"]
+    unknown = [r"\s*alter\s+table \S+ alter\s+\"", "begin", "commit"]
 else:
     from sqlalchemy import TextClause, text
     from target_snowflake.connector import SnowflakeConnector
