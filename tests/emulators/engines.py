@@ -38,7 +38,7 @@ BQEMULATOR = (
 PROJECT = "project"
 BUCKET = "lake"
 QUERIES = ("open_roles", "changes", "days_open")
-# Of the rows of a bucket.
+# Of all rows in the files of a bucket, the one of each id that counts.
 LATEST = """
     qualify row_number() over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
 """
