@@ -7,35 +7,34 @@ A program may belong to another Python than the tests, so this file imports noth
 
 import gc
 import importlib
-import io
 import json
 import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any, Self
 
 
 class Run:
     """One process of a program; what it has of `subprocess.Popen` means the same.
 
-    Attributes:
-        stdout: Its output; nothing if that goes to a file.
-        stderr: The same.
+    Args:
+        answers: From here come its number and, when it has ended, its status.
+        stdout: A named pipe, or a file.
+        stderr: A named pipe.
     """
 
-    def __init__(self, answers: IO[bytes], stdout: IO[str], stderr: IO[str]) -> None:
+    def __init__(self, answers: IO[str], stdout: Path, stderr: Path) -> None:
         self._answers = answers
         self.pid = int(answers.readline())
         self.returncode: int | None = None
-        self.stdout, self.stderr = stdout, stderr
+        self.stdout, self.stderr = stdout.open(encoding="utf-8"), stderr.open(encoding="utf-8")
 
     def wait(self) -> int:
         if self.returncode is None:
@@ -72,42 +71,28 @@ class Program:
         own = python or script.with_name("python")
         python = own if own.exists() else Path(sys.executable)
         self._name = script.name
-        self._door, far_end = socket.socketpair()
-        self._answers = self._door.makefile("rb")
-        with far_end:
-            self._server = subprocess.Popen(
-                [python, __file__, str(far_end.fileno()), script, *imports],
-                pass_fds=[far_end.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        self._server = subprocess.Popen(
+            [python, __file__, script, *imports],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def start(
         self,
         arguments: Sequence[str | Path],
         variables: Mapping[str, str],
         *,
-        folder: Path | str = ".",
-        stdin: IO[Any] | None = None,
         stdout: IO[Any] | None = None,
-        stderr: IO[Any] | None = None,
     ) -> Run:
-        """Start a run, with pipes for its output unless there are files."""
-        call = [[*map(str, arguments)], {**variables}, str(Path(folder).resolve())]
-        output: list[IO[str]] = []
-        with ExitStack() as passed:
-            files = [stdin or passed.enter_context(open(os.devnull, "rb"))]  # noqa: PTH123
-            for file in (stdout, stderr):
-                if file:
-                    output.append(io.StringIO())
-                    files.append(file)
-                else:
-                    pipe, end = os.pipe()
-                    output.append(os.fdopen(pipe, encoding="utf-8"))
-                    files.append(passed.enter_context(os.fdopen(end, "wb")))
-            socket.send_fds(self._door, [b"!"], [file.fileno() for file in files])
-            self._door.sendall(json.dumps(call).encode() + b"\n")
-        return Run(self._answers, *output)
+        """Start a run with pipes for its output, unless that goes to a file."""
+        with TemporaryDirectory() as folder:
+            pipes = Path(folder, "stdout"), Path(folder, "stderr")
+            for pipe in pipes:
+                os.mkfifo(pipe)
+            output = Path(stdout.name) if stdout else pipes[0], pipes[1]
+            return Run(self._ask(arguments, variables, ".", Path(os.devnull), *output), *output)
 
     def run(
         self,
@@ -118,52 +103,36 @@ class Program:
         text: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end with some text as its input."""
-        with ExitStack() as files:
-            stdin, stdout, stderr = (
-                files.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
-                for _ in range(3)
-            )
-            stdin.write(text)
-            stdin.seek(0)
-            with self.start(
-                arguments, variables, folder=folder, stdin=stdin, stdout=stdout, stderr=stderr
-            ) as run:
-                status = run.wait()
-            stdout.seek(0)
-            stderr.seek(0)
-            command = [self._name, *arguments]
-            return subprocess.CompletedProcess(command, status, stdout.read(), stderr.read())
+        with TemporaryDirectory() as name:
+            stdin, stdout, stderr = (Path(name, it) for it in ("stdin", "stdout", "stderr"))
+            stdin.write_text(text, "utf-8")
+            answers = self._ask(arguments, variables, folder, stdin, stdout, stderr)
+            answers.readline()  # its number
+            status = int(answers.readline())
+            output = stdout.read_text("utf-8"), stderr.read_text("utf-8")
+        return subprocess.CompletedProcess([self._name, *arguments], status, *output)
+
+    def _ask(
+        self,
+        arguments: Sequence[str | Path],
+        variables: Mapping[str, str],
+        folder: Path | str,
+        *files: Path,
+    ) -> IO[str]:
+        """Ask for a run, with files for its input, output and errors; returns where it answers."""
+        call = [*map(str, arguments)], {**variables}, str(Path(folder).resolve()), *map(str, files)
+        print(json.dumps(call), file=self._server.stdin, flush=True)
+        assert self._server.stdout
+        return self._server.stdout
 
     def close(self) -> None:
         """End the process that forks."""
-        self._answers.close()
-        self._door.close()
-        self._server.kill()
-        self._server.wait()
+        with self._server as server:
+            server.kill()
 
 
-def serve(door: socket.socket, script: str) -> None:
-    """Fork for each run that is asked for, and say its number and how it ended.
-
-    Returns in each child, which then is to be the program.
-    """
-    with door.makefile("rb") as calls:
-        while True:
-            message, files, _, _ = socket.recv_fds(door, 1, 3)
-            if not message:
-                sys.exit()
-            arguments, variables, folder = json.loads(calls.readline())
-            child = os.fork()
-            if not child:
-                break
-            for file in files:
-                os.close(file)
-            door.sendall(b"%d\n" % child)
-            _, status = os.waitpid(child, 0)
-            door.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-    for number, file in enumerate(files):
-        os.dup2(file, number)
-        os.close(file)
+def become(script: str, arguments: list[str], variables: dict[str, str], folder: str) -> None:
+    """Make this process look as if it had been started for a run."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under `nohup`
     os.chdir(folder)
     sys.argv = [script, *arguments]
@@ -172,14 +141,24 @@ def serve(door: socket.socket, script: str) -> None:
     time.tzset()  # which the process above has done with other variables
 
 
-def main(descriptor: str, script: str, *imports: str) -> None:
-    """Import what a script needs, and run it in each child."""
+def main(script: str, *imports: str) -> None:
+    """Import what a script needs; for each line, run it in a child, and say how that ended."""
     for module in imports:
         importlib.import_module(module)
     gc.freeze()  # else the end of each run takes longer than the run, over what was imported
-    with socket.socket(fileno=int(descriptor)) as door:
-        serve(door, script)
-    runpy.run_path(script, run_name="__main__")
+    for line in sys.stdin:
+        *call, stdin, stdout, stderr = json.loads(line)
+        child = os.fork()
+        if not child:
+            for number, file in enumerate((stdin, stdout, stderr)):
+                with open(file, "wb" if number else "rb") as opened:  # noqa: PTH123
+                    os.dup2(opened.fileno(), number)
+            become(script, *call)
+            runpy.run_path(script, run_name="__main__")
+            return
+        os.write(1, b"%d\n" % child)
+        _, status = os.waitpid(child, 0)
+        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":

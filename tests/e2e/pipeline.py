@@ -1,12 +1,10 @@
 """The tap and a real target, run by real Meltano or joined by a pipe."""
 
-import atexit
 import json
 import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from e2e.stores import exact
 from forked import Program
 from public_jobs_sandbox.meltano import uv_command
 from support.plugins import REPOSITORY
@@ -128,17 +125,8 @@ def installed(requirements: str) -> Path:
     return Path(prefix.strip()) / "bin"
 
 
-@cache
-def program(script: Path, *imports: str, python: Path | None = None) -> Program:
-    """A script that imports these modules once for all its runs."""
-    imported = Program(script, *imports, python=python)
-    atexit.register(imported.close)
-    return imported
-
-
-def the_tap() -> Program:
-    """The tap as it is installed."""
-    return program(Path(sys.executable).with_name("tap-public-jobs"), "tap_public_jobs.tap")
+# A script that imports its modules once for all tests; it ends with the process that asks it.
+program = cache(Program)
 
 
 def written(file: Path, value: Any) -> Path:
@@ -147,46 +135,10 @@ def written(file: Path, value: Any) -> Path:
     return file
 
 
-def load(target: Program, settings: Settings, messages: str, folder: Path) -> str:
-    """Load messages of the tap; returns what the target writes to stdout."""
-    config = written(folder / "target.json", settings)
-    # As in meltano.yml: local time repeats an hour.
-    result = target.run(["--config", config], environment(PGTZ="UTC"), text=messages)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-@dataclass
-class Tap:
-    """The tap, run after run, with its settings and state in a folder.
-
-    Attributes:
-        folder: Where they are.
-        catalog: What is selected; everything by default.
-    """
-
-    folder: Path
-    catalog: Settings | None = None
-
-    @property
-    def state(self) -> Path:
-        return self.folder / "state.json"
-
-    def options(self, settings: Settings) -> list[str | Path]:
-        options: list[str | Path] = ["--config", written(self.folder / "tap.json", settings)]
-        if self.catalog:
-            options += ["--catalog", written(self.folder / "catalog.json", self.catalog)]
-        return [*options, "--state", self.state] if self.state.exists() else options
-
-    def record(self, settings: Settings, file: Path) -> Run:
-        """Keep what it writes in a file, and the last state for the next run."""
-        result = the_tap().run(self.options(settings), environment())
-        file.write_text(result.stdout, "utf-8")
-        states = [message["value"] for message in read(file) if message["type"] == "STATE"]
-        written(self.state, states[-1])
-        return Run(result.returncode, result.stderr)
-
-
-def read(file: Path) -> list[Settings]:
-    """Read Singer messages, numbers exact."""
-    return [exact(line) for line in file.read_bytes().splitlines()]
+def options(folder: Path, **values: Settings | None) -> list[str | Path]:
+    """Options of the tap, each with a file in this folder; none for what is empty."""
+    found: list[str | Path] = []
+    for name, value in values.items():
+        if value:
+            found += [f"--{name}", written(folder / f"{name}.json", value)]
+    return found

@@ -6,15 +6,16 @@ The rows come from what the sandbox published, and without the tap's own code.
 
 import json
 import re
+import sys
 import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.pipeline import Settings, Tap
+from e2e.pipeline import environment, options, program
 from e2e.stores import FIELDS as ALL_FIELDS
 from e2e.stores import TABLES, Row, exact
-from harness import catalog_of, json_text, reaching
+from harness import json_text, parse, reaching
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postings import Job, make_jobs
 from public_jobs_sandbox.server import serving
@@ -77,19 +78,6 @@ def awkward_jobs() -> list[Job]:
     jobs[3] |= {"maxSalary": "negotiable"}
     others = make_jobs(len(UNSTORABLE), seed=4)
     return jobs + [job | values for job, values in zip(others, UNSTORABLE, strict=True)]
-
-
-def make_sandbox() -> Sandbox:
-    """An API with 21 jobs, whose clock is the one on the wall."""
-    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False), clock=time.time)
-    for job in awkward_jobs():
-        sandbox.publish(job)
-    return sandbox
-
-
-def settings(sandbox: Sandbox, base_url: str) -> Settings:
-    """Settings of the tap that reach it."""
-    return reaching(sandbox, base_url) | {"page_size": 5, "column_naming": "snake_case"}
 
 
 def change(sandbox: Sandbox, run: str) -> None:
@@ -158,68 +146,57 @@ def job_row(job: Job, table: str) -> Row:
 
 # A column of each type that the first run leaves out. A target cannot know why one comes later: a
 # wider selection, a declared field or a new version of the tap.
-LATER = {
-    "jobs": "job_title",
-    "job_details": "years_experience",
-    "job_publications": "opened_after",
-}
+LATER = {"jobs": "jobTitle", "job_details": "yearsExperience", "job_publications": "openedAfter"}
 
 
 class Recording(NamedTuple):
     """A finished run of the tap.
 
     Attributes:
-        file: What it wrote.
+        text: What it wrote.
         published: What the API had.
         left_out: The column of each table that it left out.
     """
 
-    file: Path
+    text: str
     published: list[Job]
     left_out: dict[str, str]
 
 
-def record(tap: Tap, **others: str) -> dict[str, Recording]:
+def record(folder: Path, **others: str) -> dict[str, Recording]:
     """Run the tap before and after each change of the jobs, with other settings if given.
 
-    From the second run on, each table has one column more.
+    From the second run on, each table has one column more. The clock is the one on the wall.
     """
-    sandbox = make_sandbox()
+    sandbox = Sandbox.demo(jobs=5, options=Options(limited=False), clock=time.time)
+    for job in awkward_jobs():
+        sandbox.publish(job)
+    columns = {table: ALL_FIELDS[table][field] for table, field in LATER.items()}
+    # Under either name, because `column_naming` may be among the other settings.
+    without = {table: {LATER[table]: None, column: None} for table, column in columns.items()}
+    tap = program(Path(sys.executable).with_name("tap-public-jobs"), "tap_public_jobs.tap")
     found = {}
+    state: dict[str, Any] = {}
     with serving(sandbox) as base_url:
-        config = settings(sandbox, base_url) | others
+        config = reaching(sandbox, base_url) | {"page_size": 5, "column_naming": "snake_case"}
         for name in RUNS:
             change(sandbox, name)
-            left_out = LATER if name == RUNS[0] else {}
-            tap.catalog = catalog_without(left_out, config)
-            file = tap.folder / f"{name}.jsonl"
-            run = tap.record(config, file)
+            is_first = name == RUNS[0]
+            settings = config | others | ({"stream_maps": without} if is_first else {})
+            run = tap.run(options(folder, config=settings, state=state), environment())
+            state = parse(run.stdout).state
             if name == "an empty list":  # it is accepted after an hour
-                assert "21 of 21 published jobs disappeared from the list at once" in run.output
-                age_evidence(tap.state)
-                run = tap.record(config, file)
-            run.succeeded()
-            found[name] = Recording(file, published(sandbox), left_out)
+                assert "21 of 21 published jobs disappeared from the list at once" in run.stderr
+                age_evidence(state)
+                run = tap.run(options(folder, config=settings, state=state), environment())
+            assert run.returncode == 0, run.stderr
+            found[name] = Recording(run.stdout, published(sandbox), columns if is_first else {})
     return found
 
 
-def catalog_without(left_out: dict[str, str], config: Settings) -> Settings:
-    """The tap's catalog, in which one column of each of these tables is not selected."""
-    catalog = catalog_of(config)
-    for stream in catalog["streams"]:
-        table = stream["stream"]
-        for entry in stream["metadata"]:
-            name = entry["breadcrumb"][-1] if entry["breadcrumb"] else ""
-            if ALL_FIELDS[table].get(name, name) == left_out.get(table):
-                entry["metadata"]["selected"] = False
-    return catalog
-
-
-def age_evidence(state: Path) -> None:
+def age_evidence(state: dict[str, Any]) -> None:
     """Let an hour pass since jobs were missing first."""
-    value = json.loads(state.read_text("utf-8"))
-    for job in value["bookmarks"]["jobs"]["sync"]["jobs"]:
+    for job in state["bookmarks"]["jobs"]["sync"]["jobs"]:
         *_, missing_since, _failing_since = job
         assert missing_since
         job[-2] -= HOUR
-    state.write_text(json.dumps(value), "utf-8")

@@ -6,19 +6,15 @@
 import json
 import os
 import signal
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import psycopg
 import pytest
-from e2e.pipeline import Tap, environment, program
+from e2e.pipeline import environment, options, program
 from e2e.quick_tap import NOW
 from e2e.targets import DUCKDB, CheckedTarget, Target, meltanolabs, sqlite
 from fake_api import FakeApi
@@ -27,7 +23,8 @@ from harness import parse
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
-from support.histories import ANY_REFRESH, Histories
+from support.listener import hearing
+from test_model import ANY_REFRESH, Histories
 from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef
@@ -43,40 +40,6 @@ TARGETS = [
     meltanolabs("hard", "soak"),
     *(sqlite(*it) for it in (("upsert", "hard"), ("upsert", "soft"), ("append-only", "soft"))),
 ]
-
-
-@contextmanager
-def serving(api: FakeApi) -> Iterator[str]:
-    """Serve it over HTTP."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        connection: socket.socket
-
-        def do_GET(self) -> None:
-            status, body = 200, b"{}"
-            url = urlsplit(self.path)
-            try:
-                if url.query:
-                    page = api.page(int(parse_qs(url.query)["page"][0]))
-                    answer = {"data": page.items, "pageSize": page.size, "total": page.total}
-                else:
-                    answer = api.detail(JobRef("", unquote(url.path.rpartition("/")[2])))
-                body = json.dumps(answer).encode()
-            except RequestError as error:
-                status = error.status or 500
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 class RealPipeline(Pipeline):
@@ -97,32 +60,38 @@ class RealPipeline(Pipeline):
     ) -> None:
         super().__init__(api, **config | {"rate_limit_requests": 100_000})
         self.pid = self.status = 0
-        self._tap = Tap(folder)
+        self._folder = folder
         self._checked = CheckedTarget(target, folder, database)
 
     @override
     def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
-        folder, self._tap.catalog = self._tap.folder, catalog
-        self._tap.state.write_text(json.dumps(self.state), "utf-8")
-        with (
-            serving(self.api) as base_url,
-            (folder / "stdout").open("wb") as stdout,
-            (folder / "stderr").open("wb") as stderr,
-            program(QUICK_TAP, *IMPORTS).start(
-                self._tap.options(config | {"base_url": base_url}),
-                environment(**{NOW: f"{self.now}"}),
-                stdout=stdout,
-                stderr=stderr,
-            ) as process,
-        ):
-            self.pid = process.pid
-            self.status = process.wait()
-        self.error = (folder / "stderr").read_text("utf-8") if self.status else ""
+        clock = {NOW: f"{self.now}"}
+        with hearing(self.answer) as address:
+            config |= {"base_url": f"http://{address}"}
+            given = options(self._folder, config=config, catalog=catalog, state=self.state)
+            with program(QUICK_TAP, *IMPORTS).start(given, environment(**clock)) as process:
+                self.pid = process.pid
+                text, error = process.stdout.read(), process.stderr.read()
+                self.status = process.wait()
+        self.error = error if self.status else ""
         assert "Traceback" not in self.error, self.error
         assert self.status != 1 or self.error.count("| CRITICAL |") == 1, self.error
         # A killed tap may leave a part of a line, which no target can read.
-        text, _, _ = (folder / "stdout").read_text("utf-8").rpartition("\n")
+        text, _, _ = text.rpartition("\n")
         self.output, self._lines = parse(text), text.splitlines()
+
+    def answer(self, path: str, _: bytes) -> tuple[int, bytes]:
+        """What the API answers: a status and a body."""
+        url = urlsplit(path)
+        try:
+            if url.query:
+                page = self.api.page(int(parse_qs(url.query)["page"][0]))
+                found = {"data": page.items, "pageSize": page.size, "total": page.total}
+            else:
+                found = self.api.detail(JobRef("", unquote(url.path.rpartition("/")[2])))
+        except RequestError as error:
+            return error.status or 500, b"{}"
+        return 200, json.dumps(found).encode()
 
     @override
     def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from singer_sdk import typing as th
-from singer_sdk.singerlib.json import serialize_json
 from singer_sdk.sql import SQLConnector, SQLSink, SQLTarget
 from typing_extensions import override
 
@@ -53,8 +52,6 @@ class SQLiteTarget(SQLTarget):
 
 
 def _storable(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        return serialize_json(value)
     if isinstance(value, dt.datetime):
         return value.isoformat(timespec="microseconds")
     return str(value) if isinstance(value, Decimal) else value

@@ -5,13 +5,12 @@ import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import psycopg
@@ -21,7 +20,7 @@ from typing_extensions import override
 Row = dict[str, Any]
 
 
-def _properties(stream: str) -> dict[str, Any]:
+def properties(stream: str) -> dict[str, Any]:
     """Read the fields of a stream from its schema file, without code of the tap."""
     file = resources.files("tap_public_jobs.schemas").joinpath(f"{stream}.json")
     properties: dict[str, Any] = json.loads(file.read_text("utf-8"))["properties"]
@@ -41,20 +40,22 @@ def _kind(schema: dict[str, Any]) -> str:
 
 # The column of each field, by table.
 FIELDS = {
-    stream: {field: _snake_case(field) for field in _properties(stream)}
+    stream: {field: _snake_case(field) for field in properties(stream)}
     for stream in ("jobs", "job_details", "job_publications")
 }
 
 # The type of each column, by table.
 TABLES = {
-    table: {column: _kind(_properties(table)[field]) for field, column in columns.items()}
+    table: {column: _kind(properties(table)[field]) for field, column in columns.items()}
     for table, columns in FIELDS.items()
 }
+# The same, in whichever table.
+KINDS = {column: kind for columns in TABLES.values() for column, kind in columns.items()}
 
 
 def columns_of(*kinds: str) -> set[str]:
     """The columns of these types, in any table."""
-    return {name for columns in TABLES.values() for name, kind in columns.items() if kind in kinds}
+    return {column for column, kind in KINDS.items() if kind in kinds}
 
 
 TIMES = columns_of("date-time")
@@ -115,7 +116,18 @@ class Store(ABC):
 
 
 class Database(Store):
-    """A store that understands SQL."""
+    """A store that understands SQL.
+
+    Attributes:
+        describe: A query for the name and the type of each column of a table.
+    """
+
+    describe: ClassVar[str]
+
+    @override
+    def types(self, table: str) -> dict[str, str]:
+        found = self.fetch(self.describe.format(self.source(table)))
+        return {row["name"]: row["type"] for row in found}
 
     @override
     def rows(self, table: str) -> list[Row]:
@@ -125,28 +137,17 @@ class Database(Store):
     def fetch(self, sql: str) -> list[Row]:
         """Run a query."""
 
-    @abstractmethod
     def source(self, table: str) -> str:
         """The name of a table in SQL."""
-
-
-class DuckDB(Database):
-    """A DuckDB file.
-
-    Args:
-        folder: Where it is, and where Meltano's state may be that belongs to it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "warehouse.duckdb"
-        self.state = folder / "meltano.db"
-
-    def types(self, table: str) -> dict[str, str]:
-        found = self.fetch(f"describe {self.source(table)}")
-        return {row["column_name"]: row["column_type"] for row in found}
-
-    def source(self, table: str) -> str:
         return f"public_jobs.{table}"
+
+
+@dataclass
+class DuckDB(Database):
+    """A DuckDB file."""
+
+    describe = "select column_name as name, column_type as type from (describe {})"
+    file: Path
 
     def fetch(self, sql: str) -> list[Row]:
         with duckdb.connect() as connection:
@@ -161,16 +162,12 @@ class DuckDB(Database):
 class Postgres(Database):
     """A schema of a PostgreSQL database."""
 
+    describe = """
+        select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
+        where attrelid = '{}'::regclass and attnum > 0 and not attisdropped
+    """
     database: str
     schema: str
-
-    def types(self, table: str) -> dict[str, str]:
-        query = """
-            select attname, format_type(atttypid, atttypmod) from pg_attribute
-            where attrelid = %s::regclass and attnum > 0 and not attisdropped
-        """
-        with psycopg.connect(self.database) as connection:
-            return dict(connection.execute(query, [self.source(table)]).fetchall())
 
     def source(self, table: str) -> str:
         return f'"{self.schema}".{table}'
@@ -184,10 +181,8 @@ class Postgres(Database):
 class SQLite(Database):
     """A SQLite file, to which each run may have appended."""
 
+    describe = "pragma table_info({})"
     file: Path
-
-    def types(self, table: str) -> dict[str, str]:
-        return {row["name"]: row["type"] for row in self.fetch(f"pragma table_info({table})")}
 
     def source(self, table: str) -> str:
         return table
@@ -200,24 +195,15 @@ class SQLite(Database):
 
 @dataclass
 class Lines(Store):
-    """Files of JSON lines, one a stream, to which each run appends."""
+    """Files of JSON lines, one a stream, to which each run appends; a column has no type."""
 
     folder: Path
 
     def rows(self, table: str) -> list[Row]:
-        lines = self._lines(table)
+        text = (self.folder / f"{table}.jsonl").read_text("utf-8")
+        lines = [exact(line) for line in text.splitlines()]
         names = {name for line in lines for name in line}  # older lines lack a later one
         return cleaned([dict.fromkeys(names) | line for line in lines])
 
     def types(self, table: str) -> dict[str, str]:
-        names = {str: "string", int: "number", Decimal: "number"}
-        seen: dict[str, set[str]] = defaultdict(set)
-        for line in self._lines(table):
-            for column, value in line.items():
-                if value is not None:
-                    seen[column].add(names[type(value)])
-        return {column: " or ".join(sorted(types)) for column, types in seen.items()}
-
-    def _lines(self, table: str) -> list[Row]:
-        text = (self.folder / f"{table}.jsonl").read_text("utf-8")
-        return [exact(line) for line in text.splitlines()]
+        return {name: "" for row in self.rows(table) for name in row}

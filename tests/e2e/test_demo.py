@@ -9,7 +9,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from e2e import stores
 from e2e.pipeline import Project, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.demo import VEGA
@@ -28,21 +27,21 @@ Table = list[list[str]]
 
 
 @pytest.fixture(scope="module")
-def users_files(tmp_path_factory: pytest.TempPathFactory) -> stores.DuckDB:
+def users_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the user's own warehouse and state would be."""
-    return stores.DuckDB(tmp_path_factory.mktemp("users"))
+    return tmp_path_factory.mktemp("users")
 
 
 @pytest.fixture(scope="module")
-def shell(project: Project, users_files: stores.DuckDB) -> Iterator[Shell]:
+def shell(project: Project, users_files: Path) -> Iterator[Shell]:
     """A shell and a `.env` for another API: with any of these settings a sync would fail."""
     theirs = {
         "TAP_PUBLIC_JOBS_API_KEY": USERS_KEY,
         "TAP_PUBLIC_JOBS_BASE_URL": "http://127.0.0.1:1",
         "TAP_PUBLIC_JOBS_MAX_CONCURRENT_REQUESTS": "0",
-        "TARGET_DUCKDB_FILEPATH": str(users_files.file),
+        "TARGET_DUCKDB_FILEPATH": str(users_files / "warehouse.duckdb"),
         "TARGET_DUCKDB_DEFAULT_TARGET_SCHEMA": "theirs",
-        "MELTANO_DATABASE_URI": f"sqlite:///{users_files.state}",
+        "MELTANO_DATABASE_URI": f"sqlite:///{users_files / 'meltano.db'}",
         "MELTANO_ENVIRONMENT": "nowhere",
     }
     in_file = theirs | {"TAP_PUBLIC_JOBS_PAGE_SIZE": "0", "TAP_PUBLIC_JOBS__SELECT": '["!*.*"]'}
@@ -121,12 +120,9 @@ def test_the_throttle_is_at_work_and_later_syncs_fetch_what_is_new_or_gone(shown
     assert list(map(int, asked)) == [122, 2 + 4 + 18, 2 + 25 + 6, 2 + 6 + 20]
 
 
-def test_the_users_key_warehouse_and_state_are_left_alone(
-    shown: str, users_files: stores.DuckDB
-) -> None:
+def test_the_users_key_warehouse_and_state_are_left_alone(shown: str, users_files: Path) -> None:
     assert USERS_KEY not in shown
-    assert not users_files.file.exists()
-    assert not users_files.state.exists()
+    assert not [*users_files.iterdir()]
 
 
 @pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute

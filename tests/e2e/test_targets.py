@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import Project, Tap, variables
+from e2e.pipeline import Project, variables
 from e2e.scenario import FIELDS, Recording, published, record
 from e2e.targets import TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
@@ -19,7 +19,7 @@ from support.plugins import REPOSITORY
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
     """What the tap wrote in each run, for every target to load."""
-    return record(Tap(tmp_path_factory.mktemp("tap")))
+    return record(tmp_path_factory.mktemp("tap"))
 
 
 @each(TARGETS)

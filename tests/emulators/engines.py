@@ -1,25 +1,29 @@
-"""Snowflake, BigQuery and Parquet on S3 without an account: targets, emulators, what they hold."""
+"""Warehouses without an account: targets, emulators, and what they hold.
+
+The engine of ClickHouse is a download of 600 MB, so that only a weekly workflow runs it, with the
+variable CLICKHOUSE: `CLICKHOUSE=1 uv run pytest tests/emulators -k ClickHouse`.
+"""
 
 import contextlib
 import datetime as dt
 import json
 import os
 import socket
-import subprocess
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-from e2e.pipeline import Settings, environment, installed, listening, program
-from e2e.stores import FIELDS, Database, Row
+from e2e.pipeline import Settings, environment, installed, listening, run
+from e2e.stores import FIELDS, Database, Row, columns_of
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
-from forked import Program
 from model_target import Removal
 from queries.answers import ANSWERS
 from support.plugins import definition
@@ -34,7 +38,10 @@ BQEMULATOR = (
 PROJECT = "project"
 BUCKET = "lake"
 QUERIES = ("open_roles", "changes", "days_open")
-ADDED = ("_PROCESS_DATE", "filename")
+# Of all rows in the files of a bucket, the one of each id that counts.
+LATEST = """
+    qualify row_number() over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
+"""
 
 
 def defined(name: str) -> tuple[str, Settings]:
@@ -57,10 +64,9 @@ def bigquery_target() -> str:
     """
     if os.environ.get("FROM_GIT"):
         return BIGQUERY
-    ask = ["git", "ls-remote", BIGQUERY.removeprefix("git+").rpartition("@")[0], "HEAD"]
-    variables = environment(GIT_TERMINAL_PROMPT="0")
-    found = subprocess.run(ask, env=variables, capture_output=True, check=False)
-    return BIGQUERY_RELEASE if found.returncode else BIGQUERY
+    repository = BIGQUERY.removeprefix("git+").rpartition("@")[0]
+    ask = run("git", "ls-remote", repository, "HEAD", folder=HERE, GIT_TERMINAL_PROMPT="0")
+    return BIGQUERY_RELEASE if ask.status else BIGQUERY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,25 +74,21 @@ class Emulated(Target):
     """A target with an emulator.
 
     Attributes:
-        wrapper: A script of this folder that runs it; none for its own command.
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
         queries: The files of queries/ that the database understands, in snake case.
         refuses_columns: What it says of a column that comes later; empty if it adds the column.
     """
 
-    wrapper: str = ""
     column_naming: str
     emulator: Callable[[Path], contextlib.AbstractContextManager[str]]
     queries: tuple[str, ...] = ()
     refuses_columns: str = ""
 
-    @property
-    def program(self) -> Program:
-        if not self.wrapper:
-            return super().program
-        python = installed(self.requirements) / "python"
-        return program(HERE / self.wrapper, *self.imports, python=python)
+
+def without_end(sql: str) -> str:
+    """A query, to put into another one."""
+    return sql.rstrip().rstrip(";")
 
 
 @dataclass
@@ -98,13 +100,11 @@ class Engine(Database):
         names: The column of each name that the target stores.
     """
 
+    describe = "describe table {}"
     address: str
     names: dict[str, str]
 
     def fetch(self, sql: str) -> list[Row]:
-        for name, column in self.names.items():
-            if column in {"unpublished_at", "last_seen_at"}:
-                sql = sql.replace(column, name)
         return [self.renamed(row) for row in self.answer(sql)]
 
     def renamed(self, row: Row) -> Row:
@@ -114,12 +114,8 @@ class Engine(Database):
         """Run a query as it is."""
         raise NotImplementedError
 
-    def source(self, table: str) -> str:
-        return f"public_jobs.{table}"
-
     def types(self, table: str) -> dict[str, str]:
-        found = self.answer(f"describe table {self.source(table)}")
-        return self.renamed({row["name"].lower(): row["type"] for row in found})
+        return self.renamed(super().types(table))
 
 
 class Snowflake(Engine):
@@ -128,24 +124,20 @@ class Snowflake(Engine):
     def answer(self, sql: str) -> list[Row]:
         result = snowflake("snake_case", "hard").program.run([], environment(), text=sql)
         assert result.returncode == 0, result.stderr
-        rows: list[Row] = json.loads(result.stdout)
-        return [{name.lower(): value for name, value in row.items()} for row in rows]
+        return list(json.loads(result.stdout))
+
+    def renamed(self, row: Row) -> Row:
+        return super().renamed({name.lower(): value for name, value in row.items()})
 
 
 class BigQuery(Engine):
     """A dataset of bqemulator."""
 
     def answer(self, sql: str) -> list[Row]:
-        query = {"query": sql, "useLegacySql": False}
-        found = self._request("POST", "queries", json=query)
-        fields = found["schema"]["fields"]
-        return [
-            {
-                it["name"]: parsed(cell["v"], it["type"])
-                for it, cell in zip(fields, row["f"], strict=True)
-            }
-            for row in found.get("rows", [])
-        ]
+        # As JSON, because the API sends every value as text.
+        query = f"select to_json_string(answer) from ({without_end(sql)}) as answer"  # noqa: S608
+        found = self._request("POST", "queries", json={"query": query, "useLegacySql": False})
+        return [json.loads(row["f"][0]["v"]) for row in found.get("rows", [])]
 
     def types(self, table: str) -> dict[str, str]:
         found = self._request("GET", f"datasets/public_jobs/tables/{table}")
@@ -161,17 +153,6 @@ class BigQuery(Engine):
         return found
 
 
-def parsed(value: str | None, kind: str) -> Any:
-    """A value as the API of BigQuery sends it."""
-    if value is None:
-        return None
-    if kind == "TIMESTAMP":
-        return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(microseconds=int(value))
-    if kind == "BOOLEAN":
-        return value == "true"
-    return {"FLOAT": float, "INTEGER": int}.get(kind, str)(value)
-
-
 @dataclass
 class Lake(Engine):
     """A bucket to which each run adds a file a stream.
@@ -182,35 +163,25 @@ class Lake(Engine):
         folder: Where its files are copied to, numbered.
     """
 
+    describe = "select column_name as name, column_type as type from (describe from {})"
     folder: Path
 
     def answer(self, sql: str) -> list[Row]:
         if "public_jobs." in sql:
             duckdb.execute("create schema if not exists public_jobs")
             for table in FIELDS:
-                view = f"select * from {self._latest(table)}"  # noqa: S608
-                duckdb.execute(f"create or replace view public_jobs.{table} as {view}")
+                view = self.source(table, LATEST)
+                duckdb.execute(f"create or replace view public_jobs.{table} as from {view}")
         # As JSON, because values with a time zone need one more package.
-        query = f"select to_json(answer) from ({sql.rstrip().rstrip(';')}) as answer"  # noqa: S608
-        rows = duckdb.execute(query)
-        return [
-            {name: value for name, value in json.loads(row).items() if name not in ADDED}
-            for (row,) in rows.fetchall()
-        ]
+        query = f"select to_json(answer) from ({without_end(sql)}) as answer"  # noqa: S608
+        return [json.loads(row) for (row,) in duckdb.execute(query).fetchall()]
 
-    def types(self, table: str) -> dict[str, str]:
-        found = duckdb.execute(f"describe from {self.source(table)}").fetchall()
-        return self.renamed({name: kind for name, kind, *_ in found if name not in ADDED})
-
-    def source(self, table: str) -> str:
+    def source(self, table: str, which: str = "") -> str:
         files = [str(file) for file in self._files(table)]
-        rows = f"read_parquet({files}, filename = true, union_by_name = true)"
-        return f"(select * from {rows} order by {', '.join(ADDED)}) as {table}"  # noqa: S608
-
-    def _latest(self, table: str) -> str:
         return f"""(
-            select * from {self.source(table)} qualify row_number()
-                over (partition by id order by _PROCESS_DATE desc, filename desc) = 1
+            select * exclude (_PROCESS_DATE, filename)
+            from read_parquet({files}, filename = true, union_by_name = true)
+            {which} order by _PROCESS_DATE, filename
         ) as {table}"""  # noqa: S608
 
     def _files(self, table: str) -> list[Path]:
@@ -226,6 +197,25 @@ class Lake(Engine):
         return [path for name, path in copied.items() if name.startswith(f"{table}2")]
 
 
+class ClickHouse(Engine):
+    """A database that has one row for each key under `final`."""
+
+    def answer(self, sql: str) -> list[Row]:
+        options = {"default_format": "JSONEachRow"}
+        query = f"{without_end(sql)} settings final = 1, join_use_nulls = 1"
+        response = requests.post(self.address, query.encode(), params=options, timeout=60)
+        assert response.ok, response.text
+        return [json.loads(line) for line in response.iter_lines()]
+
+    def renamed(self, row: Row) -> Row:
+        # In JSON a number has no more digits than make it out.
+        numbers = columns_of("number")
+        return {
+            name: as_float32(value) if name in numbers else value
+            for name, value in super().renamed(row).items()
+        }
+
+
 @contextlib.contextmanager
 def fakesnow(folder: Path) -> Iterator[str]:
     """Give the folder: fakesnow is no server, and writes to the folder."""
@@ -237,13 +227,13 @@ def fakesnow(folder: Path) -> Iterator[str]:
 def bqemulator(folder: Path) -> Iterator[str]:
     commands = installed(BQEMULATOR)
     # DuckDB looks for its extensions in the home folder.
-    home = environment(HOME=str(folder))
+    home = {"HOME": str(folder)}
     for extension in ("icu", "spatial"):
         script = f"import duckdb_extensions as it; it.import_extension('{extension}')"
-        subprocess.run([commands / "python", "-c", script], env=home, check=True)
+        run(commands / "python", "-c", script, folder=folder, **home).succeeded()
     options = ["--grpc-port", "0", "--project", PROJECT, "--rest-port"]
     with (
-        served([commands / "bqemulator", "start", *options], folder, home) as address,
+        served([commands / "bqemulator", "start", *options], folder, **home) as address,
         mock.patch.dict(os.environ, {"BIGQUERY_EMULATOR_HOST": address}),
     ):
         yield address
@@ -252,17 +242,22 @@ def bqemulator(folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[str]:
     command = installed("moto[server]==5.2.5") / "moto_server"
-    with served([command, "-H", "127.0.0.1", "-p"], folder, environment()) as address:
+    with served([command, "-H", "127.0.0.1", "-p"], folder) as address:
         requests.put(f"{address}/{BUCKET}", timeout=60).raise_for_status()
         yield address
 
 
+def chdb(folder: Path) -> contextlib.AbstractContextManager[str]:
+    python = installed("chdb==4.4.0") / "python"
+    return served([python, HERE / "fake_clickhouse.py", folder / "clickhouse"], folder)
+
+
 @contextlib.contextmanager
-def served(command: Sequence[str | Path], folder: Path, variables: dict[str, str]) -> Iterator[str]:
+def served(command: Sequence[str | Path], folder: Path, **variables: str) -> Iterator[str]:
     """Start a server, given all but a port as its last argument; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with listening([*command, str(port)], port, folder, variables):
+    with listening([*command, str(port)], port, folder, environment(**variables)):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -280,7 +275,7 @@ def names(column_naming: str, stored: Callable[[str], str] = str) -> dict[str, s
 def snowflake(column_naming: str, removal: Removal) -> Emulated:
     return Emulated(
         name=f"Snowflake, {removal} delete, {column_naming}",
-        wrapper="fake_snowflake.py",
+        script=HERE / "fake_snowflake.py",
         requirements=f"{SNOWFLAKE} fakesnow==0.12.1",
         imports=("fakesnow", "target_snowflake.target"),
         column_naming=column_naming,
@@ -306,7 +301,7 @@ def bigquery(column_naming: str) -> Emulated:
         del added["_sdc_sync_started_at"]
     return Emulated(
         name=f"BigQuery, {column_naming}",
-        wrapper="fake_bigquery.py",
+        script=HERE / "fake_bigquery.py",
         requirements=requirements,
         imports=("target_bigquery.target",),
         column_naming=column_naming,
@@ -331,8 +326,8 @@ def s3_settings(_: Path, address: str) -> Settings:
     }
 
 
-def whole_seconds(value: Any) -> Any:
-    return as_double(value.replace(microsecond=0) if isinstance(value, dt.datetime) else value)
+def in_whole_seconds(value: Any) -> Any:
+    return value.replace(microsecond=0) if isinstance(value, dt.datetime) else as_double(value)
 
 
 def s3(column_naming: str) -> Emulated:
@@ -347,13 +342,44 @@ def s3(column_naming: str) -> Emulated:
         settings=s3_settings,
         store=lambda folder, address: Lake(address, names(column_naming), folder),
         types=DUCKDB.types | {"date-time": "TIMESTAMP WITH TIME ZONE"},
-        stored=whole_seconds,
+        stored=in_whole_seconds,
         load_method="append-only",
     )
 
 
+def as_float32(value: Any) -> Any:
+    number = in_whole_seconds(value)
+    return struct.unpack("f", struct.pack("f", number))[0] if isinstance(number, float) else number
+
+
+def clickhouse(column_naming: str) -> Emulated:
+    return Emulated(
+        name=f"ClickHouse, {column_naming}",
+        requirements="shaped-target-clickhouse==0.2.5 setuptools<81",
+        executable="target-clickhouse",
+        imports=("target_clickhouse.target",),
+        column_naming=column_naming,
+        emulator=chdb,
+        queries=QUERIES,
+        settings=lambda _, address: {
+            "password": "mine",
+            "port": urlsplit(address).port,
+            "database": "public_jobs",
+            "engine_type": "ReplacingMergeTree",
+            "add_record_metadata": True,
+        },
+        store=lambda _, address: ClickHouse(address, names(column_naming, str.lower)),
+        types=types("String", "Float32", "Nullable(DateTime)"),
+        metadata=metadata("Nullable(DateTime)", "Int64"),
+        stored=as_float32,
+        instead_of_null={"string": "", "number": 0.0},
+        removal="soft",
+    )
+
+
+MAKERS = [bigquery, s3, *([clickhouse] if os.environ.get("CLICKHOUSE") else [])]
 ENGINES = [
     snowflake("snake_case", "hard"),
     snowflake("source", "soft"),
-    *(make(naming) for make in (bigquery, s3) for naming in ("snake_case", "source")),
+    *(make(naming) for make in MAKERS for naming in ("snake_case", "source")),
 ]

@@ -13,9 +13,9 @@ What fakesnow cannot do, and how this works around it, for the target:
 And for dbt:
 
 - SHOW OBJECTS without the word SCHEMA, or with a name in small letters.
-- Read JSON by a name in a column, its type, and its text: macros of DuckDB do that.
+- The type of a JSON value, and its text: macros of DuckDB do that.
 - A MERGE's values without the name of their table.
-- Comments and transactions: there are none.
+- Transactions: there are none.
 - A temporary table with the name of a database: it stays.
 """
 
@@ -35,7 +35,6 @@ from fakesnow.cursor import FakeSnowflakeCursor
 
 DATABASE = {"database": "WAREHOUSE", "schema": "PUBLIC_JOBS"}
 MACROS = (
-    "json_get(it, name) as json_extract(it, '/' || replace(replace(name, '~', '~0'), '/', '~1'))",
     "json_typeof(value) as replace(json_type(value), 'NULL', 'NULL_VALUE')",
     "json_to_varchar(value) as value ->> '$'",
 )
@@ -46,13 +45,12 @@ execute = FakeSnowflakeCursor.execute
 def understood(cursor: FakeSnowflakeCursor, command: str, *others: Any, **options: Any) -> Any:
     if re.match(r"\s*show objects ", command):
         command = re.sub(r" in (\S+)", lambda it: f" in schema {it[1].upper()}", command, count=1)
-    command = re.sub(r"comment *=? *\$\$.*?\$\$", "", command, flags=re.DOTALL | re.IGNORECASE)
     command = re.sub(r"(create or replace) temporary (table)", r"\1 \2", command)
     if re.match(r"\s*merge into ", command):
         into, values, columns = command.partition("values (")
         columns = re.sub(r'("\w+")(?=[,)])', r"DBT_INTERNAL_SOURCE.\1", columns)
         command = into + values + columns
-    command = re.sub(r"\b(get|typeof|to_varchar)\(", r"json_\1(", command)
+    command = re.sub(r"\b(typeof|to_varchar)\(", r"json_\1(", command)
     for macro in MACROS:
         cursor._duck_conn.execute(f"create or replace temp macro {macro}")
     return execute(cursor, command, *others, **options)
@@ -72,7 +70,7 @@ if find_spec("dbt"):
     from dbt.cli.main import cli as main
 
     FakeSnowflakeCursor.execute = understood
-    unknown = [r"\s*alter\s+table \S+ alter\s+\"", r"\s*comment on ", "begin", "commit"]
+    unknown = [r"\s*alter\s+table \S+ alter\s+\"", "begin", "commit"]
 else:
     from sqlalchemy import TextClause, text
     from target_snowflake.connector import SnowflakeConnector

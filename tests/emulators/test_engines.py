@@ -6,18 +6,16 @@ Of dbt, the final tables on Snowflake and BigQuery hold what happened in the por
 import contextlib
 import datetime as dt
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.pipeline import Tap, installed, program, written
+from e2e.pipeline import installed, program, written
 from e2e.scenario import RUNS, record
-from e2e.stores import TABLES, utc
+from e2e.stores import FIELDS, properties, utc
 from e2e.targets import as_double, each, load_and_compare
-from emulators.clickhouse import clickhouse
 from emulators.engines import ENGINES, HERE, PROJECT, Emulated, Engine, bigquery, snowflake
 from public_jobs_sandbox.postings import make_jobs
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
@@ -27,21 +25,11 @@ from support.plugins import plugin
 from support.portal import first_day, opened
 from support.warehouses import Builds, run_dbt
 
-TYPES = {
-    "string": {"type": ["string", "null"]},
-    "number": {"type": ["number", "null"]},
-    "date-time": {"type": ["string", "null"], "format": "date-time"},
-}
 
-TESTED = [*ENGINES]
-if os.environ.get("CLICKHOUSE"):
-    TESTED += [clickhouse("snake_case"), clickhouse("source")]
-
-
-@each(TESTED)
+@each(ENGINES)
 def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_path: Path) -> None:
     """The runs after the first are loaded alone, if the target refuses their columns."""
-    recordings = record(Tap(tmp_path), column_naming=target.column_naming)
+    recordings = record(tmp_path, column_naming=target.column_naming)
     if target.refuses_columns:
         with (
             target.emulator(tmp_path) as address,
@@ -53,7 +41,7 @@ def test_every_value_and_type_is_right_after_every_run(target: Emulated, tmp_pat
         load_and_compare(target, recordings, address, tmp_path)
 
 
-@each([it for it in TESTED if it.column_naming == "snake_case"])
+@each([it for it in ENGINES if it.column_naming == "snake_case"])
 def test_the_queries_answer(target: Emulated, tmp_path: Path) -> None:
     """In any order: nulls come first on one database and last on another."""
     with target.emulator(tmp_path) as address:
@@ -61,38 +49,34 @@ def test_the_queries_answer(target: Emulated, tmp_path: Path) -> None:
         engine = target.store(tmp_path, address)
         assert isinstance(engine, Engine)
         for name in target.queries:
+            found = [row.values() for row in engine.fetch(query(name))]
             expected = [map(target.stored, row) for row in ANSWERS[name]]
-            assert answers(engine, query(name)) == in_one_order(expected), name
+            assert in_one_order(found) == in_one_order(expected), name
         database = type(engine).__name__.replace("Lake", "DuckDB")
-        assert answers(engine, nested_values(database)) == in_one_order(NESTED_VALUES)
-
-
-def answers(engine: Engine, sql: str) -> list[list[Any]]:
-    return in_one_order(row.values() for row in engine.fetch(sql))
+        found = [row.values() for row in engine.fetch(nested_values(database))]
+        assert in_one_order(found) == in_one_order(NESTED_VALUES)
 
 
 def in_one_order(rows: Iterable[Iterable[Any]]) -> list[list[Any]]:
-    return sorted(map(plain, rows), key=str)
+    """Answers of any database: empty text is null, numbers are doubles, and times have no zone."""
+    found = ([None if it == "" else as_double(as_time(it)) for it in row] for row in rows)
+    return sorted(found, key=str)
 
 
 def messages() -> Iterator[str]:
     """What the tap writes for the rows of the tests of the queries."""
     for table, rows in ROWS.items():
-        schema = {"properties": {name: TYPES[kind] for name, kind in TABLES[table].items()}}
-        message = {"stream": table, "schema": schema, "key_properties": ["id"]}
+        columns = {FIELDS[table][name]: kind for name, kind in properties(table).items()}
+        message = {"stream": table, "schema": {"properties": columns}, "key_properties": ["id"]}
         yield json.dumps(message | {"type": "SCHEMA"})
         for row in rows:
-            record = {name: row.get(name) for name in TABLES[table]}
+            record = {name: row.get(name) for name in columns}
             yield json.dumps({"type": "RECORD", "stream": table, "record": record}, default=as_utc)
     yield json.dumps({"type": "STATE", "value": {}})
 
 
 def as_utc(time: dt.datetime) -> str:
     return f"{time.isoformat()}Z"
-
-
-def plain(row: Iterable[Any]) -> list[Any]:
-    return [None if value == "" else as_double(as_time(value)) for value in row]
 
 
 def as_time(value: Any) -> Any:
@@ -124,17 +108,9 @@ class Warehouse(Builds):
 
     Attributes:
         name: The adapter of dbt.
-        emulated: What loads it.
     """
 
     name: str = field(kw_only=True)
-    emulated: Emulated = field(kw_only=True)
-
-    def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
-        assert schema == "public_jobs"
-        assert not dies
-        output = self.emulated.load(messages, self.folder, self.address)
-        return json.loads(output.splitlines()[-1])
 
     @property
     def variables(self) -> dict[str, str]:
@@ -151,10 +127,8 @@ class Warehouse(Builds):
         return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        engine = self.emulated.store(self.folder, self.address)
-        assert isinstance(engine, Engine)
-        found = engine.fetch(f"select * from {table}")  # noqa: S608
-        return [{name: as_time(value) for name, value in row.items()} for row in found]
+        rows = super().rows(table)
+        return [{name: as_time(value) for name, value in row.items()} for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +142,7 @@ def test_every_final_table_is_what_happened(
     """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
     with (
         target.emulator(tmp_path) as address,
-        opened(Warehouse(tmp_path, address, name=name, emulated=target), monkeypatch) as portal,
+        opened(Warehouse(tmp_path, address, name=name, target=target), monkeypatch) as portal,
     ):
         first_day(portal, odd="odd name/~.")
 

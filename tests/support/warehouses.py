@@ -3,19 +3,16 @@
 import json
 import os
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg
-from e2e import stores
-from e2e.pipeline import environment, installed, load, program, written
+from e2e.pipeline import environment, installed, program, variables
 from e2e.stores import Database
-from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
+from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
 from support.plugins import REPOSITORY, plugin
-from typing_extensions import override
 
 TRANSFORM = REPOSITORY / "transform"
 
@@ -48,7 +45,7 @@ def run_dbt(
 
 
 @dataclass
-class Builds(ABC):
+class Builds:
     """What both have in common.
 
     Attributes:
@@ -62,20 +59,19 @@ class Builds(ABC):
     folder: Path
     address: str = ""
     project: Path = field(default=TRANSFORM, kw_only=True)
-    target: ClassVar[Target]
+    target: Target = field(kw_only=True)
     utility: ClassVar[str]
 
     def load(self, messages: str, schema: str = "public_jobs", *, dies: bool = False) -> Any:
         """Run the target, with small batches if it dies; returns the last state."""
-        loader = self.target.program
-        settings = self.target.settings(self.folder, self.address)
-        settings |= {"default_target_schema": schema}
-        if not dies:
-            return json.loads(load(loader, settings, messages, self.folder).splitlines()[-1])
-        file = written(self.folder / "target.json", settings | {"batch_size_rows": 3})
-        ended = loader.run(["--config", file], environment(PGTZ="UTC"), text=messages)
-        assert ended.returncode != 0
-        return None
+        into = (self.folder, self.address)
+        if dies:
+            ended = self.target.run(
+                messages, *into, default_target_schema=schema, batch_size_rows=3
+            )
+            assert ended.returncode != 0
+            return None
+        return self.target.load(messages, *into, default_target_schema=schema)[-1]
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table."""
@@ -84,9 +80,9 @@ class Builds(ABC):
         return store.fetch(f"select * from {table}")  # noqa: S608
 
     @property
-    @abstractmethod
     def variables(self) -> dict[str, str]:
-        """The variables from which dbt takes the address of the database."""
+        """The variables from which dbt takes the address of the database, as the loader does."""
+        return variables(self.target.executable, self.target.settings(self.folder, self.address))
 
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
@@ -116,17 +112,12 @@ class Builds(ABC):
 class DuckDB(Builds):
     """A file."""
 
-    target = DUCKDB
+    target: Target = field(default=DUCKDB, kw_only=True)
     utility = "dbt-duckdb"
 
     @property
     def file(self) -> Path:
-        return stores.DuckDB(self.folder).file
-
-    @property
-    @override
-    def variables(self) -> dict[str, str]:
-        return {"TARGET_DUCKDB_FILEPATH": str(self.file)}
+        return self.folder / DUCKDB_FILE
 
     def run(self, statement: str) -> None:
         # By the DuckDB of target and dbt: it may not read what a newer one has written.
@@ -139,13 +130,8 @@ class DuckDB(Builds):
 class Postgres(Builds):
     """A database of a server."""
 
-    target = meltanolabs("hard", "public_jobs")
+    target: Target = field(default=meltanolabs("hard", "public_jobs"), kw_only=True)
     utility = "dbt-postgres"
-
-    @property
-    @override
-    def variables(self) -> dict[str, str]:
-        return {"TARGET_POSTGRES_SQLALCHEMY_URL": psycopg_url(self.address)}
 
     def run(self, statement: str) -> None:
         with psycopg.connect(self.address) as connection:
