@@ -7,6 +7,7 @@ from fake_api import FakeApi
 from harness import Output, captured
 from model_target import ModelTarget
 
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -32,7 +33,7 @@ class Pipeline:
         state: The state of the last run.
         now: Seconds since the epoch, of the last run.
         output: The messages of the last run.
-        error: Why the last run failed; empty if it did not.
+        error: Why the last run failed, or its status if it was stopped; empty otherwise.
     """
 
     def __init__(self, api: FakeApi, **config: Any) -> None:
@@ -97,12 +98,23 @@ class Pipeline:
         with captured() as self.output:
             try:
                 FakeTap(config=config, catalog=catalog, state=self.state).sync_all()
-            except PublicJobsError as error:
+            except (PublicJobsError, SystemExit) as error:
                 self.error = str(error)
 
     def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the states among messages that the target has read."""
         return [message["value"] for message in messages if message["type"] == "STATE"]
+
+    def notify(self, *public_ids: str) -> None:
+        """Have webhooks name these jobs."""
+        log = ChangeLog(f"{self.config['changes_url']}")
+        log.append({log.name: public_ids})
+
+    @property
+    def sync_state(self) -> dict[str, Any]:
+        """What the tap keeps in Singer state."""
+        state: dict[str, Any] = self.state.get("bookmarks", {}).get("jobs", {}).get("sync", {})
+        return state
 
     @property
     def closed(self) -> set[str]:

@@ -18,45 +18,6 @@ def position(pipeline: Pipeline) -> int:
     return int(read)
 
 
-def test_no_news_costs_no_request_and_writes_no_record(
-    notified: Pipeline, caplog: pytest.LogCaptureFixture
-) -> None:
-    before = notified.state["bookmarks"]["jobs"]
-
-    for _ in range(2):
-        with caplog.at_level("INFO"):
-            assert notified.run() == []
-        assert {message["type"] for message in notified.output.messages} == {"STATE"}
-        assert notified.state["bookmarks"]["jobs"] == before
-    assert "no news since the last run: nothing to fetch" in caplog.text
-
-
-def test_news_costs_the_list_and_what_was_named_or_changed(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """A change of the detail alone is found only because a webhook named it. None expires."""
-    api.edit("3", roleOverview="Everything.")
-    api.edit("4", jobTitle="Chief of Everything")
-    api.unpublish("5")
-    api.publish("new")
-    log.append({log.name: ["pub-3", "pub-5"]})
-    notified.now += 4_000_000_000
-
-    requests = notified.run()
-
-    assert sorted(requests) == sorted(
-        # That of the new job shows that the 404 of 5 means something; nobody asks for it twice.
-        [*LIST, *(f"detail pub-{it}" for it in ("3", "4", "5", "new"))]
-    )
-    details = notified.output.rows("job_details")
-    assert details.keys() == {"3", "4", "new"}
-    assert details["3"]["roleOverview"] == "Everything."
-    assert details["4"]["jobTitle"] == "Chief of Everything"
-    closed = [it["id"] for it in notified.output.records("job_publications") if it["unpublishedAt"]]
-    assert closed == ["5"]
-    assert notified.run() == []
-
-
 def test_a_lagging_detail_is_asked_twice(api: FakeApi, notified: Pipeline, log: ChangeLog) -> None:
     """It lacks a change that the list shows. One that is new or refreshed is asked for once."""
     api.answers = {f"pub-{key}": {**api.published[key]} for key in "34"}
@@ -90,44 +51,6 @@ def test_a_flood_of_unknown_public_ids_costs_the_list_and_twenty_requests(
         assert notified.output.records("job_details") == []
     assert position(notified) == 5_003
     assert len(json.dumps(notified.state)) < size + 100
-
-
-@pytest.mark.parametrize("lag", [300, 3_600], ids=["a replica lags", "and the list, for an hour"])
-def test_a_new_job_whose_detail_is_404_for_a_while_is_not_forgotten(
-    api: FakeApi, notified: Pipeline, log: ChangeLog, lag: int
-) -> None:
-    """Its webhook comes before any replica knows it. Nothing else repeats its news."""
-    api.publish("new")
-    api.hidden.add("new")
-    api.answers["pub-new"] = None
-    log.append({log.name: ["pub-new"]})
-    notified.run()
-    notified.run(later=300)
-    api.answers.clear()
-    notified.run(later=lag - 300)
-    api.hidden.clear()
-
-    notified.run()
-
-    assert notified.hard.rows["job_details"].keys() == api.published.keys()
-
-
-def test_a_notification_that_arrives_while_its_job_is_fetched_is_not_lost(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """The answer may be from before the change."""
-    log.append({log.name: ["pub-3"]})
-
-    def answer(job: dict[str, object]) -> dict[str, object]:
-        log.append({log.name: ["pub-3"]})
-        return job
-
-    api.answers["pub-3"] = answer
-    notified.run()
-    del api.answers["pub-3"]
-
-    assert sorted(notified.run()) == ["detail pub-3", *LIST]
-    assert notified.run() == []
 
 
 @pytest.mark.parametrize("is_covered", [True, False], ids=["covered", "before the log began"])
@@ -181,23 +104,6 @@ def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothi
     warnings = [it.getMessage() for it in caplog.records if it.levelname == "WARNING"]
     lost = "The notification log was full and dropped 1 notifications"
     assert [it[: len(lost)] for it in warnings] == [lost] * (reason == "rows removed")
-
-
-@pytest.mark.parametrize("refresh", ["changed", "all"])
-def test_other_modes_take_in_what_was_notified(
-    api: FakeApi, notified: Pipeline, log: ChangeLog, refresh: str
-) -> None:
-    """They find a change that shows in the detail alone, and a run of `notified` has no news."""
-    api.edit("3", roleOverview="Everything.")
-    log.append({log.name: ["pub-3", "pub-4"]})
-
-    notified.run(detail_refresh=refresh)
-
-    rows = notified.output.rows("job_details")
-    assert rows["3"]["roleOverview"] == "Everything."
-    assert rows.keys() == ({"3", "4"} if refresh == "changed" else api.published.keys())
-    assert notified.run() == []
-    assert position(notified) == 3
 
 
 @pytest.mark.parametrize("refresh", ["notified", "changed", "all"])

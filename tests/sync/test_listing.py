@@ -289,17 +289,6 @@ def test_a_job_with_a_new_public_id_that_the_pages_pass_by_is_not_closed(
     assert api.pages.count(1) == 2
 
 
-def test_a_total_that_is_one_too_high_is_no_reason_to_read_the_list_again() -> None:
-    """A cached one would cost 30 more pages after each closing."""
-    api = api_with(2, 3, 4, 5)
-    api.total = 5
-
-    reading = Reading(api, [1, 2, 3, 4, 5])
-
-    reading.assert_complete(ids(2, 3, 4, 5), gone=["1"])
-    assert api.pages == [1, 2, 3]
-
-
 # Known jobs that the list does not show.
 
 
@@ -336,28 +325,6 @@ def test_too_many_jobs_that_are_gone_at_once_make_the_list_doubtful(
     witness = [f"pub-{gone}"] * (gone < known)
     asked = [*(f"pub-{number}" for number in range(gone)), *witness]
     assert sorted(api.details) == sorted([] if is_doubtful else asked)
-
-
-def test_jobs_that_were_missing_for_an_hour_are_no_loss() -> None:
-    """Of the 30 that the last complete list showed, 10 disappeared."""
-    api = api_with(*range(20), page_size=100)
-
-    reading = Reading(api, range(60), missing=range(30, 60))
-
-    reading.assert_complete(ids(*range(20)), gone=ids(*range(20, 60)))
-
-
-@pytest.mark.parametrize("broken", [1, 2, 3])
-def test_a_404_means_nothing_until_the_detail_of_a_listed_job_arrives(broken: int) -> None:
-    """Three listed jobs are asked for at most."""
-    api = api_with(1, 2, 3, 4)
-    fault = RequestError("the response is 500", 500)
-    api.answers = {f"pub-{number}": fault for number in range(1, broken + 1)}
-
-    listing = Reading(api, [1, 2, 3, 4, 5]).listing
-
-    why = {"5": "no detail of a listed job loads either"}
-    assert (listing.gone, listing.missing) == (([], why) if broken == 3 else (["5"], {}))
 
 
 def test_a_job_whose_public_id_is_listed_for_another_is_gone() -> None:
