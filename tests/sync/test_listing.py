@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, PublicJobsError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
@@ -183,35 +183,6 @@ def test_a_server_that_ignores_the_page_number_makes_the_list_short(total: int, 
     assert api.pages == [*range(1, pages + 1)] * MAX_SWEEPS
 
 
-@pytest.mark.parametrize(("short_since", "is_accepted"), [(KNOWN, True), (KNOWN + 1, False)])
-def test_a_list_that_has_been_short_for_an_hour_is_accepted_and_read_once(
-    short_since: int, *, is_accepted: bool
-) -> None:
-    api = api_with(1, 2)
-    api.total = 6
-
-    reading = Reading(api, [1, 2, 3], short_since=short_since)
-
-    assert reading.listing.is_complete is is_accepted
-    assert api.details == ["pub-3", "pub-1"] * is_accepted
-    assert api.pages == [1, 2] * (1 if is_accepted else MAX_SWEEPS)
-
-
-@pytest.mark.parametrize(
-    ("total", "short_since"), [(2, 0), (3, KNOWN), (4, KNOWN)], ids=["whole", "known", "short"]
-)
-def test_a_list_that_was_short_is_so_until_it_shows_its_total_by_itself(
-    total: int, short_since: int
-) -> None:
-    """Not only with the help of a known job, which the total may still count."""
-    api = api_with(1, 2)
-    api.total = total
-
-    listing = Reading(api, [1, 2, 3], short_since=KNOWN).listing
-
-    assert (listing.short_since, bool(listing.doubts)) == (short_since, total == 4)
-
-
 # Lists that drift while they are read.
 
 
@@ -231,23 +202,6 @@ def test_jobs_published_at_the_front_are_seen_in_a_later_sweep(page_size: int) -
 
     assert {*listing.jobs} == {*ids(1, 2, 3, 4, 10, 11, 12, 13, 14)}
     assert listing.is_complete
-
-
-def test_a_swap_of_two_jobs_between_two_pages_closes_no_third() -> None:
-    """All six jobs that the total promises are seen, and none twice; yet job 3 was missed."""
-    api = api_with(1, 2, 3, 4, 5, 6)
-
-    def swap(number: int) -> None:
-        if number == 2 and len(api.published) == 6 and "1" in api.published:
-            api.unpublish("1")
-            api.publish("7")
-
-    api.on_page = swap
-
-    reading = Reading(api, [1, 2, 3, 4, 5, 6])
-
-    reading.assert_complete(ids(1, 2, 4, 5, 6, 7, 3))
-    assert api.requests[4:] == ["detail pub-3", "page 1", "page 2", "page 3", "page 4"]
 
 
 def close_another(api: FakeApi) -> None:
@@ -290,50 +244,6 @@ def test_a_job_with_a_new_public_id_that_the_pages_pass_by_is_not_closed(
 
 
 # Known jobs that the list does not show.
-
-
-@pytest.mark.parametrize("pages", [["page 1"], ["page 1", "page 2"]])
-def test_a_job_that_was_missing_before_is_asked_for_once_and_last(pages: list[str]) -> None:
-    """If the total counts it, it promises a second page."""
-    api = api_with(1)
-    api.total = len(pages)
-    api.answers["pub-2"] = RequestError("the response is 403", 403)
-
-    reading = Reading(api, [1, 2, 3], missing=[2])
-
-    reading.assert_complete(["1"], gone=["3"], missing=["2"])
-    # The detail of the one that is listed shows that details work.
-    assert api.requests == [*pages, "detail pub-3", "detail pub-2", "detail pub-1"]
-    assert reading.listing.missing == {"2": "the response is 403"}
-
-
-@pytest.mark.parametrize(
-    ("known", "gone", "is_doubtful"),
-    [(4, 4, False), (5, 5, True), (6, 5, False), (41, 20, False), (42, 21, False), (41, 21, True)],
-)
-def test_too_many_jobs_that_are_gone_at_once_make_the_list_doubtful(
-    known: int, gone: int, *, is_doubtful: bool
-) -> None:
-    """All of five or more; or more than 20, and more than half. All answer 404."""
-    api = api_with(*range(gone, known))
-
-    reading = Reading(api, range(known))
-
-    why = f"{gone} of {known} published jobs disappeared from the list at once"
-    assert reading.listing.doubts == [(NOW, why)] * is_doubtful
-    assert reading.listing.gone == ([] if is_doubtful else ids(*range(gone)))
-    witness = [f"pub-{gone}"] * (gone < known)
-    asked = [*(f"pub-{number}" for number in range(gone)), *witness]
-    assert sorted(api.details) == sorted([] if is_doubtful else asked)
-
-
-def test_a_job_whose_public_id_is_listed_for_another_is_gone() -> None:
-    """Its publicId answers with the other one."""
-    api = api_with(1)
-    api.publish("9", "pub-2")
-
-    Reading(api, [1, 2]).assert_complete(ids(1, 9), gone=["2"])
-    assert api.details == ["pub-2", "pub-1"]
 
 
 # Any change between any two requests.

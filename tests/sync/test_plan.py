@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from sync.samples import DAY, NOW, fetched, job, listed, state_with
 
+from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.changes import KEPT, Changes
 from tap_public_jobs.sync.plan import (
     RESUME_WITHIN,
@@ -15,26 +15,46 @@ from tap_public_jobs.sync.plan import (
     begin_cycle,
     has_work,
     is_covered,
-    is_open,
     plan_details,
 )
 from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, Job, LastRead, Listing, SyncState
 
+# Seconds since the epoch.
+NOW = 1_800_000_000
+
+DAY = 24 * HOUR
 WEEK = 7 * DAY
 
 
+def job(name: str, content: str = "a") -> JobRef:
+    """A job as a listing shows it; another content is another summary."""
+    return JobRef(name, f"public-{name}", hash_of(content))
+
+
+def fetched(name: str, content: str = "a", age: int = 3600) -> Job:
+    """What is known of a job whose detail was fetched some seconds ago."""
+    row_hash = SyncState().row_hash(job(name, content))
+    return Job(f"public-{name}", None, 1000, 2000, row_hash, NOW - age)
+
+
+def listed(name: str) -> Job:
+    """What is known of a job whose detail was never fetched."""
+    return Job(f"public-{name}", None, 1000, 2000)
+
+
+def state_with(**jobs: Job) -> SyncState:
+    """What is known after a complete listing of these jobs."""
+    return SyncState(run_time=2000, listed_at=2000, jobs=dict(jobs))
+
+
 def planned(
-    state: SyncState,
-    refresh: Refresh = "all",
-    at: int = NOW,
-    age: float = WEEK,
-    covered_since: float = math.inf,
+    state: SyncState, refresh: Refresh = "all", at: int = NOW, age: float = WEEK
 ) -> dict[str, str]:
     """Why which details are fetched, by id, of a listing that shows all known jobs."""
     cycle, state.run_time = begin_cycle(state.cycle, refresh, at), at
     jobs = {name: job(name) for name in state.jobs}
     listing = Listing(jobs, {}, [], {}, 0, [], is_complete=True)
-    plan = plan_details(state, listing, cycle, age, covered_since)
+    plan = plan_details(state, listing, cycle, age, math.inf)
     return {it.id: reason for it, reason in plan.reasons.items()}
 
 
@@ -78,13 +98,6 @@ def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
     assert all(0 <= later - earlier < 350 for earlier, later in pairwise(expired))
 
 
-def test_what_was_fetched_before_the_notification_log_began_still_expires() -> None:
-    """Webhooks named each change from the run of two weeks ago on."""
-    state = state_with(old=fetched("old", age=4 * WEEK), covered=fetched("covered", age=2 * WEEK))
-
-    assert planned(state, "changed", covered_since=NOW - 2 * WEEK) == {"old": "refreshed"}
-
-
 @pytest.mark.parametrize(
     ("cycle", "is_resumed"),
     [
@@ -104,32 +117,16 @@ def test_a_run_resumes_an_open_cycle_of_its_kind(cycle: Cycle | None, *, is_resu
     assert planned(state) == {"new": "new"} | ({} if is_resumed else {"done": "refreshed"})
 
 
-@pytest.mark.parametrize(
-    ("has_ended", "evidence", "has_left"),
-    [
-        pytest.param(False, {}, True, id="interrupted"),
-        pytest.param(True, {}, False, id="at its end"),
-        pytest.param(True, {"failing_since": NOW - HOUR + 1}, True, id="a detail fails"),
-        pytest.param(True, {"missing_since": NOW - HOUR + 1}, True, id="a job is missing"),
-        pytest.param(True, {"missing_since": NOW - 2 * HOUR}, False, id="it is known by now"),
-        pytest.param(True, {"short_since": NOW - 1}, True, id="the list fell short"),
-    ],
-)
-def test_a_cycle_is_open_until_its_end_and_while_something_is_newly_wrong(
-    evidence: dict[str, Any], *, has_ended: bool, has_left: bool
-) -> None:
-    state = quiet()
-    state.cycle = Cycle(NOW - 100, "changed", has_ended)
-    state.short_since = evidence.pop("short_since", 0)
-    state.jobs["x"] = state.jobs["x"]._replace(**evidence)
-
-    assert is_open(state, NOW) is has_left
-    assert has_work(state, end_at(), NOW, BEFORE) is has_left
-
-
 # What the records of the last run were made of.
 BEFORE = {"jobs": "1", "job_details": "1"}
-FAILING = {"x": listed("x")._replace(failing_since=NOW - 2 * HOUR)}
+
+
+def x_with(**fields: Any) -> dict[str, Any]:
+    """The change of a state whose only job has these values."""
+    return {"jobs": {"x": fetched("x")._replace(**fields)}}
+
+
+KNOWN_TO_FAIL = x_with(detail_hash="", failing_since=NOW - 2 * HOUR)
 
 
 def end_at(log: str = "a-log", position: int = 7) -> Changes:
@@ -162,14 +159,18 @@ def test_a_log_may_not_cover_what_happened(end: Changes | None, *, covered: bool
 @pytest.mark.parametrize(
     ("change", "work"),
     [
+        pytest.param({}, False, id="nothing is"),
+        pytest.param({"cycle": Cycle(NOW - 100, "changed")}, True, id="an interrupted run"),
+        pytest.param({"short_since": NOW - 1}, True, id="the list fell short"),
+        pytest.param(x_with(failing_since=NOW - HOUR + 1), True, id="a detail fails"),
+        pytest.param(x_with(missing_since=NOW - HOUR + 1), True, id="a job is missing"),
+        pytest.param(x_with(missing_since=NOW - 2 * HOUR), False, id="one that is known to be"),
         pytest.param({"listed_at": None}, True, id="no complete list yet"),
         pytest.param({"last_read": None}, True, id="no log read yet"),
         pytest.param({"cycle": None, "jobs": {}}, False, id="no job was ever listed"),
-        pytest.param({"jobs": {"x": listed("x")}}, True, id="a pending detail"),
-        pytest.param({"jobs": FAILING}, False, id="one that is known to fail"),
-        pytest.param(
-            {"jobs": {"x": fetched("x")._replace(detail_hash=LAGGING)}}, True, id="it lags"
-        ),
+        pytest.param(x_with(detail_hash=""), True, id="a pending detail"),
+        pytest.param(KNOWN_TO_FAIL, False, id="one that is known to fail"),
+        pytest.param(x_with(detail_hash=LAGGING), True, id="one that lags"),
         pytest.param({"awaited": {"y": NOW - 60}}, True, id="a job that is awaited"),
         pytest.param({"forms": {"job_details": "1"}}, True, id="a stream more is selected"),
         pytest.param({"forms": BEFORE | {"other": "1"}}, False, id="a stream less"),
