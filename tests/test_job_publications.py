@@ -1,10 +1,8 @@
 """`job_publications`: since when and until when jobs are published, on any target."""
 
-from typing import Any
-
 import pytest
 from fake_api import FakeApi
-from fake_tap import CONFIG, LIST, Pipeline, first_run
+from fake_tap import CONFIG, Pipeline, first_run
 from harness import select_only
 
 from tap_public_jobs.sync import state
@@ -82,49 +80,6 @@ def test_an_incomplete_list_closes_nothing_and_writes_no_period(
     assert pipeline.periods()["new"] == (first, second, third, None)
     assert pipeline.periods()["passing"] == (first, second, second, third)
     assert pipeline.periods()["3"] == (None, first, third, None)
-
-
-@pytest.mark.parametrize("total", ["exact", 3, None], ids=["whole", "short", "without a total"])
-@pytest.mark.parametrize("jobs", [["other"], []], ids=["other jobs", "no jobs"])
-def test_the_key_of_another_organisation_changes_nothing(
-    api: FakeApi, pipeline: Pipeline, jobs: list[str], total: Any
-) -> None:
-    before, published = pipeline.state["bookmarks"]["jobs"], api.published
-    api.published, api.total = {}, total
-    for key in jobs:
-        api.publish(key)
-
-    assert {*pipeline.run(api_key="their-key")} <= {"page 1", "page 2"}
-
-    assert "lists none of the 10 jobs" in pipeline.error
-    assert "api_key has changed" in pipeline.error
-    assert "--full-refresh" in pipeline.error
-    assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
-    assert pipeline.state["bookmarks"]["jobs"] == before
-    api.published, api.total = published, "exact"
-    pipeline.run()
-    assert pipeline.hard.rows["jobs"].keys() == published.keys()
-
-
-def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """The latter after an hour, since the list could be wrong."""
-    requests = pipeline.run(api_key="a-new-key", detail_refresh="changed")
-    assert sorted(requests) == LIST
-    api.published = {}
-    api.publish("new")
-
-    for later in (60, 3600):
-        pipeline.run(api_key="a-new-key", later=later)
-        assert bool(pipeline.error) is (later == 60)
-
-    assert pipeline.targets["upsert"].published() == pipeline.hard.rows["jobs"].keys() == {"new"}
-
-    api.unpublish("new")
-    for key in ("a-new-key", "a-third-key"):  # while nothing is published
-        pipeline.run(api_key=key)
-        assert pipeline.error == ""
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["for good", "and published again"])
