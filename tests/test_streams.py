@@ -1,21 +1,26 @@
-"""What the streams write: whole records, in an order that no crash makes wrong."""
+"""What the streams write: whole records, in an order that no crash makes wrong.
+
+The SDK's standard tests run on the sandbox, too.
+"""
 
 import json
 import signal
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from api.raw_server import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline, first_run
-from harness import catalog_of, json_text, paths, select_only, sync
+from harness import catalog_of, demo, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
+from singer_sdk.testing import SuiteConfig, get_tap_test_class
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import tap
@@ -338,3 +343,45 @@ def test_a_stop_is_no_error_and_keeps_what_still_arrives(
     assert (alarm, handler) == (0, signal.SIG_IGN)
     assert pipeline.output.messages[-1]["type"] == "STATE"
     assert pipeline.output.rows("job_details").keys() == {*written}
+
+
+# The SDK.
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
+
+# The suite is built on import and runs later, so its address is filled in when the server is up.
+SUITE_CONFIG: dict[str, Any] = {
+    "api_key": "filled-in-by-the-fixture",
+    "base_url": "https://jobs.example.com",
+}
+
+
+@pytest.fixture(scope="class")
+def _server() -> Iterator[None]:
+    with demo(30) as (sandbox, config):
+        # One that does not fit, so that the suite sees `additionalFields` of both streams filled.
+        sandbox.edit(sandbox.organisation.published()[0].job["publicId"], maxSalary="negotiable")
+        SUITE_CONFIG.update(config)
+        yield
+
+
+# In a first run no job has a time after which it was opened, and the suite warns of columns that
+# hold nothing but null.
+@pytest.mark.usefixtures("_server")
+@pytest.mark.filterwarnings("ignore:No records were available to test")
+class TestStandardSuite(
+    get_tap_test_class(  # type: ignore[misc]  # made when it is called
+        TapPublicJobs,
+        config=SUITE_CONFIG,
+        parse_env_config=False,
+        suite_config=SuiteConfig(max_records_limit=10),
+    )
+): ...
+
+
+def test_the_catalog_is_pinned() -> None:
+    """A change of the catalog changes the tables of every user: make it on purpose.
+
+    Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
+    """
+    assert catalog_of(SUITE_CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
