@@ -150,24 +150,6 @@ def test_a_lagging_detail_is_asked_twice(api: FakeApi, notified: Pipeline) -> No
     assert notified.hard.rows["job_details"]["3"]["jobTitle"] == "Edited"
 
 
-def test_a_flood_of_unknown_public_ids_costs_the_list_and_twenty_requests(
-    notified: Pipeline,
-) -> None:
-    """Those that were named last are asked for, once no replica can lag. None is remembered."""
-    size = len(json.dumps(notified.state))
-    notified.notify("unknown-7")
-    notified.run()
-    notified.notify(*(f"unknown-{number}" for number in range(5_000)))
-    notified.notify("unknown-7")
-
-    asked = [f"detail unknown-{number}" for number in (7, *range(4_981, 5_000))]
-    for later, requests in ((60, LIST), (600, LIST), (1, asked), (1, [])):
-        assert sorted(notified.run(later=later)) == sorted(requests)
-        assert notified.output.records("job_details") == []
-    assert notified.sync_state["log"][1] == 5_003
-    assert len(json.dumps(notified.state)) < size + 100
-
-
 @pytest.mark.usefixtures("log")
 @pytest.mark.parametrize("is_covered", [True, False], ids=["covered", "before the log began"])
 def test_a_detail_expires_if_it_was_fetched_before_the_log_began(

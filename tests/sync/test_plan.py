@@ -1,4 +1,4 @@
-"""Which details a run fetches, and why; when it resumes the run before."""
+"""When details expire, and whether a run under `notified` has something to do."""
 
 import math
 from dataclasses import replace
@@ -10,9 +10,6 @@ import pytest
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.changes import KEPT, Changes
 from tap_public_jobs.sync.plan import (
-    RESUME_WITHIN,
-    Refresh,
-    begin_cycle,
     has_work,
     is_covered,
     plan_details,
@@ -26,95 +23,26 @@ DAY = 24 * HOUR
 WEEK = 7 * DAY
 
 
-def job(name: str, content: str = "a") -> JobRef:
-    """A job as a listing shows it; another content is another summary."""
-    return JobRef(name, f"public-{name}", hash_of(content))
-
-
-def fetched(name: str, content: str = "a", age: int = 3600) -> Job:
-    """What is known of a job whose detail was fetched some seconds ago."""
-    row_hash = SyncState().row_hash(job(name, content))
-    return Job(f"public-{name}", None, 1000, 2000, row_hash, NOW - age)
-
-
-def listed(name: str) -> Job:
-    """What is known of a job whose detail was never fetched."""
-    return Job(f"public-{name}", None, 1000, 2000)
-
-
-def state_with(**jobs: Job) -> SyncState:
-    """What is known after a complete listing of these jobs."""
-    return SyncState(run_time=2000, listed_at=2000, jobs=dict(jobs))
-
-
-def planned(
-    state: SyncState, refresh: Refresh = "all", at: int = NOW, age: float = WEEK
-) -> dict[str, str]:
-    """Why which details are fetched, by id, of a listing that shows all known jobs."""
-    cycle, state.run_time = begin_cycle(state.cycle, refresh, at), at
-    jobs = {name: job(name) for name in state.jobs}
-    listing = Listing(jobs, {}, [], {}, 0, [], is_complete=True)
-    plan = plan_details(state, listing, cycle, age, math.inf)
-    return {it.id: reason for it, reason in plan.reasons.items()}
-
-
-@pytest.mark.parametrize(
-    ("refresh", "known", "reason"),
-    [
-        pytest.param("all", listed("x"), "new", id="all: new"),
-        pytest.param("all", fetched("x"), "refreshed", id="all: unchanged"),
-        pytest.param("changed", listed("x"), "new", id="changed: new"),
-        pytest.param("changed", fetched("x", "b"), "changed", id="changed: changed"),
-        pytest.param(
-            "changed", fetched("x")._replace(detail_hash=""), "pending", id="changed: pending"
-        ),
-        pytest.param("changed", fetched("x"), None, id="changed: unchanged"),
-        pytest.param("changed", fetched("x", age=3 * DAY), None, id="changed: below half the age"),
-        pytest.param("changed", fetched("x", age=WEEK), "refreshed", id="changed: too old"),
-        pytest.param(
-            "changed", fetched("x")._replace(detail_hash=LAGGING), "changed", id="changed: lagging"
-        ),
-    ],
-)
-def test_what_is_fetched_and_why(refresh: Refresh, known: Job, reason: str | None) -> None:
-    assert planned(state_with(x=known), refresh) == ({"x": reason} if reason else {})
-
-
-def test_an_age_of_zero_does_not_repeat_what_an_interrupted_run_fetched() -> None:
-    state = state_with(done=fetched("done", age=50), old=fetched("old"))
-    state.cycle = Cycle(NOW - 100, "changed")
-
-    assert planned(state, "changed", age=0) == {"old": "refreshed"}
+# A job as a listing shows it, and what is known of it after its detail was fetched.
+LISTED = JobRef("x", "public-x", hash_of("a"))
+FETCHED = Job("public-x", None, 1000, 2000, SyncState().row_hash(LISTED), NOW - HOUR)
 
 
 def test_the_details_of_a_backfill_do_not_all_expire_in_one_run() -> None:
     """With a run a day and an age of a week, they are spread over the days from 3.5 to 7."""
-    jobs = {f"job-{number}": fetched(f"job-{number}", age=0) for number in range(1000)}
-
-    expired = [len(planned(state_with(**jobs), "changed", NOW + day * DAY)) for day in range(8)]
+    names = [f"job-{number}" for number in range(1000)]
+    refs = {name: JobRef(name, "public-x", LISTED.summary_hash) for name in names}
+    listing = Listing(refs, {}, [], {}, 0, [], is_complete=True)
+    expired = []
+    for day in range(8):
+        at = NOW - HOUR + day * DAY
+        state = SyncState(run_time=at, jobs=dict.fromkeys(names, FETCHED))
+        plan = plan_details(state, listing, Cycle(at, "changed"), 7 * DAY, math.inf)
+        expired.append(len(plan.reasons))
 
     assert expired[:4] == [0, 0, 0, 0]
     assert expired[7] == 1000
     assert all(0 <= later - earlier < 350 for earlier, later in pairwise(expired))
-
-
-@pytest.mark.parametrize(
-    ("cycle", "is_resumed"),
-    [
-        pytest.param(Cycle(NOW - 100, "all"), True, id="interrupted just now"),
-        pytest.param(Cycle(NOW - RESUME_WITHIN + 1, "all"), True, id="within 20 hours"),
-        pytest.param(Cycle(NOW - DAY + 1, "all"), False, id="a night ago, and a second early"),
-        pytest.param(Cycle(NOW - 100, "changed"), False, id="of another kind"),
-        pytest.param(None, False, id="none"),
-    ],
-)
-def test_a_run_resumes_an_open_cycle_of_its_kind(cycle: Cycle | None, *, is_resumed: bool) -> None:
-    started_at = cycle.started_at if cycle and is_resumed else NOW
-    state = state_with(done=fetched("done", age=NOW - started_at or 50), new=listed("new"))
-    state.cycle = cycle
-
-    assert begin_cycle(cycle, "all", NOW) == Cycle(started_at, "all")
-    assert planned(state) == {"new": "new"} | ({} if is_resumed else {"done": "refreshed"})
 
 
 # What the records of the last run were made of.
@@ -123,7 +51,7 @@ BEFORE = {"jobs": "1", "job_details": "1"}
 
 def x_with(**fields: Any) -> dict[str, Any]:
     """The change of a state whose only job has these values."""
-    return {"jobs": {"x": fetched("x")._replace(**fields)}}
+    return {"jobs": {"x": FETCHED._replace(**fields)}}
 
 
 KNOWN_TO_FAIL = x_with(detail_hash="", failing_since=NOW - 2 * HOUR)
@@ -183,7 +111,7 @@ def test_work_may_be_left_from_before(change: dict[str, Any], *, work: bool) -> 
 
 def test_details_that_are_not_selected_any_more_are_no_work() -> None:
     state = quiet()
-    state.jobs = {"x": listed("x")}
+    state.jobs = {"x": FETCHED._replace(detail_hash="")}
     state.note_forms({"jobs": "1"})
 
     assert not has_work(state, end_at(), NOW)
@@ -191,8 +119,7 @@ def test_details_that_are_not_selected_any_more_are_no_work() -> None:
 
 def quiet() -> SyncState:
     """What is known after a complete run that has read the log."""
-    state = state_with(x=fetched("x"))
-    state.run_time = NOW - 60
+    state = SyncState(run_time=NOW - 60, listed_at=2000, jobs={"x": FETCHED})
     state.forms = BEFORE
     state.cycle = Cycle(NOW - 100, "changed", has_ended=True)
     state.last_read = LastRead("a-log", 7, 0)
