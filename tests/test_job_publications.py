@@ -12,27 +12,23 @@ from tap_public_jobs.sync import state
 def test_times_over_four_runs(api: FakeApi, refresh: str) -> None:
     """A job opened in (openedAfter, firstSeenAt], and closed in (lastSeenAt, unpublishedAt]."""
     pipeline = first_run(api, detail_refresh=refresh)
-    now = pipeline.at()
-    assert pipeline.periods() == dict.fromkeys(api.published, (None, now, now, None))
+    assert pipeline.runs_of_periods() == dict.fromkeys(api.published, (None, 1, 1, None))
 
     api.publish("new")
     pipeline.run()
-    before, now = now, pipeline.at()
-    assert pipeline.periods()["new"] == (before, now, now, None)
-    assert pipeline.periods()["1"] == (None, before, now, None)
+    periods = pipeline.runs_of_periods()
+    assert (periods["new"], periods["1"]) == ((1, 2, 2, None), (None, 1, 2, None))
 
-    api.unpublish("0")
-    api.unpublish("2")
+    api.unpublish("0", "2")
     pipeline.run()
-    first, before, now = before, now, pipeline.at()
-    assert pipeline.periods()["0"] == pipeline.periods()["2"] == (None, first, before, now)
-    assert pipeline.periods()["new"] == (first, before, now, None)
+    periods = pipeline.runs_of_periods()
+    assert periods["0"] == periods["2"] == (None, 1, 2, 3)
+    assert periods["new"] == (1, 2, 3, None)
 
     api.publish("0")
     pipeline.run()
-    closed_at, now = now, pipeline.at()
-    assert pipeline.periods()["0"] == (closed_at, now, now, None)
-    assert pipeline.periods()["2"] == (None, first, before, closed_at)
+    periods = pipeline.runs_of_periods()
+    assert (periods["0"], periods["2"]) == ((3, 4, 4, None), (None, 1, 2, 3))
     # One record for each published job; that of a closed one is not repeated.
     rows = pipeline.output.rows("job_publications")
     assert {key: row["publicId"] for key, row in rows.items()} == {
@@ -51,10 +47,9 @@ def test_a_crash_at_any_message_loses_and_duplicates_no_period(
 
     pipeline.run()
 
-    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
-    periods = pipeline.periods()
-    assert periods["new"] in [(first, seen, third, None) for seen in (second, third)]
-    assert periods["0"] in [(None, first, first, closed) for closed in (second, third)]
+    periods = pipeline.runs_of_periods()
+    assert periods["new"] in [(1, 2, 3, None), (1, 3, 3, None)]
+    assert periods["0"] in [(None, 1, 1, 2), (None, 1, 1, 3)]
     assert periods.keys() == {*api.published, "0"}
 
 
@@ -76,10 +71,9 @@ def test_an_incomplete_list_closes_nothing_and_writes_no_period(
 
     pipeline.run()
 
-    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
-    assert pipeline.periods()["new"] == (first, second, third, None)
-    assert pipeline.periods()["passing"] == (first, second, second, third)
-    assert pipeline.periods()["3"] == (None, first, third, None)
+    periods = pipeline.runs_of_periods()
+    assert (periods["new"], periods["passing"]) == ((1, 2, 3, None), (1, 2, 2, 3))
+    assert periods["3"] == (None, 1, 3, None)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["for good", "and published again"])
@@ -94,12 +88,10 @@ def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_agai
         api.publish("0")
     pipeline.run()
 
-    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
-    period = (second, third, third, None) if again else (None, first, first, second)
-    assert pipeline.periods()["0"] == period
+    assert pipeline.runs_of_periods()["0"] == ((2, 3, 3, None) if again else (None, 1, 1, 2))
     pipeline.run(later=3_600)
     assert pipeline.output.rows("job_publications").keys() == api.published.keys()
-    assert pipeline.state["bookmarks"]["jobs"]["sync"]["closed"] == []
+    assert pipeline.sync_state["closed"] == []
 
 
 @pytest.mark.parametrize("stream", ["job_publications", "jobs"])
