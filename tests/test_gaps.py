@@ -221,7 +221,6 @@ def play(api: FakeApi, changes_url: str, caplog: pytest.LogCaptureFixture) -> Pl
     return play
 
 
-PROBED = "list 0 1 2 3 4 list 5 6 7 8 9"  # once more after five failures in a row
 NO_LIST = answer_pages(PageError("page 1: 503"))
 EIGHT_TIMES = " ".join(["list"] * 8)
 ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
@@ -273,7 +272,11 @@ FIRST_RUNS: dict[str, list[Step]] = {
     ],
     "bad neighbours do not block the others, if the list can be read": [
         run(
-            fail(*range(5)), asks=PROBED, fails="The sync is incomplete", says="'pub-4' is missing"
+            fail(*range(5)),
+            asks="list 0 1 2 3 4 list 5 6 7 8 9",  # once more after five failures in a row
+            activates="jobs",
+            fails="The sync is incomplete",
+            says="the detail of 'pub-4' is missing",
         ),
     ],
     "details that fail in a row end the run if the list fails, too": [
