@@ -98,9 +98,9 @@ def at(request: str, *events: Event) -> Event:
     return lambda it: setattr(it.api, "on_request", lambda seen: on_request(it, seen))
 
 
-def answer_pages(*values: object) -> Event:
-    """The first pages of the list are other ones, or errors."""
-    return lambda it: it.api.answers.update(enumerate(values, 1))
+def answer_pages(*values: object, start: int = 1) -> Event:
+    """Pages of the list, the first ones by default, are other ones, or errors."""
+    return lambda it: it.api.answers.update(enumerate(values, start))
 
 
 def stop(_: Pipeline) -> None:
@@ -567,6 +567,13 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         run(later=HOUR - 61, asks="list"),
         run(later=1, asks=EIGHT_TIMES, fails="the list shows 9 of 10 jobs"),
         run(unpublish("4"), later=HOUR, asks="list 4 1", closes="4", warns="8 of 10 jobs"),
+    ],
+    "a page beyond the last one that counts no job is no reason to read the list again": [
+        run(
+            *(unpublish("9"), answer_pages(Page([], 3, 0), start=4)),
+            asks="list 9 0",
+            closes="9",
+        ),
     ],
     # Not only with the help of a known job, which the total may still count.
     "a list that was short is so until it shows its whole total by itself": [
