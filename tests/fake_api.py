@@ -87,9 +87,10 @@ class FakeApi:
         self.published = new | self.published if first else self.published | new
         return JobRef(job_id, public_id)
 
-    def unpublish(self, job_id: str) -> None:
-        """Remove a job from the list, and its detail."""
-        del self.published[job_id]
+    def unpublish(self, *job_ids: str) -> None:
+        """Remove jobs from the list, and their details."""
+        for job_id in job_ids:
+            del self.published[job_id]
 
     def edit(self, job_id: str, **fields: object) -> None:
         """Change fields of a published job, or its publicId."""

@@ -7,6 +7,7 @@ from fake_api import FakeApi
 from harness import Output, captured
 from model_target import ModelTarget
 
+from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -31,8 +32,9 @@ class Pipeline:
         targets: A model of each kind of target; all load the same messages.
         state: The state of the last run.
         now: Seconds since the epoch, of the last run.
+        times: Of each run.
         output: The messages of the last run.
-        error: Why the last run failed; empty if it did not.
+        error: Why the last run failed, or its status if it was stopped; empty otherwise.
     """
 
     def __init__(self, api: FakeApi, **config: Any) -> None:
@@ -47,6 +49,7 @@ class Pipeline:
         }
         self.state: dict[str, Any] = {}
         self.now = 1_800_000_000.0
+        self.times: list[datetime] = []
         self.output: Output
         self.error = ""
 
@@ -75,6 +78,7 @@ class Pipeline:
             The requests.
         """
         self.now += later
+        self.times.append(datetime.fromtimestamp(self.now, UTC))
         self.api.requests.clear()
         self.error = ""
         self.sync(self.config | config, catalog)
@@ -97,12 +101,23 @@ class Pipeline:
         with captured() as self.output:
             try:
                 FakeTap(config=config, catalog=catalog, state=self.state).sync_all()
-            except PublicJobsError as error:
+            except (PublicJobsError, SystemExit) as error:
                 self.error = str(error)
 
     def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the states among messages that the target has read."""
         return [message["value"] for message in messages if message["type"] == "STATE"]
+
+    def notify(self, *public_ids: str) -> None:
+        """Have webhooks name these jobs."""
+        log = ChangeLog(f"{self.config['changes_url']}")
+        log.append({log.name: public_ids})
+
+    @property
+    def sync_state(self) -> dict[str, Any]:
+        """What the tap keeps in Singer state."""
+        state: dict[str, Any] = self.state.get("bookmarks", {}).get("jobs", {}).get("sync", {})
+        return state
 
     @property
     def closed(self) -> set[str]:
@@ -114,16 +129,19 @@ class Pipeline:
         """The streams that the last run activated."""
         return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
 
-    def at(self, minutes_ago: float = 0) -> str:
-        """The time of the listing of the last run, or of one before."""
-        moment = datetime.fromtimestamp(self.now - 60 * minutes_ago, UTC)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
     def periods(self) -> dict[str, tuple[str | None, str, str, str | None]]:
         """The rows of `job_publications`: four times by id."""
         names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
         rows = self.targets["upsert"].rows["job_publications"]
         return {key: tuple(row[it] for it in names) for key, row in rows.items()}
+
+    def runs_of_periods(self) -> dict[str, tuple[int | None, ...]]:
+        """The same, with the number of a run for its time, from 1 on."""
+        numbers = {time: number for number, time in enumerate(self.times, 1)}
+        return {
+            key: tuple(None if it is None else numbers[datetime.fromisoformat(it)] for it in times)
+            for key, times in self.periods().items()
+        }
 
 
 def first_run(api: FakeApi, catalog: dict[str, Any] | None = None, **config: Any) -> Pipeline:

@@ -114,12 +114,9 @@ def published_now(publications: Iterable[Row]) -> set[str]:
         publications: One row per job of `job_publications`, however its columns are named.
     """
     rows = [
-        (
-            row["id"],
-            row.get("lastSeenAt") or row["last_seen_at"],
-            row.get("unpublishedAt") or row.get("unpublished_at"),
-        )
+        {name.replace("_", "").lower(): value for name, value in row.items()}
         for row in publications
     ]
-    latest = max((last_seen for _, last_seen, _ in rows), default=None)
-    return {key for key, last_seen, closed in rows if last_seen == latest and closed is None}
+    latest = max((row["lastseenat"] for row in rows), default=None)
+    published = [row for row in rows if not row.get("unpublishedat")]  # a CSV file has no null
+    return {row["id"] for row in published if row["lastseenat"] == latest}

@@ -2,15 +2,21 @@
 
 What is missing is a gap. It is new for an hour, and each run that sees it fails. After that it is
 known, and runs warn.
+
+A scenario is a list of runs, each with what happens before it and what is expected of it:
+
+    run(unpublish("3"), webhook("4"), asks="list 3 4", closes="3")
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import LIST, Pipeline, first_run
+from fake_tap import LIST, Pipeline
 
+from tap_public_jobs.api.models import Page
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
 from tap_public_jobs.sync.state import HOUR
@@ -19,862 +25,857 @@ DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
 BROKEN = RequestError("the response is 500, after 8 tries", 500)
 GONE = NotFoundError("the response is 404", 404)
+REFUSED = AccessError("the API refused the key (401)")
+
+COMPARED = {
+    "jobs": ("publicId", "jobTitle"),
+    "job_details": ("publicId", "jobTitle", "roleOverview"),
+}
+# Of the fixture `api`.
+EVERY = "0 1 2 3 4 5 6 7 8 9"
+
+# What happens before a run, or within one. Jobs are named by their ids.
+Event = Callable[[Pipeline], object]
+Step = Callable[[Pipeline, pytest.LogCaptureFixture], None]
+Play = Callable[..., Pipeline]
 
 
-def organisation(jobs: int) -> tuple[FakeApi, Pipeline]:
-    """An API with this many jobs, and a pipeline that has loaded them."""
-    api = FakeApi(jobs=jobs)
-    pipeline = first_run(api, page_size=100)
-    assert pipeline.error == ""
-    return api, pipeline
+def publish(*keys: object) -> Event:
+    return lambda it: [it.api.publish(f"{key}") for key in keys]
 
 
-def state_of(pipeline: Pipeline) -> dict[str, Any]:
-    """What the tap keeps in Singer state."""
-    state: dict[str, Any] = pipeline.state["bookmarks"]["jobs"]["sync"]
-    return state
+def unpublish(*keys: object) -> Event:
+    return lambda it: it.api.unpublish(*map(str, keys))
 
 
-# How each kind of gap begins, and what is said of it.
-GAPS: dict[str, tuple[Callable[[FakeApi], object], str]] = {
-    "detail": (
-        lambda api: api.answers.update({"pub-3": BROKEN}),
-        "the detail of 'pub-3' is missing: the response is 500",
-    ),
-    "404 although listed": (
-        lambda api: api.answers.update({"pub-3": GONE}),
+def edit(key: str, **fields: object) -> Event:
+    return lambda it: it.api.edit(key, **fields)
+
+
+def hide(*keys: object) -> Event:
+    """The list lacks these published jobs."""
+    return lambda it: it.api.hidden.update(map(str, keys))
+
+
+def total(number: Any) -> Event:
+    """The pages count this many jobs."""
+    return lambda it: setattr(it.api, "total", number)
+
+
+def answer(value: object, *keys: object) -> Event:
+    """These details answer with a value, or an error."""
+    return lambda it: it.api.answers.update(dict.fromkeys((f"pub-{key}" for key in keys), value))
+
+
+def fail(*keys: object) -> Event:
+    return answer(BROKEN, *keys)
+
+
+def answer_as_usual(pipeline: Pipeline) -> None:
+    pipeline.api.answers.clear()
+
+
+def heal(pipeline: Pipeline) -> None:
+    """The list shows every job, and every request is answered."""
+    pipeline.api.answers, pipeline.api.hidden, pipeline.api.total = {}, set(), "exact"
+
+
+def lose_state(pipeline: Pipeline) -> None:
+    pipeline.state = {}
+
+
+def webhook(*keys: object) -> Event:
+    return lambda it: it.notify(*(f"pub-{key}" for key in keys))
+
+
+def at(request: str, *events: Event) -> Event:
+    """These events happen during the next run, at a request."""
+
+    def on_request(pipeline: Pipeline, seen: str) -> None:
+        for event in events if seen == request else ():
+            event(pipeline)
+
+    return lambda it: setattr(it.api, "on_request", lambda seen: on_request(it, seen))
+
+
+def answer_pages(*values: object, start: int = 1) -> Event:
+    """Pages of the list, the first ones by default, are other ones, or errors."""
+    return lambda it: it.api.answers.update(enumerate(values, start))
+
+
+def stop(_: Pipeline) -> None:
+    raise SystemExit(143)
+
+
+def drift(pipeline: Pipeline) -> None:
+    """The second reading of the list passes by a job."""
+
+    def on_page(number: int) -> None:
+        pipeline.api.hidden = {"3"} if pipeline.api.pages.count(1) == 2 else set()
+        pipeline.api.total = 10 if number == 1 else "exact"
+
+    pipeline.api.on_page = on_page
+
+
+def run(
+    *events: Event,
+    refresh: str | None = None,
+    later: float = 60,
+    asks: str | None = None,
+    writes: str | None = None,
+    closes: str = "",
+    activates: str | None = None,
+    fails: str = "",
+    warns: str = "",
+    says: str = "",
+    **config: Any,
+) -> Step:
+    """A run that follows these events, and what is expected of it.
+
+    Whatever happens, no published job is closed, none that was loaded leaves a table, and the times
+    of all jobs are in order. A run without a request writes nothing. If nothing changes during a
+    run with a complete list, the published jobs and the activated tables equal it; if the run
+    succeeds, so do all rows, but those of details with answers of their own.
+
+    Args:
+        events: They happen before it.
+        refresh: The `detail_refresh` from this run on.
+        later: Seconds since the last run.
+        asks: Its requests in order: `list` for one reading of it, or the id of a job.
+        writes: The jobs whose details are written.
+        closes: The jobs that it closes.
+        activates: The streams that it activates.
+        fails: A part of its error; without one, it has to succeed.
+        warns: A part of its warnings; without one, it may not warn.
+        says: A part of its log or of its error.
+        config: Settings from this run on.
+    """
+
+    def play(pipeline: Pipeline, log: pytest.LogCaptureFixture) -> None:
+        for event in events:
+            event(pipeline)
+        pipeline.config |= config | ({"detail_refresh": refresh} if refresh else {})
+        log.clear()
+        api, tables, closed = pipeline.api, pipeline.hard.rows, pipeline.closed
+        state, before = pipeline.sync_state, (api.listed(), {**api.published})
+
+        requests = pipeline.run(later=later)
+
+        api.on_request = lambda _: None
+        warnings = [it.message for it in log.records if it.levelname == "WARNING"]
+        assert (fails in pipeline.error, bool(pipeline.error)) == (True, bool(fails))
+        assert (warns in f"{warnings}", bool(warnings)) == (True, bool(warns))
+        assert says in log.text + pipeline.error
+        assert asks in {None, " ".join(words(requests))}
+        assert writes in {None, " ".join(pipeline.output.rows("job_details"))}
+        assert activates in {None, " ".join(pipeline.activated)}
+        assert pipeline.closed - closed == {*closes.split()}
+        assert not pipeline.closed & api.published.keys()
+        for opened_after, first_seen, last_seen, unpublished in pipeline.periods().values():
+            assert (opened_after or "") < first_seen <= last_seen < (unpublished or "9")
+        for stream in ("jobs", "job_details"):
+            assert pipeline.hard.rows[stream].keys() >= tables[stream].keys() & api.published.keys()
+        if not requests:
+            assert (pipeline.output.of("SCHEMA"), pipeline.sync_state) == ([], state)
+        is_unchanged = before == (api.listed(), api.published)
+        if is_unchanged and api.listed() and pipeline.output.records("job_publications"):
+            assert_equal_to_the_list(pipeline, log.text)
+
+    return play
+
+
+def assert_equal_to_the_list(pipeline: Pipeline, log: str) -> None:
+    """Hold the tables against the jobs that the list shows after a run that wrote publications."""
+    api, target = pipeline.api, pipeline.targets["upsert"]
+    listed = {it["id"] for it in api.listed()}
+    assert target.published() == listed
+    if "Resuming the last run" not in log:  # such a run may leave a row more
+        for stream in pipeline.activated:
+            assert pipeline.hard.rows[stream].keys() == listed
+    usual = listed - {f"{it}".removeprefix("pub-") for it in api.answers}
+    for stream, fields in COMPARED.items() if not pipeline.error else ():
+        found = {key: [target.rows[stream][key][it] for it in fields] for key in usual}
+        assert found == {key: [api.published[key].get(it) for it in fields] for key in usual}
+
+
+def words(requests: list[str]) -> list[str]:
+    """The requests as `run` names them."""
+    pages = [int(it.removeprefix("page ")) for it in requests if it.startswith("page ")]
+    assert all(page in {1, before + 1} for before, page in pairwise([0, *pages]))
+    names = ("list" if it == "page 1" else it.removeprefix("detail pub-") for it in requests)
+    return [it for it in names if not it.startswith("page ")]
+
+
+@pytest.fixture
+def play(api: FakeApi, changes_url: str, caplog: pytest.LogCaptureFixture) -> Play:
+    """Plays runs, with one request at a time, so that their order is certain."""
+    ChangeLog(changes_url).append({"default": []})  # makes it
+    pipeline = Pipeline(api, changes_url=changes_url, max_concurrent_requests=1)
+    caplog.set_level("INFO")
+
+    def play(*steps: Step) -> Pipeline:
+        for step in steps:
+            step(pipeline, caplog)
+        return pipeline
+
+    return play
+
+
+NO_LIST = answer_pages(PageError("page 1: 503"))
+EIGHT_TIMES = " ".join(["list"] * 8)
+ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
+NONE_LOADS = "no detail of a listed job loads either"
+LOADED = run(asks=f"list {EVERY}", activates="jobs job_details", says="(10 new)")
+NOTIFIED = run(refresh="notified", asks=f"list {EVERY}", activates="jobs")
+OTHER_JOB = {"id": "x", "publicId": "x"}
+OTHERS = answer_pages(Page([OTHER_JOB], 3, 1))
+# What makes a run fetch details again.
+REFETCHING: dict[str, dict[str, Any]] = {
+    "other columns": {"stream_maps": {"job_details": {"twice": "jobTitle + jobTitle"}}},
+    "details that expire at once": {"detail_max_age_days": 0},
+}
+# A job that the list does not show yet; nothing but this webhook names it.
+UNLISTED = (publish("new"), hide("new"), webhook("new"))
+# One job goes, another one gets its publicId, and so on; the last one is not found.
+MOVES = (
+    *(unpublish("1"), edit("2", publicId="pub-1"), edit("3", publicId="pub-renamed")),
+    *(edit("4", publicId="pub-lost"), answer(GONE, "lost")),
+)
+
+# How each kind of gap begins, what is said of it, and what a retry within the hour asks for.
+GAPS: dict[str, tuple[Event, str, str]] = {
+    "a failing detail": (fail("3"), f"the detail of 'pub-3' is missing: {BROKEN}", "list 3"),
+    "a detail that is 404": (
+        answer(GONE, "3"),
         "the detail of 'pub-3' is missing: the response is 404, although the job is listed",
+        "list 3 list",
     ),
-    "missing": (
-        lambda api: api.hidden.add("3"),
+    "a missing job": (
+        hide("3"),
         "'pub-3' is not in the list, but its detail still loads",
+        "list 3",
     ),
     # The first page says 30, and the others less: the largest number counts.
-    "total": (
-        lambda api: setattr(api, "total", lambda: 30 if api.requests[-1] == "page 1" else 5),
+    "a total that is too large": (
+        lambda it: total(lambda: 30 if it.api.requests[-1] == "page 1" else 5)(it),
         "the list shows 10 of 30 jobs",
+        EIGHT_TIMES,
     ),
-    "no total": (
-        lambda api: setattr(api, "total", None),
-        "the list does not say how many jobs there are",
-    ),
+    "no total": (total(None), "the list does not say how many jobs there are", "list"),
+}
+
+# Scenarios that begin without a state.
+FIRST_RUNS: dict[str, list[Step]] = {
+    "a run that is stopped remembers what fails, and the next one asks for the others first": [
+        run(fail(0, 1, 2), at("detail pub-5", stop), asks="list 0 1 2 3 4 5", fails="143"),
+        run(asks="list 5 6 7 8 9 0 1 2", fails="'pub-0'"),
+    ],
+    "bad neighbours do not block the others, if the list can be read": [
+        run(
+            fail(*range(5)),
+            asks="list 0 1 2 3 4 list 5 6 7 8 9",  # once more after five failures in a row
+            activates="jobs",
+            fails="The sync is incomplete",
+            says="the detail of 'pub-4' is missing",
+        ),
+    ],
+    "details that fail in a row end the run if the list fails, too": [
+        run(fail(*range(2, 10)), at("detail pub-2", NO_LIST), writes="0 1", fails="page 1: 503"),
+        run(heal, asks="list 7 8 9 2 3 4 5 6"),
+    ],
+    "a loss before the first complete list is one too": [
+        run(total(11), fails="the list shows 10 of 11 jobs"),
+        run(heal, unpublish(*range(10)), asks="list", fails=ALL_LOST, activates=""),
+    ],
+    "a resumed run activates no details if one that it had has changed and fails": [
+        run(fail("3"), fails="'pub-3'"),
+        run(
+            *(heal, edit("4", jobTitle="Edited"), fail("4")),
+            asks="list 4 3",
+            fails="'pub-4'",
+            activates="jobs",
+        ),
+    ],
+    # The rows of its first run have no version, and a target would take them for old.
+    "activation that is switched on within an interrupted pass deletes no detail": [
+        run(fail("3"), emit_activate_version_messages=False, fails="'pub-3'", activates=""),
+        run(heal, emit_activate_version_messages=True, activates="jobs job_details"),
+    ],
+    # Once for the job that is gone, and once for the one that has its publicId now.
+    "a publicId that another job takes over costs no job, and one that is not found is a gap": [
+        run(at("detail pub-0", *MOVES), refresh="changed", asks=f"list {EVERY} list"),
+        run(asks="list 1 1 renamed lost list", closes="1", fails="'pub-lost' is missing"),
+        run(heal, asks="list lost"),
+    ],
+    # Its webhook says that it was saved. A 404 is believed once no replica may lag.
+    "a draft that a webhook named before the first run costs one request": [
+        run(webhook("draft"), asks=f"list {EVERY}"),
+        run(refresh="notified", later=11 * 60, asks="draft"),
+        run(later=11 * 60, asks=""),
+    ],
+    # The shortfall differs from run to run by the jobs that were closed and opened.
+    **{
+        f"a total that never fits, as it counts {kind}, stops no churning list": [
+            run(total(15), refresh="changed", fails="the list shows 10 of 15 jobs"),
+            *(
+                run(
+                    *(unpublish(day), publish(f"new-{day}"), total(16 + day * growth)),
+                    later=DAY,
+                    asks=f"list {day} new-{day}",
+                    closes=f"{day}",
+                    activates="jobs",
+                    warns="the list shows 10 of",
+                )
+                for day in range(4)
+            ),
+        ]
+        for kind, growth in {"always as many": 0, "closed jobs, too": 1}.items()
+    },
+    "a nightly run that begins early begins anew, and one within twenty hours resumes": [
+        run(answer(REFUSED, "7"), asks="list 0 1 2 3 4 5 6 7", fails="(401)"),
+        run(later=20 * HOUR - 1, asks="list 7", fails="(401)"),
+        run(later=1, asks="list 0 1 2 3 4 5 6 7", fails="(401)"),
+    ],
+    "a run of another kind is not resumed": [
+        run(answer(REFUSED, "7"), refresh="changed", fails="(401)"),
+        run(answer_as_usual, refresh="all", asks=f"list {EVERY}"),
+    ],
+    "an age of 0 does not repeat what an interrupted run fetched": [
+        run(refresh="changed", detail_max_age_days=0),
+        run(answer(REFUSED, "7"), asks="list 0 1 2 3 4 5 6 7", fails="(401)"),
+        run(answer_as_usual, asks="list 7 8 9"),
+    ],
+    # If it had another version, the target would remove the rows of the run before.
+    **{
+        f"a run under {refresh} that was interrupted is resumed {later} s later": [
+            run(answer(REFUSED, "7"), refresh=refresh, writes="0 1 2 3 4 5 6", fails="(401)"),
+            run(answer_as_usual, later=later, asks="list 7 8 9", activates=activates),
+            run(asks=asks),
+        ]
+        for later in (60, -3_600)
+        for refresh, asks, activates in (
+            ("all", f"list {EVERY}", "jobs job_details"),
+            ("changed", "list", "jobs"),
+        )
+    },
+    # It is tried in each run, after the others, and its last known detail stays.
+    **{
+        f"a listed job whose detail always fails stops nothing under {refresh}": [
+            run(refresh=refresh),
+            run(edit("3", jobTitle="Edited"), fail("3"), later=DAY, fails="'pub-3'"),
+            *(
+                run(
+                    edit("3", jobTitle=f"Edit {day}"),
+                    edit("4", jobTitle=f"Edit {day}", roleOverview=f"Day {day}"),
+                    later=DAY,
+                    asks=asks,
+                    activates="jobs",
+                    warns="the detail of 'pub-3' is missing",
+                )
+                for day in range(3)
+            ),
+            run(heal, activates=activates),
+        ]
+        for refresh, asks, activates in (
+            ("all", "list 0 1 2 4 5 6 7 8 9 3", "jobs job_details"),
+            ("changed", "list 4 3", "jobs"),
+        )
+    },
+    # It is doubtful that all of five or more are gone, or of more than 20 more than half.
+    **{
+        f"{gone} of {known} jobs may close at once": [
+            run(unpublish(*range(known, 10)), publish(*range(10, known)), refresh="changed"),
+            run(unpublish(*range(gone)), closes=" ".join(map(str, range(gone))), activates="jobs"),
+        ]
+        for gone, known in ((4, 4), (5, 6), (20, 41), (21, 42))
+    },
+    # Each run of the hour knows more jobs, but those were listed while the list was in doubt.
+    **{
+        f"{new} jobs that replace {gone} of {known} do not make their closing credible": [
+            run(unpublish(*range(known, 10)), publish(*range(10, known))),
+            run(
+                *(unpublish(*range(gone)), publish(*(f"new-{number}" for number in range(new)))),
+                fails=f"{gone} of {known} published jobs disappeared from the list at once",
+                activates="",
+            ),
+            run(fails=f"{gone} of {known}", activates=""),
+            run(later=HOUR / 2, fails=f"{gone} of {known}", activates=""),
+            run(later=HOUR, closes=" ".join(map(str, range(gone)))),
+        ]
+        for gone, known, new in ((5, 5, 1), (10, 10, 10), (21, 41, 2), (60, 118, 20), (150, 150, 9))
+    },
+    # Once, everything was empty and answered 404. When details answer again, none is closed.
+    **{
+        f"a job is closed by an answer of the run that closes it, with {listed} listed": [
+            run(publish(*range(10, 30))),
+            run(hide(*range(30)), answer(GONE, *range(30)), fails="30 of 30 published jobs"),
+            run(heal, hide(*range(listed, 30)), later=600, fails="list", activates=""),
+            run(later=2 * HOUR, warns="still loads", activates=""),
+        ]
+        for listed in (0, 20)
+    },
+}
+
+# Scenarios that begin after ten jobs were loaded.
+UNDER_ALL: dict[str, list[Step]] = {
+    # However often a scheduler retries; a retry requests only what is missing.
+    **{
+        f"{kind} fails each run for an hour, and is a warning after that": [
+            run(begin, fails=why),
+            *(run(later=later, asks=asks, fails=why) for later in (1, HOUR / 2, HOUR / 2 - 2)),
+            run(later=1, warns=why, says="(for 1 hour). Everything else was synced."),
+            run(later=22 * HOUR, warns=f"Still missing: {why}", says="(for 23 hours)"),
+            run(later=5 * DAY, warns=why, says="(for 5 days 23 hours)"),
+        ]
+        for kind, (begin, why, asks) in GAPS.items()
+    },
+    **{
+        f"{kind} that heals is forgotten, and new when it returns": [
+            run(begin, fails=why),
+            run(later=2 * HOUR, warns=why),
+            run(heal, later=DAY, activates="jobs job_details"),
+            run(begin, fails=why),
+            run(later=2 * HOUR + 5 * DAY, warns=why),  # the clock is ahead
+            run(heal, later=-4 * DAY, warns="4 days ahead", activates="jobs job_details"),
+            run(begin, fails=why, warns="3 days ahead"),
+        ]
+        for kind, (begin, why, _) in GAPS.items()
+    },
+    "a gap is known an hour after it was seen, although the clock was put back by a month": [
+        run(fail("3"), fails="'pub-3'"),
+        run(later=-30 * DAY, fails="'pub-3'", warns="The clock was 30 days ahead"),
+        run(later=HOUR, warns="'pub-3'"),
+    ],
+    "all fetches all again, also within the same second": [
+        run(unpublish("3"), later=0, closes="3", activates="jobs job_details", says="9 refreshed"),
+    ],
+    # One clock: it is an hour ahead during one listing, and then corrected.
+    "times rise wherever the clock goes": [
+        run(later=HOUR),
+        run(unpublish("3"), later=-HOUR, closes="3"),
+    ],
+    "times rise wherever the clock goes, although the list was incomplete": [
+        run(publish("new"), total(20), later=HOUR, fails="the list shows 11 of 20 jobs"),
+        run(heal, unpublish("new", "3"), later=-HOUR, closes="new 3"),
+    ],
+    "each new gap fails the run beside known ones, and the error names fifty": [
+        run(fail("3"), hide("4"), fails="'pub-3'"),
+        run(hide("5"), later=2 * HOUR, fails="Reason: 'pub-5'", warns="'pub-4'"),
+        run(publish(*range(10, 70)), fail(*range(10, 70)), fails="; and 11 more.", warns="'pub-3'"),
+    ],
+    "while five details fail, a further one is as old as the oldest": [
+        run(fail(*range(4)), fails="'pub-3'"),
+        run(fail("4"), later=2 * HOUR, fails="'pub-4'", warns="'pub-3'"),
+        run(fail("5"), later=HOUR, warns=f"'pub-5' is missing: {BROKEN} (for 3 hours)"),
+    ],
+    "while no detail loads, whether a job is gone cannot be found out, for the same cause": [
+        run(fail(*range(10)), fails="'pub-3'"),
+        run(later=2 * HOUR, warns="'pub-3'"),
+        run(hide("9"), warns=f"'pub-9' is not in the list, but {BROKEN}"),
+    ],
+    "an outage is new beside details that have failed for a day, which are no part of it": [
+        run(fail(*range(5)), fails="'pub-0'"),
+        run(later=DAY, warns="'pub-0'"),
+        run(publish(*range(10, 30)), fail(*range(30)), later=DAY, fails="'pub-5'", warns="'pub-0'"),
+    ],
+    "after a lost state, a short list deletes nothing for an hour": [
+        run(lose_state, hide(7, 8, 9), total(10), fails="the list shows 7 of 10", activates=""),
+        run(later=1, fails="the list shows 7 of 10", activates=""),
+        run(later=HOUR / 2, fails="the list shows 7 of 10", activates=""),
+    ],
+    "after a lost state, an empty list costs one request, and removes nothing": [
+        run(lose_state, hide(*range(10)), asks="list", writes="", activates=""),
+        run(later=2 * HOUR, asks="list", writes="", activates=""),
+        run(heal, unpublish(*range(9)), asks="list 9", activates="jobs job_details"),
+        run(unpublish("9"), asks="list 9", closes="9", activates="jobs job_details"),
+    ],
+    "an empty list is believed after an hour if all details are gone; the next one is a loss": [
+        run(unpublish(*range(10)), asks="list", fails=ALL_LOST, activates=""),
+        run(later=HOUR / 2, asks="list", fails=ALL_LOST, activates=""),
+        run(later=HOUR / 2, closes=EVERY, activates="jobs job_details"),
+        run(publish(*range(10))),
+        run(unpublish(*range(10)), asks="list", fails=ALL_LOST),
+    ],
+    **{
+        f"an empty list is not believed while details answer that {error}": [
+            run(hide(*range(10)), answer(error, *range(10)), fails=ALL_LOST, activates=""),
+            run(later=HOUR / 2, asks="list", fails=ALL_LOST, activates=""),
+            run(later=2 * HOUR, warns="Still missing", activates=""),
+            run(heal, later=DAY, activates="jobs job_details"),
+            run(hide(*range(10)), asks="list", fails=ALL_LOST),
+        ]
+        for error in (BROKEN, FORBIDDEN)
+    },
+    **{
+        f"a list that shows {listed} jobs after details that are all 404 deletes none of them": [
+            run(
+                *(answer(GONE, *range(10)), at("detail pub-0", hide(*range(listed, 10)), count)),
+                fails="and the list is not complete",
+            ),
+        ]
+        for listed, count in ((0, total("exact")), (4, total(None)))
+    },
+    # All other jobs are written, opened, closed and dated as usual.
+    **{
+        f"an unlisted job, counted as {number}, whose detail answers {value}, freezes nothing": [
+            run(hide("3"), total(number), answer(value, "3"), fail("4"), fails="'pub-3'"),
+            *(
+                run(
+                    *(publish(f"new-{day}"), unpublish(day), edit("9", jobTitle=f"Edit {day}")),
+                    later=later,
+                    closes=f"{day}",
+                    activates="",
+                    fails="'pub-3' is not in the list" if later < HOUR else "",
+                    warns="'pub-3' is not in the list" if later > HOUR else "",
+                )
+                for day, later in enumerate((60, DAY, DAY))
+            ),
+            run(heal, unpublish("3"), closes="3", activates="jobs job_details"),
+        ]
+        for number in (10, "exact")
+        for value in (FORBIDDEN, BROKEN, {"id": "3", "publicId": "pub-3"})
+    },
+    # The list is read once more, whatever its total: it is current, cached, or known to be lacking.
+    **{
+        f"a job that closes after the listing is skipped and counted, with the total {number}": [
+            *(run(total(number), fails=why) for _ in range(bool(why))),
+            run(
+                *(total(number), at("detail pub-3", unpublish("3"))),
+                later=DAY,
+                asks=f"list {EVERY} list",
+                activates="jobs job_details",
+                warns=why,
+                says="1 unpublished during the run",
+            ),
+        ]
+        for number, why in {"exact": "", 10: "", None: "does not say how many jobs"}.items()
+    },
+    # The list that is read after the details drifts past it.
+    "a job that is renamed during the run is not passed by, and fetched by the next one": [
+        run(
+            *(at("detail pub-3", edit("3", publicId="pub-renamed")), drift),
+            asks=f"list {EVERY} list list",
+            activates="jobs",
+        ),
+        run(refresh="changed", asks="list renamed", writes="3"),
+    ],
+}
+UNDER_CHANGED: dict[str, list[Step]] = {
+    "a cached total may count what was closed within the hour, and costs no second reading": [
+        run(unpublish("3"), total(10), asks="list 3 0", closes="3"),
+        run(asks="list"),
+        run(later=HOUR - 61, asks="list"),
+        run(later=1, asks=EIGHT_TIMES, fails="the list shows 9 of 10 jobs"),
+        run(unpublish("4"), later=HOUR, asks="list 4 1", closes="4", warns="8 of 10 jobs"),
+    ],
+    "a page beyond the last one that counts no job is no reason to read the list again": [
+        run(
+            *(unpublish("9"), answer_pages(Page([], 3, 0), start=4)),
+            asks="list 9 0",
+            closes="9",
+        ),
+    ],
+    # Not only with the help of a known job, which the total may still count.
+    "a list that was short is so until it shows its whole total by itself": [
+        run(total(12), fails="the list shows 10 of 12 jobs"),
+        run(later=HOUR, asks="list", warns="the list shows 10 of 12 jobs"),
+        run(total(10), hide("9"), fails="'pub-9'"),
+        run(total(12), fails="'pub-9'", warns="the list shows 9 of 12 jobs"),
+        run(heal),
+        run(total(12), fails="the list shows 10 of 12 jobs"),
+    ],
+    "a closing costs its own detail, and that of the oldest job, which shows that details work": [
+        run(unpublish("3"), asks="list 3 0", writes="0", closes="3"),
+        run(unpublish("7"), asks="list 7 1", writes="1", closes="7"),
+    ],
+    "a closing costs its own detail alone if that of another unlisted job loads": [
+        run(unpublish("4"), hide("5"), asks="list 5 4 list", closes="4", fails="'pub-5'"),
+    ],
+    "a job whose publicId is listed for another one is gone": [
+        run(unpublish("2"), edit("9", publicId="pub-2"), asks="list 2 0 2", closes="2"),
+    ],
+    "a job that was missing before is asked for once, and after others": [
+        run(hide("3"), answer(FORBIDDEN, "3"), total(10), asks="list 3 list", fails="'pub-3'"),
+        run(unpublish("7"), asks="list 7 3 0", closes="7", fails=f"in the list, but {FORBIDDEN}"),
+    ],
+    "a 404 means nothing until the detail of a listed job loads; three are asked for at most": [
+        run(unpublish("9"), fail(0, 1), asks="list 9 0 1 2", closes="9", writes="2"),
+        run(unpublish("8"), fail(3), asks="list 8 0 1 3 list", fails="'pub-8'", says=NONE_LOADS),
+    ],
+    # Then the state is as it was: no detail is fetched again.
+    **{
+        f"the key of another organisation, with the jobs {jobs} and the total {number}, stops": [
+            run(
+                answer_pages(Page(jobs, 3, number), Page([], 3, number)),
+                api_key="their-key",
+                asks="list",
+                activates="",
+                fails="api_key has changed, and the API lists none of the 10 jobs",
+                says="--full-refresh",
+            ),
+            run(answer_as_usual, api_key="a-key", asks="list"),
+        ]
+        for jobs in ([], [OTHER_JOB])
+        for number in (len(jobs), 3, None)
+    },
+    "a rotated key goes on, also while nothing is published": [
+        run(api_key="a-new-key", asks="list"),
+        run(unpublish(*range(10)), publish("new"), fails=ALL_LOST),
+        run(later=HOUR, closes=EVERY, activates="jobs"),
+        run(unpublish("new"), closes="new"),
+        run(api_key="a-third-key"),
+    ],
+    # The detail of the new job shows that the 404 mean something: nobody asks for it twice.
+    "new and changed jobs are fetched alone": [
+        run(
+            *(unpublish(0, 1, 2), publish("new")),
+            *(edit("5", maxSalary=1_000_000), edit("6", maxSalary=1_000_000)),
+            asks="list 0 2 1 new 5 6",
+            closes="0 1 2",
+            activates="jobs",
+            says="Fetching 3 of 8 details (2 changed, 1 new)",
+        ),
+        run(asks="list", activates="jobs"),
+    ],
+    **{
+        f"after {days} days, details of {age} days are asked for: {asks}": [
+            run(later=days * DAY, detail_max_age_days=age, asks=asks, writes=asks[5:]),
+        ]
+        for days, age, asks in (
+            *((7, 7, f"list {EVERY}"), (3, 7, "list"), (1, 1, f"list {EVERY}")),
+            (0, 0, f"list {EVERY}"),
+        )
+    },
+    "an unlisted job whose detail loads is asked for once, and found by another reading": [
+        run(hide("3"), at("detail pub-3", heal), asks="list 3 list", writes=""),
+    ],
+}
+UNDER_NOTIFIED: dict[str, list[Step]] = {
+    "no news costs no request": [
+        run(asks="", says="The notification log has no news since the last run: nothing to fetch"),
+        run(asks=""),
+    ],
+    # The detail of the new job shows that the 404 of 5 means something: nobody asks for it twice.
+    "news costs the list, what was named, and what changed; nothing expires": [
+        run(
+            *(edit("3", roleOverview="Everything."), edit("4", jobTitle="Chief of Everything")),
+            *(unpublish("5"), publish("new"), webhook("3", "5")),
+            later=4_000_000_000,
+            asks="list 5 new 3 4",
+            closes="5",
+        ),
+        run(asks=""),
+    ],
+    # Otherwise a gate that asks every two minutes would start a run each time.
+    "a new gap is work, and a known one is not": [
+        run(fail("3"), webhook("3"), asks="list 3", fails="'pub-3'"),
+        run(asks="list 3", fails="'pub-3'"),
+        run(later=HOUR - 120, asks="list 3", fails="'pub-3'"),
+        run(asks="list 3", warns="'pub-3'"),  # once more, as a known one
+        run(asks=""),
+        run(heal, webhook("1"), asks="list 1 3"),
+    ],
+    "there is work as long as the last gap is new": [
+        run(fail("3"), webhook("3"), later=HOUR / 2, asks="list 3", fails="'pub-3'"),
+        run(fail("4"), webhook("4"), later=HOUR / 2, asks="list 4 3", fails="'pub-4'"),
+        run(later=HOUR / 2 + 60, asks="list 3 4", fails="'pub-4'", warns="'pub-3'"),
+        run(later=HOUR / 2, asks="list 3 4", warns="'pub-4'"),
+        run(later=HOUR / 2, asks=""),
+    ],
+    "what failed once is known when the next run is late, and is tried again all the same": [
+        run(edit("3", roleOverview="Everything."), fail("3"), webhook("3"), fails="'pub-3'"),
+        run(heal, later=DAY, asks="list 3", writes="3"),
+        run(later=DAY, asks=""),
+    ],
+    # A 404 is no failure, so nothing says any more that the next run may leave it alone.
+    "a job that closes during a run is closed by the next, although its detail had failed": [
+        run(fail("3"), webhook("3"), fails="'pub-3'"),
+        run(later=2 * HOUR, warns="'pub-3'"),
+        run(heal, webhook("3"), at("detail pub-3", unpublish("3")), asks="list 3 list"),
+        run(asks="list 3 0", closes="3"),
+        run(asks=""),
+    ],
+    # The detail of a closed job cannot be fetched again; its last one stays.
+    **{
+        f"{refresh} activates no details, although it has {cause}": [
+            run(unpublish("3"), webhook("3"), refresh=refresh, closes="3", activates="jobs", **it),
+        ]
+        for refresh in ("changed", "notified")
+        for cause, it in REFETCHING.items()
+    },
+    **{
+        f"{refresh} takes in what was notified, and leaves no news": [
+            run(edit("3", roleOverview="x"), webhook("3", "4"), refresh=refresh, asks=asks),
+            run(refresh="notified", asks=""),
+        ]
+        for refresh, asks in (("changed", "list 3 4"), ("all", f"list {EVERY}"))
+    },
+    # The answer may be from before the change.
+    "a notification that arrives while its job is fetched is not lost": [
+        run(webhook("3"), at("detail pub-3", webhook("3")), asks="list 3"),
+        run(asks="list 3", says="Fetching 1 of 10 details (1 pending)"),
+        run(asks=""),
+    ],
+    "a publicId that changed during a run is the one that webhooks name next": [
+        run(webhook("3"), at("detail pub-3", edit("3", publicId="pub-new")), asks="list 3 list"),
+        run(edit("3", roleOverview="Everything."), webhook("new"), asks="list new", writes="3"),
+    ],
+    # What the notification log named is owed until it is done.
+    "a new job that neither the list nor its total shows is awaited": [
+        run(*UNLISTED, asks="list"),
+        run(later=12 * 60, asks="new list"),  # the answer means that the list lags
+        run(heal, asks="new list new", writes="new"),
+        run(asks=""),
+    ],
+    "a new job that the total counts, and the list does not show, is awaited": [
+        run(*UNLISTED, total(11), asks=EIGHT_TIMES, fails="the list shows 10 of 11 jobs"),
+        run(later=12 * 60, asks=f"new {EIGHT_TIMES}", fails="the list shows 10 of 11 jobs"),
+        run(heal, asks="new list new", writes="new"),
+        run(asks=""),
+    ],
+    # Its webhook comes before any replica knows it.
+    **{
+        f"a new job is not forgotten while it is 404 for 300 s, and unlisted for {lag} s": [
+            run(*UNLISTED, answer(None, "new"), asks="list"),
+            run(later=300, asks="list"),
+            run(answer_as_usual, later=lag - 300),
+            run(heal, writes="new"),
+        ]
+        for lag in (300, 3_600)
+    },
+    "a job that no list ever shows is awaited for a day, and then a warning ends the wait": [
+        run(*UNLISTED, asks="list"),
+        run(later=2 * HOUR, asks="new list"),
+        run(later=DAY - 2 * HOUR, asks="new list"),
+        run(asks="new", warns="No longer waiting for"),
+        run(asks=""),
+    ],
+    "a draft costs one reading of the list and one request": [
+        run(webhook("draft"), asks="list"),
+        run(later=11 * 60, asks="draft"),
+        run(later=11 * 60, asks=""),
+    ],
+    "of a flood of unknown publicIds, the last twenty are asked for once, and none is remembered": [
+        run(webhook("x-7"), asks="list"),
+        run(*(webhook(*(f"x-{number}" for number in range(5_000))), webhook("x-7")), asks="list"),
+        run(later=600, asks="list"),
+        run(later=1, asks=" ".join(f"x-{number}" for number in (*range(4_981, 5_000), 7))),
+        run(later=1, asks=""),
+    ],
+    "another organisation's key ends no wait for an awaited job": [
+        run(*UNLISTED, asks="list"),
+        run(OTHERS, api_key="their-key", later=11 * 60, asks="list", fails="api_key has changed"),
+        run(answer_as_usual, api_key="a-key", asks="new list"),
+    ],
+    "a run that is stopped while it awaits a job forgets no closing": [
+        run(webhook("x"), asks="list"),
+        run(unpublish("3"), webhook("3"), answer(REFUSED, "x"), later=660, asks="x", fails="(401)"),
+        run(heal, later=2 * HOUR, asks="x list 3 0", closes="3"),
+    ],
+    # Its detail is pending, and cannot be fetched before a list shows it.
+    "a missing job that a webhook names is no reason to run for ever": [
+        run(hide("3"), edit("3", roleOverview="x"), webhook("3"), fails="'pub-3'"),
+        run(later=2 * HOUR, asks="list 3", warns="'pub-3'"),
+        run(asks=""),
+        run(heal, webhook("1"), asks="list 1 3", writes="1 3"),
+    ],
 }
 
 
-# One clock: times rise, and evidence is the clock's own.
+@pytest.mark.parametrize("steps", FIRST_RUNS.values(), ids=FIRST_RUNS)
+def test_first_runs(play: Play, steps: list[Step]) -> None:
+    play(*steps)
 
 
-@pytest.mark.parametrize("total", [20, "exact"], ids=["incomplete", "complete"])
-def test_times_rise_wherever_the_clock_goes(
-    api: FakeApi, pipeline: Pipeline, total: int | Literal["exact"]
-) -> None:
-    """It is an hour ahead during one listing, and then corrected."""
-    pipeline.now += 3600
-    if total != "exact":
-        api.publish("new")
-    api.total = total
-    pipeline.run()
-    pipeline.now -= 3600
-    api.total = "exact"
-    api.published.pop("new", None)
-    api.unpublish("3")
-
-    pipeline.run()
-
-    assert pipeline.targets["upsert"].published() == {*api.published}
-    assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
-    for opened_after, first_seen, last_seen, unpublished in pipeline.periods().values():
-        assert (opened_after or "") < first_seen <= last_seen < (unpublished or "9")
+@pytest.mark.parametrize("steps", UNDER_ALL.values(), ids=UNDER_ALL)
+def test_runs_under_all(play: Play, steps: list[Step]) -> None:
+    play(LOADED, *steps)
 
 
-@pytest.mark.parametrize("jump", [-30 * DAY, 30 * DAY])
-def test_a_gap_is_known_in_the_end_wherever_the_clock_goes(
-    api: FakeApi, pipeline: Pipeline, jump: float
-) -> None:
-    api.answers["pub-3"] = BROKEN
-    pipeline.run()
-    pipeline.run(later=jump)
-    assert bool(pipeline.error) is (jump < 0)
-
-    pipeline.run(later=HOUR)
-    assert pipeline.error == ""
+@pytest.mark.parametrize("steps", UNDER_CHANGED.values(), ids=UNDER_CHANGED)
+def test_runs_under_changed(play: Play, steps: list[Step]) -> None:
+    play(run(refresh="changed", asks=f"list {EVERY}"), *steps)
 
 
-# New for an hour, then known.
+@pytest.mark.parametrize("steps", UNDER_NOTIFIED.values(), ids=UNDER_NOTIFIED)
+def test_runs_under_notified(play: Play, steps: list[Step]) -> None:
+    play(NOTIFIED, *steps)
 
 
-@pytest.mark.parametrize("kind", GAPS)
-def test_a_gap_fails_each_run_for_an_hour_and_is_a_warning_after_that(
-    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture, kind: str
-) -> None:
-    """However often a scheduler retries; a retry requests only what is missing."""
-    begin, why = GAPS[kind]
-    begin(api)
-    everything = {**pipeline.hard.rows["jobs"]}
+def test_what_is_known_to_fail_is_tried_once(api: FakeApi, play: Play) -> None:
+    play(LOADED, run(fail("3"), fails="'pub-3'"), run(later=HOUR, warns="'pub-3'"))
 
-    for number, later in enumerate((60, 1, HOUR / 2, HOUR / 2 - 5)):
-        pipeline.run(later=later)
-        assert why in pipeline.error
-        assert "Still missing" not in caplog.text
-        assert number == 0 or api.details == ["pub-3"] * ("total" not in kind)
-        assert "job_details" not in pipeline.activated
-        assert pipeline.hard.rows["jobs"] == everything
-
-    for later, age in ((5, "1 hour"), (22 * HOUR, "23 hours"), (5 * DAY, "5 days 23 hours")):
-        caplog.clear()
-        pipeline.run(later=later)
-        assert pipeline.error == ""
-        assert f"Still missing: {why}" in caplog.text
-        assert f"(for {age}). Everything else was synced." in caplog.text
-        # A run with an incomplete list has not ended: the next one resumes it.
-        assert bool(api.details) is (later > 5 or "total" not in kind)
-    assert {*api.details} == {f"pub-{key}" for key in api.published}
-
-
-@pytest.mark.parametrize("kind", GAPS)
-def test_a_gap_that_heals_is_forgotten(api: FakeApi, pipeline: Pipeline, kind: str) -> None:
-    """When it returns, it is new. In between, the clock is ahead for one run."""
-    begin, why = GAPS[kind]
-    for ahead in (0, 5 * DAY):
-        begin(api)
-        pipeline.run()
-        assert why in pipeline.error
-        pipeline.run(later=2 * HOUR + ahead)
-        assert pipeline.error == ""
-        api.answers, api.total, api.hidden = {}, "exact", set()
-        pipeline.run(later=DAY - ahead)
-        assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
-        assert not state_of(pipeline)["shortSince"]
-        assert not any(missing or failing for *_, missing, failing in state_of(pipeline)["jobs"])
-
-
-def test_each_new_gap_fails_the_run_beside_known_ones(
-    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each job carries its own evidence. The error names up to 50, the warning ten."""
-    api.answers["pub-3"] = BROKEN
-    api.hidden = {"4"}
-    pipeline.run()
-    api.hidden |= {"5"}
-    for number in range(60):
-        api.publish(f"new-{number}")
-        api.answers[f"pub-new-{number}"] = BROKEN
-
-    pipeline.run(later=2 * HOUR)
-
-    assert pipeline.error.count("the detail of 'pub-new-") == 49
-    assert "'pub-5' is not in the list" in pipeline.error
-    assert "; and 11 more." in pipeline.error
-    (warning,) = [it for it in caplog.records if "Still missing" in it.message]
-    assert warning.levelname == "WARNING"
-    for known in ("'pub-3'", "'pub-4'"):
-        assert known in warning.message
-        assert known not in pipeline.error
-
-
-def test_many_failing_details_are_one_cause(
-    api: FakeApi, pipeline: Pipeline, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A further one is as old as the oldest of five. What is known to fail is tried once."""
-    keys = [str(number) for number in range(5)]
-    for fails, later, is_new in ((4, 60, True), (5, 2 * HOUR, True), (6, HOUR, False)):
-        caplog.clear()
-        api.answers = {f"pub-{number}": BROKEN for number in range(fails)}
-        pipeline.run(later=later)
-        assert bool(pipeline.error) is is_new
-    assert "the detail of 'pub-5' is missing" in caplog.text
-    assert caplog.text.count("(for 3 hours)") == 5  # with 'pub-5'; 'pub-4' is younger
-
-    pipeline.run(detail_refresh="changed")
-
-    assert {api.tries[f"pub-{key}"] for key in [*keys, "5"]} == {1}
-    assert {*api.details} == {f"pub-{key}" for key in [*keys, "5"]}
-    assert pipeline.error == ""
-
-    # While no detail loads, whether a job is gone cannot be found out, for the same cause.
-    api.answers = {f"pub-{key}": BROKEN for key in api.published}
-    api.unpublish("9")
-    pipeline.run(detail_refresh="changed")
-    assert (pipeline.error, pipeline.closed) == ("", set())
-    assert "'pub-9' is not in the list, but the response is 500" in caplog.text
-
-
-def test_an_outage_is_new_beside_many_details_that_have_failed_for_long() -> None:
-    """What has failed for a day is no part of it. Nor does it hide a few further ones."""
-    api, pipeline = organisation(30)
-    api.answers = {f"pub-{number}": BROKEN for number in range(5)}
-    for later in (60, DAY):
-        pipeline.run(later=later)
-    assert pipeline.error == ""
-    api.answers = {f"pub-{key}": BROKEN for key in api.published}
-
-    pipeline.run(later=DAY)
-
-    assert pipeline.error.count("the detail of 'pub-") == 25
-    assert "'pub-0'" not in pipeline.error
-
-
-@pytest.mark.parametrize("refresh", ["all", "changed"])
-def test_a_listed_job_whose_detail_always_fails_stops_nothing(api: FakeApi, refresh: str) -> None:
-    """It is tried in each run, after the others, and its last known detail stays."""
-    pipeline = first_run(api, detail_refresh=refresh)
-    api.answers["pub-3"] = BROKEN
-
-    for day in range(4):
-        api.edit("3", jobTitle=f"Edit {day}")
-        api.edit("4", jobTitle=f"Edit {day}", roleOverview=f"Day {day}")
-        requests = pipeline.run(later=DAY)
-
-        assert bool(pipeline.error) is (day == 0)
-        assert "the detail of 'pub-3' is missing" in pipeline.error or day > 0
-        assert requests.count("detail pub-3") == 1
-        assert requests[-1] == "detail pub-3" or day == 0
-        assert pipeline.hard.rows["job_details"]["4"]["roleOverview"] == f"Day {day}"
-        assert pipeline.hard.rows["job_details"]["3"]["roleOverview"] == "About 3."
-        assert pipeline.hard.rows["jobs"]["3"]["jobTitle"] == f"Edit {day}"
-        assert pipeline.activated == ["jobs"]
-
-    del api.answers["pub-3"]
-    pipeline.run()
-
-    assert pipeline.error == ""
-    assert pipeline.hard.rows["job_details"]["3"]["jobTitle"] == "Edit 3"
-    assert pipeline.activated == ["jobs", "job_details"][: 2 if refresh == "all" else 1]
-
-
-def test_a_run_that_is_stopped_remembers_what_fails(api: FakeApi) -> None:
-    """The next one fetches the others first."""
-    api.answers = {f"pub-{number}": BROKEN for number in range(3)}
-
-    def stop(request: str) -> None:
-        if request == "detail pub-5":
-            raise SystemExit
-
-    api.on_request = stop
-    pipeline = Pipeline(api, max_concurrent_requests=1)
-    with pytest.raises(SystemExit):
-        pipeline.run()
-    pipeline.state = pipeline.output.state
-    api.on_request = lambda _: None
-
-    assert pipeline.run()[-3:] == ["detail pub-0", "detail pub-1", "detail pub-2"]
-
-
-def test_a_new_gap_is_work_for_notified_and_a_known_one_is_not(
-    api: FakeApi, log: ChangeLog, changes_url: str
-) -> None:
-    """Otherwise a gate that asks every two minutes would start a run each time."""
-    assert log
-    pipeline = Pipeline(api, detail_refresh="notified", changes_url=changes_url)
-    api.answers["pub-3"] = BROKEN
-    pipeline.run()
-
-    for later in (60, HOUR - 120):
-        requests = pipeline.run(later=later)
-        assert sorted(requests) == ["detail pub-3", *LIST]
-        assert pipeline.error
-
-    assert sorted(pipeline.run(later=120)) == ["detail pub-3", *LIST]  # once more, as a known one
-    assert pipeline.error == ""
-    assert pipeline.run(later=120) == []
-    assert pipeline.output.of("SCHEMA") == []  # an overwriting target keeps its tables
-    assert pipeline.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
-    del api.answers["pub-3"]
-    log.append({log.name: ["pub-1"]})
-    assert "detail pub-3" in pipeline.run()
-    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-
-
-def test_a_run_has_work_as_long_as_the_last_of_its_gaps_is_new(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    for key in "34":
-        api.answers[f"pub-{key}"] = BROKEN
-        log.append({log.name: [f"pub-{key}"]})
-        notified.run(later=HOUR / 2)
-
-    notified.run(later=HOUR / 2 + 60)
-
-    assert "'pub-4'" in notified.error
-    assert "'pub-3'" not in notified.error
-    assert "detail pub-4" in notified.run(later=HOUR / 2)
-    assert (notified.error, notified.run(later=HOUR / 2)) == ("", [])
-
-
-def test_what_failed_once_is_tried_again_however_late_the_next_run_is(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """It is known by then, and no run has tried it as such."""
-    api.edit("3", roleOverview="Everything.")
-    api.answers["pub-3"] = BROKEN
-    log.append({log.name: ["pub-3"]})
-    notified.run()
-    api.answers.clear()
-
-    notified.run(later=DAY)
-
-    assert notified.hard.rows["job_details"]["3"]["roleOverview"] == "Everything."
-    assert notified.run(later=DAY) == []
-
-
-# The list, and its total.
+    assert (api.tries["pub-3"], api.tries["pub-4"]) == (1, None)
 
 
 @pytest.mark.parametrize("page", [1, 3])
-@pytest.mark.parametrize(
-    "error", [AccessError("the API refused the key (401)"), PageError("page 1: 503")]
-)
+@pytest.mark.parametrize("error", [REFUSED, PageError("page 1: 503")], ids=str)
 def test_nothing_is_written_before_the_list_was_read(
-    api: FakeApi, notified: Pipeline, log: ChangeLog, error: Exception, page: int
+    api: FakeApi, play: Play, error: Exception, page: int
 ) -> None:
     """A target with `load_method: overwrite` empties a table at its SCHEMA. It is never known.
 
     The news that the run had read stays unread.
     """
-    before = notified.state["bookmarks"]["jobs"]
-    log.append({log.name: ["pub-3"]})
+    state = play(NOTIFIED, run(asks="")).sync_state
     api.answers[page] = error
-
-    for _ in range(3):
-        assert notified.run(later=2 * HOUR) == LIST[:page]
-
-        assert notified.error == str(error)
-        assert {message["type"] for message in notified.output.messages} == {"STATE"}
-        assert notified.state["bookmarks"]["jobs"] == before
-    assert notified.targets["overwrite"].rows["jobs"].keys() == api.published.keys()
-    api.answers.clear()
-    assert "detail pub-3" in notified.run()
-
-
-def test_a_cached_total_may_count_what_was_closed_within_the_hour() -> None:
-    """It costs no second reading, and no alert until it has been wrong for an hour."""
-    api, pipeline = organisation(150)
-    api.total = 150
-    api.unpublish("3")
-    pages = ["page 1", "page 2", "page 3"]
-
-    requests = pipeline.run(detail_refresh="changed")
-    assert requests == [*pages, "detail pub-3", "detail pub-0"]
-    assert (pipeline.error, pipeline.closed) == ("", {"3"})
-    for later, is_short in ((60, False), (HOUR - 61, False), (1, True)):
-        requests = pipeline.run(detail_refresh="changed", later=later)
-        assert ("the list shows 149 of 150 jobs" in pipeline.error) is is_short
-        assert requests == pages * (8 if is_short else 1)
-        assert pipeline.output.rows("job_publications").keys() == api.published.keys() - (
-            {*api.published} if is_short else set()
-        )
-
-
-@pytest.mark.parametrize("kind", ["closed jobs too", "always the same"])
-def test_a_total_that_never_fits_stops_no_churning_list(api: FakeApi, kind: str) -> None:
-    """The shortfall differs from run to run by the jobs that were closed and opened."""
-    ever = {*api.published}
-    api.total = lambda: 5 + len(ever) if kind == "closed jobs too" else 50
-    pipeline = first_run(api)
-    assert pipeline.error
-
-    for day in range(4):
-        api.unpublish(str(day))
-        api.publish(f"new-{day}")
-        ever |= {*api.published}
-        requests = pipeline.run(later=DAY)
-
-        assert (pipeline.error, requests.count("page 1")) == ("", 1)
-        assert pipeline.targets["upsert"].published() == {*api.published}
-        assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
-
-
-def test_after_a_lost_state_a_short_list_deletes_nothing_for_an_hour() -> None:
-    api, pipeline = organisation(30)
-    pipeline.state = {}
-    api.total, api.hidden = 30, {str(number) for number in range(10, 30)}
-
-    for later in (60, 1, HOUR / 2):
-        pipeline.run(later=later)
-        assert "the list shows 10 of 30 jobs" in pipeline.error
-        assert pipeline.activated == []
-    assert len(pipeline.hard.rows["jobs"]) == len(pipeline.hard.rows["job_details"]) == 30
-
-
-# A loss: too many jobs are gone at once.
+    for event in (webhook("3"), webhook(), webhook()):
+        pipeline = play(run(event, later=2 * HOUR, fails=str(error)))
+        assert (api.requests, pipeline.output.of("SCHEMA")) == (LIST[:page], [])
+        assert pipeline.sync_state == state
+    play(run(answer_as_usual, asks="list 3"))
 
 
 @pytest.mark.parametrize("published", [1, 5, 20, 21, 60])
-def test_of_a_hundred_gone_jobs_those_that_are_published_stay(published: int) -> None:
+def test_of_a_hundred_gone_jobs_those_that_are_published_stay(
+    api: FakeApi, play: Play, published: int
+) -> None:
     """The list and its total lack them all. For an hour, the run asks for none of them."""
-    api, pipeline = organisation(130)
-    hidden = {str(number) for number in range(published)}
-    for number in range(published, 100):
-        api.unpublish(str(number))
-    api.hidden = hidden
-
-    for later in (60, HOUR / 2):
-        pipeline.run(later=later)
-        assert "100 of 130 published jobs disappeared from the list at once" in pipeline.error
-        assert api.pages.count(1) == 1
-        assert not {f"pub-{number}" for number in range(100)}.intersection(api.details)
-        assert pipeline.activated == []
-        assert pipeline.closed == set()
-    for day in range(30):  # each run asks for others of them
-        pipeline.run(later=HOUR if day == 0 else DAY)
+    hidden, others = range(published), range(published, 100)
+    lost = "100 of 130 published jobs disappeared from the list at once"
+    listed = f"list {' '.join(map(str, range(100, 130)))}"
+    pipeline = play(
+        run(publish(*range(10, 130))),
+        run(hide(*hidden), unpublish(*others), asks=listed, fails=lost, activates=""),
+        run(later=HOUR / 2, asks="list", fails=lost, activates=""),
+    )
+    for _ in range(30):  # each run asks for others of them
+        pipeline.run(later=DAY)
         assert (pipeline.error, pipeline.activated) == ("", [])
-        assert pipeline.targets["upsert"].published() == {*api.published} - hidden
         assert len({*api.details} & {f"pub-{key}" for key in hidden}) <= 20
-    assert pipeline.closed == {str(number) for number in range(published, 100)}
-    assert pipeline.hard.rows["jobs"].keys() >= hidden
+    assert pipeline.closed == {*map(str, others)}
+    assert pipeline.hard.rows["jobs"].keys() >= {*map(str, hidden)}
 
-    api.hidden = set()
-    pipeline.run(later=DAY)
+    play(run(heal, later=DAY, activates="jobs job_details"))
 
-    assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+    assert {it[1] for it in pipeline.periods().values()} == {pipeline.periods()["0"][1]}
     for target in pipeline.targets.values():
         assert target.published() == {*api.published}
-    assert {it[1] for it in pipeline.periods().values()} == {pipeline.periods()["0"][1]}
-    assert pipeline.hard.rows["jobs"].keys() == api.published.keys()
 
 
-@pytest.mark.parametrize(
-    ("answer", "is_believed"), [(GONE, True), (BROKEN, False), (FORBIDDEN, False)]
-)
-def test_an_empty_list_is_believed_after_an_hour_if_details_agree(
-    caplog: pytest.LogCaptureFixture, answer: Exception, *, is_believed: bool
-) -> None:
-    """As from an empty database behind the API. A job keeps its period if it comes back before."""
-    api, pipeline = organisation(150)
-    first_seen = pipeline.periods()["0"][1]
-    everything = {*api.published}
-    api.hidden = {*everything}
-    api.answers = {f"pub-{key}": answer for key in everything}
-
-    for later in (60, HOUR / 2):
-        pipeline.run(later=later)
-        assert "150 of 150 published jobs disappeared from the list at once" in pipeline.error
-        assert (pipeline.activated, api.details) == ([], [])
-    pipeline.run(later=2 * HOUR)
-
-    assert pipeline.error == ""
-    assert len(api.details) == (150 if is_believed else 20)
-    assert ("'pub-0' is not in the list" in caplog.text) is False
-    assert ("Still missing" in caplog.text) is not is_believed
-    assert pipeline.activated == (["jobs", "job_details"] if is_believed else [])
-    assert pipeline.closed == (everything if is_believed else set())
-    assert pipeline.hard.rows["jobs"].keys() == (set() if is_believed else everything)
-
-    api.hidden, api.answers = set(), {}
-    pipeline.run(later=DAY)
-    assert pipeline.targets["upsert"].published() == everything
-    assert (pipeline.periods()["0"][1] == first_seen) is not is_believed
-    # Another empty list is another loss.
-    api.hidden, api.answers = everything, {f"pub-{key}": answer for key in everything}
-    pipeline.run(later=DAY)
-    assert "150 of 150 published jobs disappeared" in pipeline.error
-
-
-@pytest.mark.parametrize(("gone", "new"), [(5, 1), (10, 10), (21, 2), (60, 20), (150, 150)])
-def test_jobs_that_replace_many_do_not_make_their_closing_credible(gone: int, new: int) -> None:
-    """Each run of the hour knows more jobs, but those were listed while the list was in doubt."""
-    known = gone if gone in {5, 10, 150} else 2 * gone - 2
-    api, pipeline = organisation(known)
-    for number in range(gone):
-        api.unpublish(str(number))
-    for number in range(new):
-        api.publish(f"new-{number}")
-
-    for later in (60, 60, HOUR / 2):
-        pipeline.run(later=later)
-        assert f"{gone} of {known} published jobs disappeared" in pipeline.error
-        assert (pipeline.closed, pipeline.activated) == (set(), [])
-        assert len(pipeline.hard.rows["jobs"]) == known + new
-    pipeline.run(later=HOUR)
-    assert (pipeline.error, pipeline.closed) == ("", {str(number) for number in range(gone)})
-
-
-def test_a_loss_before_the_first_complete_list_is_one_too() -> None:
-    api = FakeApi(jobs=30)
-    api.total = 31
-    pipeline = first_run(api)
-    api.total, api.hidden = "exact", {*api.published}
-    api.answers = {f"pub-{key}": GONE for key in api.published}
-
-    pipeline.run(later=300)
-
-    assert "30 of 30 published jobs disappeared from the list at once" in pipeline.error
-    assert (pipeline.closed, pipeline.activated, api.details) == (set(), [], [])
-
-
-@pytest.mark.parametrize("listed", [0, 4], ids=["empty", "of half the jobs"])
-def test_a_list_that_breaks_during_the_details_deletes_none_of_them(
-    api: FakeApi, pipeline: Pipeline, listed: int
-) -> None:
-    """All details answer 404, and the list that is read after them is short or empty."""
-
-    def shorten(_: str) -> None:
-        if api.details:
-            api.hidden = {*list(api.published)[listed:]}
-            api.total = None if listed else "exact"
-
-    api.on_request = shorten
-    api.answers = {f"pub-{key}": GONE for key in api.published}
-
-    pipeline.run()
-
-    assert "and the list is not complete" in pipeline.error
-    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-
-
-# A published job is never closed by mistake.
-
-
-def test_a_closing_costs_its_own_detail_and_one_that_shows_that_details_work(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """It is the oldest, and written. None, if the detail of another unlisted job loads."""
-    api.unpublish("3")
-    assert pipeline.run(detail_refresh="changed") == [*LIST, "detail pub-3", "detail pub-0"]
-    assert pipeline.output.rows("job_details").keys() == {"0"}
-    api.unpublish("7")
-    pipeline.run(detail_refresh="changed")
-    assert api.details == ["pub-7", "pub-1"]
-    api.unpublish("4")
-    api.hidden = {"5"}
-    pipeline.run(detail_refresh="changed")
-    assert sorted(api.details) == ["pub-4", "pub-5"]
-    assert pipeline.closed == {"3", "4", "7"}
-
-
-@pytest.mark.parametrize("listed", [0, 100])
-def test_a_job_is_closed_by_an_answer_of_the_run_that_closes_it(listed: int) -> None:
-    """Once, everything was empty and answered 404. When details answer again, none is closed."""
-    api, pipeline = organisation(150)
-    api.hidden = {*api.published}
-    api.answers = {f"pub-{key}": GONE for key in api.published}
-    pipeline.run()
-    api.answers = {}
-    api.hidden = {str(number) for number in range(listed, 150)}
-
-    for later in (600, 2 * HOUR):
-        pipeline.run(later=later)
-        assert (pipeline.closed, pipeline.activated) == (set(), [])
-    assert pipeline.error == ""
-
-
-def test_what_a_404_means_is_known_before_many_are_asked_for() -> None:
-    """All details answer 404. Of 150 unlisted jobs, the run asks for twenty."""
-    api, pipeline = organisation(400)
-    for number in range(150):
-        api.hidden.add(str(number))
-    api.answers = {f"pub-{key}": GONE for key in api.published}
-
-    pipeline.run(detail_refresh="changed")
+def test_what_a_404_means_is_known_before_many_are_asked_for(api: FakeApi, play: Play) -> None:
+    """All details answer 404. Of 25 unlisted jobs, the run asks for twenty."""
+    play(
+        run(publish(*range(10, 60))),
+        run(hide(*range(25)), answer(GONE, *range(60)), refresh="changed", fails=NONE_LOADS),
+    )
 
     assert len(api.details) == 23
-    assert "no detail of a listed job loads either" in pipeline.error
-    assert pipeline.closed == set()
-
-
-@pytest.mark.parametrize("counted", [True, False], ids=["in the total", "not in the total"])
-@pytest.mark.parametrize("answer", [FORBIDDEN, BROKEN, {"id": "3", "publicId": "pub-3"}])
-def test_one_unlisted_job_whose_detail_is_not_404_freezes_nothing(
-    api: FakeApi, pipeline: Pipeline, answer: object, *, counted: bool
-) -> None:
-    """All other jobs are written, opened, closed and dated as usual."""
-    if counted:
-        api.hidden.add("3")
-        api.total = lambda: len(api.published)
-    else:
-        api.unpublish("3")
-    api.answers |= {"pub-3": answer, "pub-4": BROKEN}
-    last_seen = pipeline.periods()["3"][2]
-
-    for day in range(3):
-        api.publish(f"new-{day}")
-        api.unpublish(str(day))
-        api.edit("9", jobTitle=f"Edit {day}")
-
-        pipeline.run(later=DAY)
-
-        assert bool(pipeline.error) is (day == 0)
-        assert "'pub-3'" in pipeline.error or day > 0
-        assert pipeline.targets["upsert"].published() == {*api.published} - {"3"}
-        assert pipeline.targets["upsert"].rows["jobs"]["9"]["jobTitle"] == f"Edit {day}"
-        assert pipeline.periods()["3"][2:] == (last_seen, None)
-        assert pipeline.periods()[str(day)][3] is not None
-        assert pipeline.activated == []
-        assert {"3"} <= pipeline.hard.rows["jobs"].keys()
-
-    for gone in ("3", "4"):
-        api.published.pop(gone, None)
-        del api.answers[f"pub-{gone}"]
-    pipeline.run()
-    assert pipeline.error == ""
-    assert not any(missing or failing for *_, missing, failing in state_of(pipeline)["jobs"])
-
-
-def test_a_job_that_is_not_gone_is_asked_for_once(api: FakeApi, pipeline: Pipeline) -> None:
-    """The list had drifted, and shows the job when it is read again."""
-    api.hidden = {"3"}
-    api.on_page = lambda _: api.hidden.difference_update(it[-1] for it in api.details)
-
-    requests = pipeline.run(detail_refresh="changed")
-
-    assert requests == [*LIST, "detail pub-3", *LIST]
-    assert pipeline.output.rows("jobs").keys() == api.published.keys()
-    assert pipeline.error == ""
-
-
-def test_a_job_that_is_renamed_during_the_run_is_not_passed_by(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """Its old detail is gone, and the list that is read again drifts past it.
-
-    No row is removed before the next run has fetched it.
-    """
-
-    def rename(request: str) -> None:
-        if request == "detail pub-3":
-            api.edit("3", publicId="renamed")
-
-    def drift(number: int) -> None:
-        api.hidden = {"3"} if len(LIST) < len(api.pages) < 2 * len(LIST) else set()
-        api.total = 10 if number == 1 else "exact"
-
-    api.on_request, api.on_page = rename, drift
-
-    assert pipeline.run()[-2 * len(LIST) :] == 2 * LIST
-    assert (pipeline.error, pipeline.activated) == ("", ["jobs"])
-    api.on_page = lambda _: None
-
-    assert pipeline.run(detail_refresh="changed") == [*LIST, "detail renamed"]
-    assert pipeline.hard.rows["job_details"]["3"]["publicId"] == "renamed"
-    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-
-
-def test_a_job_that_closes_during_a_run_is_closed_by_the_next_although_its_detail_failed(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """A 404 is no failure, so nothing says any more that the next run may leave it alone."""
-    api.answers["pub-3"] = BROKEN
-    log.append({log.name: ["pub-3"]})
-    for later in (60, 2 * HOUR):
-        notified.run(later=later)
-    api.answers.clear()
-    log.append({log.name: ["pub-3"]})
-    api.on_request = lambda it: it == "detail pub-3" and api.published.pop("3", None)
-    notified.run()
-    api.on_request = lambda _: None
-
-    notified.run()
-
-    assert notified.closed == {"3"}
-    assert notified.run() == []
 
 
 def test_a_long_confirmation_says_how_long_it_takes_and_begins_again_if_it_is_stopped(
-    caplog: pytest.LogCaptureFixture,
+    api: FakeApi, play: Play
 ) -> None:
-    api, pipeline = organisation(400)
-    gone = {str(number) for number in range(100, 250)}
-    for key in gone:
-        api.unpublish(key)
+    gone = [str(number) for number in range(10)]
+    play(
+        run(publish(*range(10, 30))),
+        run(
+            *(unpublish(*gone), at("detail pub-4", stop)),
+            rate_limit_requests=5,
+            fails="143",
+            says="10 known jobs. Asking whether they are unpublished: about 2 minutes.",
+        ),
+        run(refresh="changed", closes=EVERY),
+    )
 
-    def stop(_: str) -> None:
-        if len(api.details) > 50:
-            raise SystemExit
-
-    api.on_request = stop
-    with caplog.at_level("INFO"), pytest.raises(SystemExit):
-        pipeline.run(max_concurrent_requests=1, rate_limit_requests=120)
-    assert "150 known jobs. Asking whether they are unpublished: about 2 minutes." in caplog.text
-    assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
-    api.on_request = lambda _: None
-
-    pipeline.run(detail_refresh="changed")
-
-    assert sorted(api.details) == sorted([*(f"pub-{key}" for key in gone), "pub-0"])
-    assert (pipeline.error, pipeline.closed) == ("", gone)
-
-
-# ACTIVATE_VERSION.
-
-
-def test_a_resumed_run_activates_no_details_if_one_that_it_had_has_changed_and_fails(
-    api: FakeApi,
-) -> None:
-    api.answers["pub-3"] = BROKEN
-    pipeline = Pipeline(api)
-    pipeline.run()
-    api.edit("4", jobTitle="Edited")
-    api.answers = {"pub-4": BROKEN}
-
-    assert pipeline.run()[len(LIST) :] == ["detail pub-4", "detail pub-3"]
-
-    assert "the detail of 'pub-4' is missing" in pipeline.error
-    assert pipeline.activated == ["jobs"]
-
-
-@pytest.mark.parametrize("refresh", ["changed", "notified"])
-@pytest.mark.parametrize("cause", ["other columns", "an age of 0"])
-def test_only_all_activates_details(
-    api: FakeApi, notified: Pipeline, log: ChangeLog, refresh: str, cause: str
-) -> None:
-    """The detail of a closed job cannot be fetched again; its last one stays."""
-    api.unpublish("3")
-    log.append({log.name: ["pub-3"]})
-    config: dict[str, Any] = {"detail_max_age_days": 0}
-    if cause == "other columns":
-        config = {"stream_maps": {"job_details": {"twice": "jobTitle + jobTitle"}}}
-
-    notified.run(detail_refresh=refresh, **config)
-
-    assert len(api.details) in {2, 10}
-    assert notified.activated == ["jobs"]
-    assert notified.hard.rows["job_details"].keys() == {*map(str, range(10))}
-
-
-def test_activation_that_is_switched_on_within_an_interrupted_pass_deletes_no_detail(
-    api: FakeApi,
-) -> None:
-    """The rows of its first run have no version, and a target would take them for old."""
-    pipeline = Pipeline(api, emit_activate_version_messages=False)
-    api.answers["pub-3"] = BROKEN
-    pipeline.run()
-    api.answers.clear()
-
-    pipeline.run(emit_activate_version_messages=True)
-
-    assert pipeline.activated == ["jobs", "job_details"]
-    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-
-
-# What the notification log named is owed until it is done.
-
-
-def publish_unlisted(api: FakeApi, log: ChangeLog) -> None:
-    """Publish a job that the log names, and that the list does not show yet."""
-    api.publish("new")
-    api.hidden.add("new")
-    log.append({log.name: ["pub-new"]})
-
-
-@pytest.mark.parametrize("total", ["exact", 11], ids=["total lags too", "total is right"])
-def test_a_new_job_that_the_list_does_not_show_yet_is_awaited(
-    api: FakeApi, notified: Pipeline, log: ChangeLog, total: Any
-) -> None:
-    """Its webhook comes before the list of two runs shows it. Nothing else repeats its news."""
-    publish_unlisted(api, log)
-    api.total = total
-    for later, asked in ((60, []), (12 * 60, ["detail pub-new"])):
-        requests = notified.run(later=later)
-        assert [it for it in requests if it not in {*LIST, "page 5"}] == asked
-        assert requests[len(asked) :][:4] == LIST  # the answer means that the list lags
-        assert bool(notified.error) is (total == 11)
-
-    api.total, api.hidden = "exact", set()
-    notified.run()
-
-    assert notified.error == ""
-    assert notified.hard.rows["job_details"].keys() == api.published.keys()
-    assert notified.run() == []
-
-
-def test_a_job_that_no_list_ever_shows_is_awaited_for_a_day(
-    api: FakeApi, notified: Pipeline, log: ChangeLog, caplog: pytest.LogCaptureFixture
-) -> None:
-    """However long the list lags, no other news is needed. Then a warning ends the wait."""
-    publish_unlisted(api, log)
-    notified.run()
-    for later in (2 * HOUR, DAY - 2 * HOUR):
-        assert notified.run(later=later) == ["detail pub-new", *LIST]
-        assert "No longer waiting for" not in caplog.text
-
-    assert notified.run() == ["detail pub-new"]
-    assert "No longer waiting for" in caplog.text
-    assert notified.run() == []
-
-
-@pytest.mark.parametrize("is_first", [True, False], ids=["first run", "later run"])
-def test_a_draft_costs_one_reading_of_the_list_and_one_request(
-    api: FakeApi, changes_url: str, is_first: bool
-) -> None:
-    """Its webhook says that it was saved. A 404 is believed once no replica may lag."""
-    log, pipeline = ChangeLog(changes_url), Pipeline(api, changes_url=changes_url)
-    if not is_first:
-        pipeline.run()
-    log.append({"default": ["draft"]})
-    assert "detail draft" not in pipeline.run()
-
-    pipeline.config |= {"detail_refresh": "notified"}
-
-    assert pipeline.run(later=11 * 60) == ["detail draft"]
-    assert pipeline.run(later=11 * 60) == []
-
-
-def test_a_run_that_is_stopped_while_it_awaits_a_job_forgets_no_closing(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    log.append({log.name: ["unknown"]})
-    notified.run()
-    api.unpublish("3")
-    log.append({log.name: ["pub-3"]})
-    api.answers["unknown"] = AccessError("the API refused the key (401)")
-    assert notified.run(later=11 * 60) == ["detail unknown"]
-    assert notified.output.of("RECORD") == []
-    api.answers.clear()
-
-    notified.run(later=2 * HOUR)
-
-    assert notified.closed == {"3"}
-    assert notified.hard.rows["jobs"].keys() == api.published.keys()
-
-
-def test_another_organisations_key_ends_no_wait_for_an_awaited_job(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    publish_unlisted(api, log)
-    notified.run()
-    notified.api, own = FakeApi(page_size=3, jobs=0), notified.api
-    notified.api.publish("other")
-
-    assert notified.run(later=11 * 60, api_key="other") == ["page 1"]
-    assert "api_key has changed" in notified.error
-    notified.api = own
-
-    assert "detail pub-new" in notified.run()
-
-
-def test_a_publicid_that_changed_during_a_run_is_the_one_that_webhooks_name_next(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    log.append({log.name: ["pub-3"]})
-
-    def rename(request: str) -> None:
-        if request == "detail pub-3":
-            api.edit("3", publicId="new-3")
-
-    api.on_request = rename
-    notified.run()
-    api.on_request = lambda _: None
-    api.edit("3", roleOverview="Everything.")
-    log.append({log.name: ["new-3"]})
-
-    notified.run()
-
-    assert notified.hard.rows["job_details"]["3"]["roleOverview"] == "Everything."
-
-
-def test_a_missing_job_that_a_webhook_names_is_no_reason_to_run_for_ever(
-    api: FakeApi, notified: Pipeline, log: ChangeLog
-) -> None:
-    """Its detail is pending, and cannot be fetched before a list shows it."""
-    api.hidden.add("3")
-    api.edit("3", roleOverview="Everything.")
-    log.append({log.name: ["pub-3"]})
-    for later in (60, 2 * HOUR):
-        assert "detail pub-3" in notified.run(later=later)
-    assert notified.run() == []
-
-    api.hidden.clear()
-    log.append({log.name: ["pub-1"]})
-    notified.run()
-
-    assert notified.hard.rows["job_details"]["3"]["roleOverview"] == "Everything."
+    assert sorted(api.details) == sorted(f"pub-{key}" for key in (*gone, "10"))

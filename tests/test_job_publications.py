@@ -1,10 +1,8 @@
 """`job_publications`: since when and until when jobs are published, on any target."""
 
-from typing import Any
-
 import pytest
 from fake_api import FakeApi
-from fake_tap import CONFIG, LIST, Pipeline, first_run
+from fake_tap import CONFIG, Pipeline, first_run
 from harness import select_only
 
 from tap_public_jobs.sync import state
@@ -14,27 +12,23 @@ from tap_public_jobs.sync import state
 def test_times_over_four_runs(api: FakeApi, refresh: str) -> None:
     """A job opened in (openedAfter, firstSeenAt], and closed in (lastSeenAt, unpublishedAt]."""
     pipeline = first_run(api, detail_refresh=refresh)
-    now = pipeline.at()
-    assert pipeline.periods() == dict.fromkeys(api.published, (None, now, now, None))
+    assert pipeline.runs_of_periods() == dict.fromkeys(api.published, (None, 1, 1, None))
 
     api.publish("new")
     pipeline.run()
-    before, now = now, pipeline.at()
-    assert pipeline.periods()["new"] == (before, now, now, None)
-    assert pipeline.periods()["1"] == (None, before, now, None)
+    periods = pipeline.runs_of_periods()
+    assert (periods["new"], periods["1"]) == ((1, 2, 2, None), (None, 1, 2, None))
 
-    api.unpublish("0")
-    api.unpublish("2")
+    api.unpublish("0", "2")
     pipeline.run()
-    first, before, now = before, now, pipeline.at()
-    assert pipeline.periods()["0"] == pipeline.periods()["2"] == (None, first, before, now)
-    assert pipeline.periods()["new"] == (first, before, now, None)
+    periods = pipeline.runs_of_periods()
+    assert periods["0"] == periods["2"] == (None, 1, 2, 3)
+    assert periods["new"] == (1, 2, 3, None)
 
     api.publish("0")
     pipeline.run()
-    closed_at, now = now, pipeline.at()
-    assert pipeline.periods()["0"] == (closed_at, now, now, None)
-    assert pipeline.periods()["2"] == (None, first, before, closed_at)
+    periods = pipeline.runs_of_periods()
+    assert (periods["0"], periods["2"]) == ((3, 4, 4, None), (None, 1, 2, 3))
     # One record for each published job; that of a closed one is not repeated.
     rows = pipeline.output.rows("job_publications")
     assert {key: row["publicId"] for key, row in rows.items()} == {
@@ -53,10 +47,9 @@ def test_a_crash_at_any_message_loses_and_duplicates_no_period(
 
     pipeline.run()
 
-    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
-    periods = pipeline.periods()
-    assert periods["new"] in [(first, seen, third, None) for seen in (second, third)]
-    assert periods["0"] in [(None, first, first, closed) for closed in (second, third)]
+    periods = pipeline.runs_of_periods()
+    assert periods["new"] in [(1, 2, 3, None), (1, 3, 3, None)]
+    assert periods["0"] in [(None, 1, 1, 2), (None, 1, 1, 3)]
     assert periods.keys() == {*api.published, "0"}
 
 
@@ -78,53 +71,9 @@ def test_an_incomplete_list_closes_nothing_and_writes_no_period(
 
     pipeline.run()
 
-    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
-    assert pipeline.periods()["new"] == (first, second, third, None)
-    assert pipeline.periods()["passing"] == (first, second, second, third)
-    assert pipeline.periods()["3"] == (None, first, third, None)
-
-
-@pytest.mark.parametrize("total", ["exact", 3, None], ids=["whole", "short", "without a total"])
-@pytest.mark.parametrize("jobs", [["other"], []], ids=["other jobs", "no jobs"])
-def test_the_key_of_another_organisation_changes_nothing(
-    api: FakeApi, pipeline: Pipeline, jobs: list[str], total: Any
-) -> None:
-    before, published = pipeline.state["bookmarks"]["jobs"], api.published
-    api.published, api.total = {}, total
-    for key in jobs:
-        api.publish(key)
-
-    assert {*pipeline.run(api_key="their-key")} <= {"page 1", "page 2"}
-
-    assert "lists none of the 10 jobs" in pipeline.error
-    assert "api_key has changed" in pipeline.error
-    assert "--full-refresh" in pipeline.error
-    assert {message["type"] for message in pipeline.output.messages} == {"STATE"}
-    assert pipeline.state["bookmarks"]["jobs"] == before
-    api.published, api.total = published, "exact"
-    pipeline.run()
-    assert pipeline.hard.rows["jobs"].keys() == published.keys()
-
-
-def test_a_rotated_key_and_an_organisation_that_replaces_all_its_jobs_go_on(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """The latter after an hour, since the list could be wrong."""
-    requests = pipeline.run(api_key="a-new-key", detail_refresh="changed")
-    assert sorted(requests) == LIST
-    api.published = {}
-    api.publish("new")
-
-    for later in (60, 3600):
-        pipeline.run(api_key="a-new-key", later=later)
-        assert bool(pipeline.error) is (later == 60)
-
-    assert pipeline.targets["upsert"].published() == pipeline.hard.rows["jobs"].keys() == {"new"}
-
-    api.unpublish("new")
-    for key in ("a-new-key", "a-third-key"):  # while nothing is published
-        pipeline.run(api_key=key)
-        assert pipeline.error == ""
+    periods = pipeline.runs_of_periods()
+    assert (periods["new"], periods["passing"]) == ((1, 2, 3, None), (1, 2, 2, 3))
+    assert periods["3"] == (None, 1, 3, None)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["for good", "and published again"])
@@ -139,12 +88,10 @@ def test_a_job_closed_while_it_is_deselected_is_written_once_it_is_selected_agai
         api.publish("0")
     pipeline.run()
 
-    first, second, third = (pipeline.at(minutes) for minutes in (2, 1, 0))
-    period = (second, third, third, None) if again else (None, first, first, second)
-    assert pipeline.periods()["0"] == period
+    assert pipeline.runs_of_periods()["0"] == ((2, 3, 3, None) if again else (None, 1, 1, 2))
     pipeline.run(later=3_600)
     assert pipeline.output.rows("job_publications").keys() == api.published.keys()
-    assert pipeline.state["bookmarks"]["jobs"]["sync"]["closed"] == []
+    assert pipeline.sync_state["closed"] == []
 
 
 @pytest.mark.parametrize("stream", ["job_publications", "jobs"])

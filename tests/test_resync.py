@@ -2,6 +2,7 @@
 
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,91 +10,7 @@ from fake_api import FakeApi
 from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, select_only
 
-from tap_public_jobs.errors import AccessError
-
-DAY = 86_400
-REFUSED = AccessError("The API refused the key (401)")
-
-
-@pytest.fixture
-def changed(pipeline: Pipeline) -> Pipeline:
-    """A pipeline under `detail_refresh: changed`, after its first run."""
-    pipeline.config["detail_refresh"] = "changed"
-    return pipeline
-
-
-def test_all_fetches_all_again(api: FakeApi, pipeline: Pipeline) -> None:
-    """Also within the same second."""
-    pipeline.now -= 60
-
-    requests = pipeline.run()
-
-    assert sorted(requests) == sorted([*(f"detail pub-{key}" for key in api.published), *LIST])
-    assert pipeline.activated == ["jobs", "job_details"]
-    for stream in pipeline.activated:
-        versions = [version for name, version in pipeline.hard.activations if name == stream]
-        assert (len({*versions}), versions) == (2, sorted(versions))
-
-
-def test_changed_fetches_new_and_changed_jobs_alone(
-    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture
-) -> None:
-    for key in "012":
-        api.unpublish(key)
-    for key in "56":
-        api.edit(key, maxSalary=1_000_000)
-    api.publish("new")
-
-    with caplog.at_level(logging.INFO):
-        requests = changed.run()
-
-    details = [f"detail pub-{key}" for key in ("0", "1", "2", "5", "6", "new")]
-    # The detail of the new job shows that those 404 mean something; nobody asks for it twice.
-    assert sorted(requests) == sorted([*LIST[:3], *details])
-    assert changed.output.rows("job_details").keys() == {"5", "6", "new"}
-    assert "Fetching 3 of 8 details (2 changed, 1 new)" in caplog.text
-    assert "details: 3 fetched, 5 unchanged, 0 failed, 0 unpublished during" in caplog.text
-    assert "1 job opened and 3 jobs closed since the last complete listing" in caplog.text
-    assert sorted(changed.run()) == LIST[:3]
-    assert changed.activated == ["jobs"]
-
-
-@pytest.mark.parametrize(
-    ("max_age", "days", "details"), [(7, 7, 10), (7, 3, 0), (1, 1, 10), (0, 0, 10)]
-)
-def test_details_expire(
-    api: FakeApi, changed: Pipeline, max_age: float, days: float, details: int
-) -> None:
-    """Between half the age and the whole."""
-    changed.run(later=days * DAY, detail_max_age_days=max_age)
-
-    assert len(changed.output.rows("job_details")) == len(api.details) == details
-
-
-@pytest.mark.parametrize("later", [60, -3600], ids=["a minute later", "the clock was put back"])
-@pytest.mark.parametrize("refresh", ["all", "changed"])
-def test_an_interrupted_run_resumes_where_it_stopped(
-    api: FakeApi, refresh: str, later: int
-) -> None:
-    """Under the same version, with the details that are missing; under `all`, it activates."""
-    pipeline = Pipeline(api, detail_refresh=refresh, max_concurrent_requests=1)
-    api.answers["pub-7"] = REFUSED
-    pipeline.run()
-    assert pipeline.error == str(REFUSED)
-    assert pipeline.output.rows("job_details").keys() == {*"0123456"}
-    (version,) = {message["version"] for message in pipeline.output.of("RECORD", "job_details")}
-    api.answers.clear()
-    pipeline.now += later - 60
-
-    requests = pipeline.run()
-
-    assert requests == [*LIST, "detail pub-7", "detail pub-8", "detail pub-9"]
-    assert {it["version"] for it in pipeline.output.of("RECORD", "job_details")} == {version}
-    activations = pipeline.output.of("ACTIVATE_VERSION", "job_details")
-    assert [message["version"] for message in activations] == [version] * (refresh == "all")
-    assert pipeline.hard.rows["job_details"].keys() == api.published.keys()
-    pipeline.run()
-    assert len(pipeline.output.rows("job_details")) == (10 if refresh == "all" else 0)
+from tap_public_jobs import changes
 
 
 def test_the_state_that_follows_the_last_detail_covers_all(api: FakeApi) -> None:
@@ -123,7 +40,7 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "faults"),
+    ("saved", "faults"),
     [
         ({"jobs": {"sync": {"format": 99}}}, ["ValueError: format 99 is not known"]),
         (5, ["AttributeError: 'int' object has no attribute 'get'"]),
@@ -131,16 +48,16 @@ def test_state_is_written_in_proportion_to_the_jobs() -> None:
     ],
 )
 def test_a_state_that_says_nothing_is_set_aside_and_a_damaged_one_with_a_warning(
-    api: FakeApi, changed: Pipeline, caplog: pytest.LogCaptureFixture, state: Any, faults: list[str]
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture, saved: Any, faults: list[str]
 ) -> None:
-    changed.state = {"bookmarks": state}
+    api, pipeline.state = pipeline.api, {"bookmarks": saved}
 
-    changed.run()
+    pipeline.run(detail_refresh="changed")
 
     assert {*api.details} == {f"pub-{key}" for key in api.published}
-    assert changed.activated == ["jobs"]
-    changed.run()
-    assert changed.output.order[0] == "STATE"  # so that what the SDK writes loses nothing
+    assert pipeline.activated == ["jobs"]
+    pipeline.run()
+    assert pipeline.output.order[0] == "STATE"  # so that what the SDK writes loses nothing
     warning = (
         "The saved state is damaged, or of another version of the tap ({}). All details are "
         "fetched again, and job_publications begins a new history. To keep the old one, stop this "
@@ -204,11 +121,116 @@ def test_a_run_without_state_says_how_it_is_passed(
     """Meltano passes none if the plugin does not declare the capability."""
     pipeline.state = {}
 
-    with caplog.at_level(logging.INFO):
-        pipeline.run()
-        pipeline.run()
+    said = "First run (no state). If there was an earlier one, pass its state, or"
 
-    assert (
-        caplog.text.count("First run (no state). If there was an earlier one, pass its state, or")
-        == 1
-    )
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            pipeline.run()
+
+    assert caplog.text.count(said) == 1
+
+
+# Under `notified`, and with a notification log.
+
+
+def test_a_lagging_detail_is_asked_twice(api: FakeApi, notified: Pipeline) -> None:
+    """It lacks a change that the list shows. One that is new or refreshed is asked for once."""
+    api.answers = {f"pub-{key}": {**api.published[key]} for key in "34"}
+    api.answers |= {"pub-5": {"id": "5"}, "pub-new": {"id": "new", "jobTitle": "Another"}}
+    api.publish("new")
+    for key in "345":
+        api.edit(key, jobTitle="Edited")
+    notified.notify("pub-3")
+
+    every = sorted(api.published)
+    for keys, age in ((["3", "4", "5", "new"], 7), (["3", "4"], 7), (every, 0), ([], 7)):
+        notified.run(detail_refresh="changed", detail_max_age_days=age)
+        assert sorted(api.details) == [f"pub-{key}" for key in keys]
+        api.answers.pop("pub-3", None)
+    assert notified.hard.rows["job_details"]["3"]["jobTitle"] == "Edited"
+
+
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize("is_covered", [True, False], ids=["covered", "before the log began"])
+def test_a_detail_expires_if_it_was_fetched_before_the_log_began(
+    api: FakeApi, changes_url: str, *, is_covered: bool
+) -> None:
+    """Nobody will ever name its change. While every change is named, nothing expires."""
+    pipeline = Pipeline(api, changes_url=changes_url) if is_covered else Pipeline(api)
+    pipeline.run(detail_refresh="changed")
+    api.edit("3", roleOverview="Everything.")
+    pipeline.config |= {"changes_url": changes_url, "detail_refresh": "notified"}
+
+    for _ in range(3):
+        pipeline.notify("pub-5")
+        pipeline.run(later=8 * 86_400)
+
+    found = pipeline.hard.rows["job_details"]["3"]["roleOverview"]
+    assert found == ("About 3." if is_covered else "Everything.")
+    assert sorted(pipeline.run()) == []
+
+
+@pytest.mark.parametrize("reason", ["another log", "rows removed", "an older copy"])
+def test_a_log_that_does_not_cover_everything_is_no_reason_to_believe_that_nothing_changed(
+    api: FakeApi,
+    notified: Pipeline,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A change of the detail alone is found if a notification that is left names it."""
+    api.edit("3", jobTitle="Chief of Everything")
+    api.edit("4", roleOverview="Everything.")
+    notified.notify("pub-4")
+    if reason == "rows removed":
+        monkeypatch.setattr(changes, "KEPT", 1)
+        notified.notify("pub-5")
+    else:
+        last_read = notified.sync_state["log"]
+        last_read[:2] = ["another", 2] if reason == "another log" else [last_read[0], 100]
+
+    with caplog.at_level("INFO"):
+        assert {*notified.run()} >= {*LIST}
+
+    left = {"3", "5"} if reason == "rows removed" else {"1", "3", "4"}  # 1: the first notification
+    assert notified.output.rows("job_details").keys() == left
+    assert notified.run() == []
+    said = "The notification log does not cover everything since the last run"
+    assert caplog.text.count(said) == 1
+    warnings = [it.getMessage() for it in caplog.records if it.levelname == "WARNING"]
+    lost = "The notification log was full and dropped 1 notifications"
+    assert [it[: len(lost)] for it in warnings] == [lost] * (reason == "rows removed")
+
+
+@pytest.mark.parametrize("refresh", ["notified", "changed", "all"])
+def test_an_unreadable_log_stops_notified_and_costs_other_modes_a_warning_and_no_news(
+    notified: Pipeline, tmp_path: Path, refresh: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The position stays, so that the next run that can read the log misses nothing."""
+    notified.notify("pub-3")
+    typo = tmp_path / "typo.db"
+
+    requests = notified.run(changes_url=f"sqlite:///{typo}", detail_refresh=refresh)
+
+    is_fatal = refresh == "notified"
+    assert ("There is no notification log in" in notified.error) is is_fatal
+    assert ("There is no notification log in" in caplog.text) is not is_fatal
+    assert (not requests, not notified.output.of("RECORD")) == (is_fatal, is_fatal)
+    assert notified.sync_state["log"][1] == 1
+    assert not typo.exists()
+    assert sorted(notified.run()) == ["detail pub-3", *LIST]
+
+
+def test_a_run_that_is_killed_after_its_first_record_leaves_work(
+    api: FakeApi, notified: Pipeline
+) -> None:
+    """Without news, too: the row that it wrote is newer than all others."""
+    catalog = select_only(CONFIG, "job_publications", "job_details")
+    notified.run(catalog=catalog)
+    notified.run(catalog=catalog, detail_refresh="changed", upto=3)
+    kinds = [message["type"] for message in notified.output.messages[:3]]
+    assert kinds == ["STATE", "SCHEMA", "RECORD"]
+
+    notified.run(catalog=catalog)
+
+    assert notified.targets["upsert"].published() == {*api.published}

@@ -1,25 +1,30 @@
-"""What the streams write: whole records, in an order that no crash makes wrong."""
+"""What the streams write: whole records, in an order that no crash makes wrong.
+
+The SDK's standard tests run on the sandbox, too.
+"""
 
 import json
 import signal
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from api.raw_server import unused_port
 from fake_api import FakeApi
-from fake_tap import CONFIG, LIST, Pipeline, first_run
-from harness import catalog_of, json_text, paths, select_only, sync
+from fake_tap import CONFIG, Pipeline, first_run
+from harness import catalog_of, demo, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
+from singer_sdk.testing import SuiteConfig, get_tap_test_class
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import tap
-from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.sync import run
 from tap_public_jobs.tap import ORDER, TapPublicJobs
@@ -156,26 +161,6 @@ def test_activation_can_be_turned_off(api: FakeApi) -> None:
 
     assert pipeline.activated == []
     assert [message for message in pipeline.output.of("RECORD") if "version" in message] == []
-
-
-def test_an_empty_list_costs_one_request_and_removes_nothing_until_jobs_are_known(
-    api: FakeApi, pipeline: Pipeline
-) -> None:
-    """The state may have been lost, and then no known job confirms that the list is right."""
-    pipeline.state = {}
-    everything = pipeline.hard.rows["jobs"]
-    api.hidden = {*api.published}
-    for _ in range(3):
-        assert pipeline.run(later=7_200) == ["page 1"]
-        assert (pipeline.error, pipeline.output.of("RECORD"), pipeline.activated) == ("", [], [])
-        assert pipeline.hard.rows["jobs"] == everything
-
-    api.hidden.remove("1")
-    for left in ({"1"}, set()):
-        pipeline.run()
-        assert pipeline.activated == ["jobs", "job_details"]
-        assert pipeline.hard.rows["jobs"].keys() == left
-        api.published.clear()
 
 
 # The records.
@@ -322,95 +307,6 @@ def test_a_replication_key_in_the_catalog_has_no_effect(api: FakeApi) -> None:
 # What changes or fails during the details.
 
 
-@pytest.mark.parametrize("total", ["exact", 10, None], ids=["current", "cached", "known to lack"])
-def test_a_job_unpublished_after_the_listing_is_skipped_and_counted(
-    api: FakeApi, caplog: pytest.LogCaptureFixture, total: Any
-) -> None:
-    """The list is read once more, whatever its total."""
-    api.total = total
-
-    def unpublish(request: str) -> None:
-        if request == "detail pub-3":
-            api.unpublish("3")
-
-    pipeline = Pipeline(api)
-    if total is None:
-        pipeline.run()
-    api.on_request = unpublish
-
-    with caplog.at_level("INFO"):
-        requests = pipeline.run(later=86_400)
-
-    assert "3" in pipeline.output.rows("jobs")
-    assert pipeline.output.rows("job_details").keys() == api.published.keys()
-    assert pipeline.activated == ["jobs", "job_details"]
-    assert "1 unpublished during the run" in caplog.text
-    assert sorted(requests[-4:]) == LIST
-    assert requests.count("page 1") == 2
-
-
-def test_a_public_id_that_another_job_takes_over_costs_no_job(api: FakeApi) -> None:
-    """In the middle of a run. One job is gone, and the next run fetches the others by new ids.
-
-    One whose new id is not found either is a gap.
-    """
-
-    def change(request: str) -> None:
-        if request == "detail pub-0":
-            api.unpublish("1")
-            api.edit("2", publicId="pub-1")
-            api.edit("3", publicId="renamed")
-            api.edit("4", publicId="lost")
-
-    api.on_request = change
-    api.answers["lost"] = NotFoundError("the response is 404", 404)
-    pipeline = first_run(api, max_concurrent_requests=1, detail_refresh="changed")
-    assert pipeline.error == ""
-    api.on_request = lambda _: None
-
-    pipeline.run()
-
-    # Once for the job that is gone, and once for the one that has its publicId now.
-    assert sorted(api.details) == ["lost", "pub-1", "pub-1", "renamed"]
-    said = "the detail of 'lost' is missing: the response is 404, although the job is listed"
-    assert f"Reason: {said}. No action" in pipeline.error
-    rows = pipeline.hard.rows["job_details"]
-    assert {key: row["publicId"] for key, row in rows.items()} == {
-        key: job["publicId"] for key, job in api.published.items() if key != "4"
-    }
-
-
-def test_bad_neighbours_do_not_block_the_others(api: FakeApi) -> None:
-    """Five of them at the front of the list, one after the other, and the list is fine."""
-    bad = {f"pub-{key}" for key in range(5)}
-    api.answers = dict.fromkeys(bad, RequestError("the response is 500, after 8 tries", 500))
-    pipeline = Pipeline(api, max_concurrent_requests=1)
-
-    requests = pipeline.run()
-
-    assert "The sync is incomplete" in pipeline.error
-    assert all(f"{public_id!r}" in pipeline.error for public_id in bad)
-    assert pipeline.output.rows("job_details").keys() == {*"56789"}
-    assert pipeline.activated == ["jobs"]
-    assert requests.count("page 1") == 2  # once more after five failures in a row
-
-
-def test_details_that_fail_in_a_row_end_the_run_if_the_list_fails_too(api: FakeApi) -> None:
-    down = RequestError("the response is 502, after 8 tries", 502)
-    api.answers = {f"pub-{key}": down for key in range(2, 10)}
-
-    def fail(request: str) -> None:
-        if request == "detail pub-2":
-            api.answers[1] = PageError("Page 1 of the list of jobs cannot be read")
-
-    api.on_request = fail
-    pipeline = first_run(api, max_concurrent_requests=1)
-
-    assert pipeline.error == "Page 1 of the list of jobs cannot be read"
-    assert pipeline.output.rows("job_details").keys() == {"0", "1"}
-    assert len(pipeline.state["bookmarks"]["jobs"]["sync"]["jobs"]) == 10
-
-
 @pytest.fixture
 def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A signal ends no test, and later ones find the handlers as they were."""
@@ -442,12 +338,53 @@ def test_a_stop_is_no_error_and_keeps_what_still_arrives(
     api.on_request = stop
     pipeline = Pipeline(api, max_concurrent_requests=1)
 
-    with pytest.raises(SystemExit) as caught:
-        pipeline.run()
+    pipeline.run()
 
-    assert caught.value.code == 143
+    assert pipeline.error == "143"
     # An alarm could interrupt the last STATE, and so could another signal.
     alarm, handler = signal.getitimer(signal.ITIMER_REAL)[0], signal.getsignal(signal.SIGTERM)
     assert (alarm, handler) == (0, signal.SIG_IGN)
     assert pipeline.output.messages[-1]["type"] == "STATE"
     assert pipeline.output.rows("job_details").keys() == {*written}
+
+
+# The SDK.
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
+
+# The suite is built on import and runs later, so its address is filled in when the server is up.
+SUITE_CONFIG: dict[str, Any] = {
+    "api_key": "filled-in-by-the-fixture",
+    "base_url": "https://jobs.example.com",
+}
+
+
+@pytest.fixture(scope="class")
+def _server() -> Iterator[None]:
+    with demo(30) as (sandbox, config):
+        # One that does not fit, so that the suite sees `additionalFields` of both streams filled.
+        sandbox.edit(sandbox.organisation.published()[0].job["publicId"], maxSalary="negotiable")
+        SUITE_CONFIG.update(config)
+        yield
+
+
+# In a first run no job has a time after which it was opened, and the suite warns of columns that
+# hold nothing but null.
+@pytest.mark.usefixtures("_server")
+@pytest.mark.filterwarnings("ignore:No records were available to test")
+class TestStandardSuite(
+    get_tap_test_class(  # type: ignore[misc]  # made when it is called
+        TapPublicJobs,
+        config=SUITE_CONFIG,
+        parse_env_config=False,
+        suite_config=SuiteConfig(max_records_limit=10),
+    )
+): ...
+
+
+def test_the_catalog_is_pinned() -> None:
+    """A change of the catalog changes the tables of every user: make it on purpose.
+
+    Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
+    """
+    assert catalog_of(SUITE_CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))

@@ -4,20 +4,23 @@ import json
 from typing import Any
 
 import pytest
-from sync.samples import NOW, fetched, listed
 
 from tap_public_jobs.api.models import HeldSlots, hash_key
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import HOUR, Cycle, Job, LastRead, SyncState
 from tap_public_jobs.sync.stored import FORMAT, dump, load
 
+# Seconds since the epoch.
+NOW = 1_800_000_000
+LISTED = Job("public-x", None, 1000, 2000)
+
 FULL = SyncState(
     run_time=NOW,
     listed_at=2000,
     short_since=NOW,
     jobs={
-        "x": fetched("x"),
-        "ä/ \u2028😀": listed("odd")._replace(missing_since=NOW, failing_since=NOW - 1),
+        "x": LISTED._replace(detail_hash="a-hash", fetched_at=NOW),
+        "ä/ \u2028😀": LISTED._replace(missing_since=NOW, failing_since=NOW - 1),
     },
     closed={
         "y": Job("public-y", None, 1, 2, missing_since=NOW, unpublished_at=3, is_written=True),
@@ -58,11 +61,11 @@ def test_without_a_state_nothing_is_known() -> None:
 
 def test_a_merge_with_an_earlier_state_brings_nothing_back() -> None:
     """Meltano merges the objects of states, and replaces all other values."""
-    later = SyncState(jobs={"x": listed("x")}, forms={"job_details": "1"})
+    later = SyncState(jobs={"x": LISTED}, forms={"job_details": "1"})
 
     merged = load(merge(written(later), written(FULL)))
 
-    assert merged.jobs == {"x": listed("x")}
+    assert merged.jobs == {"x": LISTED}
     assert (merged.closed, merged.awaited, merged.undeclared) == ({},) * 3
     assert (merged.cycle, merged.last_read) == (None, None)
     assert merged.forms == {"job_details": "1"}
