@@ -1,7 +1,6 @@
 """What a refusal means: a run never takes a limit for a job's own fault, and a job stops no run."""
 
 import math
-from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -10,7 +9,7 @@ from api.raw_server import PAGE, answering, raw_server, response
 from api.simulated import Api, FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from public_jobs_sandbox.limits import ALGORITHMS, Limiter
+from public_jobs_sandbox.limits import ALGORITHMS
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import AccessError
@@ -30,7 +29,7 @@ tenths = st.integers(0, 20).map(lambda it: it / 10)
 
 
 @given(
-    make_limiter=st.sampled_from([*ALGORITHMS.values()]),
+    algorithm=st.sampled_from(sorted(ALGORITHMS)),
     limit=st.integers(4, 12),
     divisor=st.sampled_from([1, 2]),
     reject_with=st.sampled_from(REJECTIONS),
@@ -45,7 +44,7 @@ tenths = st.integers(0, 20).map(lambda it: it / 10)
 )
 @settings(max_examples=100, deadline=None)
 def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fail(
-    make_limiter: Callable[[int, float], Limiter],
+    algorithm: str,
     limit: int,
     divisor: int,
     reject_with: tuple[int, dict[str, str]],
@@ -55,11 +54,19 @@ def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fai
     starts_at: float,
 ) -> None:
     """Even if the limit is half of what the run expects."""
-    limiter = make_limiter(limit // divisor, float(limit))
-    api = Api(limiter, reject_with, bad, delays, limit, float(limit))
-    api.clock.now += starts_at
+    api = Api(
+        algorithm,
+        limit,
+        float(limit),
+        threads,
+        delays,
+        others=limit - limit // divisor,
+        reject_with=reject_with,
+        bad=bad,
+        time=FakeTime(starts_at),
+    )
 
-    api.run(JOBS, threads)
+    api.read(JOBS)
 
     assert sorted(api.refused) == sorted(bad)
     assert sorted(api.fetched + api.refused) == sorted(f"job-{it}" for it in range(JOBS))
@@ -70,10 +77,10 @@ def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fai
 def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: int) -> None:
     """A run that fetches it alone, too; and it costs the runs after it no pace."""
     name, page = f"job-{number}", "jobs?page=1&pageSize=100"
-    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={name: status})
-    healthy = Api(ALGORITHMS["sliding_log"](60, 60.0))
+    api = Api("sliding_log", bad={name: status})
+    healthy = Api("sliding_log")
 
-    assert api.run(300) < 1.1 * healthy.run(300)
+    assert api.read(300) < 1.1 * healthy.read(300)
     assert api.refused == [name]
     assert len(api.fetched) == 299
     first = api.seen.index((name, status))
@@ -81,35 +88,34 @@ def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: i
     assert [it for it, _ in api.seen if it in {name, page}] == [page, *[name, page] * 2, name]
     assert (api.throttle.rejections, api.throttle._pace.lessons) == (3, 0)
 
-    alone = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": status})
-    assert alone.run(1) < healthy.run(1) + 15
+    alone = Api("sliding_log", bad={"job-0": status})
+    assert alone.read(1) < healthy.read(1) + 15
 
 
 def test_jobs_that_are_known_to_be_refused_are_sent_once() -> None:
     """Even if it is a limit after all, the next run tries them again."""
-    api = Api(ALGORITHMS["sliding_log"](60, 60.0), bad={"job-0": 403, "job-1": 401})
+    api = Api("sliding_log", bad={"job-0": 403, "job-1": 401})
 
-    assert api.run(3, tries=1) < 15
+    assert api.read(3, tries=1) < 15
     assert api.refused == ["job-0", "job-1"]
     assert sorted(api.seen[1:]) == [("job-0", 403), ("job-1", 401), ("job-2", 200)]
     assert api.throttle._pace.lessons == 0
 
 
 def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> None:
-    api = Api(ALGORITHMS["sliding_log"](10, 20.0), (429, {}), limit=20, period=20.0)
+    api = Api("sliding_log", 20, 20.0, others=10, reject_with=(429, {}))
 
-    api.run(40, tries=1)
+    api.read(40, tries=1)
 
     assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
 
 
 def test_a_single_job_that_is_refused_makes_no_limit_look_like_another() -> None:
     """Although a limit rejects with the same status, and answers page 1 in between."""
-    limiter = ALGORITHMS["sliding_counter"](12, 6.0)
-    api = Api(limiter, bad={"job-0": 403}, delays=[(0.01, 0.01)], limit=12, period=6.0)
-    api.clock.now += 1.2  # into a window
+    into_a_window = FakeTime(1001.2)
+    api = Api("sliding_counter", 12, 6.0, 4, [(0.01, 0.01)], bad={"job-0": 403}, time=into_a_window)
 
-    api.run(100, threads=4)
+    api.read(100)
 
     assert api.refused == ["job-0"]
 
@@ -122,10 +128,10 @@ def test_a_single_job_that_is_refused_lets_no_limit_of_a_third_look_like_another
 ) -> None:
     """Page 1 gets less room than the detail that is sent after it, so a limit rejects page 1."""
     for threads in (4, 8):
-        limiter = ALGORITHMS[algorithm](20, 60.0)
-        api = Api(limiter, reject_with, {"job-0": status}, delays=[(0.05, 0.05)])
+        api = Api(algorithm, threads=threads, delays=[(0.05, 0.05)], others=40)
+        api.reject_with, api.bad = reject_with, {"job-0": status}
 
-        api.run(100, threads)
+        api.read(100)
 
         assert api.refused == ["job-0"]
 
@@ -149,9 +155,9 @@ def test_a_limit_without_bursts_costs_little_more_than_the_least_time(
     random = Random(0)  # noqa: S311  # always the same
     each = round_trip / 2
     delays = [(each + random.uniform(0, noise), each + random.uniform(0, noise)) for _ in range(97)]
-    api = Api(ALGORITHMS["leaky_bucket"](60, 60.0), reject_with, delays=delays)
+    api = Api("leaky_bucket", delays=delays, reject_with=reject_with)
 
-    assert api.run(300, pages=pages) < most * (299 + pages)
+    assert api.read(300, pages=pages) < most * (299 + pages)
     assert len(api.fetched) == 300
     assert sum(status != 200 for _, status in api.seen) <= 20
 
@@ -176,10 +182,10 @@ class CountsRejections:
 
 def test_a_limit_that_counts_what_it_rejects_rejects_one_request() -> None:
     """Two more intervals, and page 1 has room."""
-    api = Api(CountsRejections(60, 60.0))
-    api.clock.now += 10  # into a window
+    into_a_window = FakeTime(1010.0)
+    api = Api(threads=1, limiter=CountsRejections(60, 60.0), time=into_a_window)
 
-    assert api.run(180, threads=1) < 190
+    assert api.read(180) < 190
     assert [status for _, status in api.seen if status != 200] == [403]
 
 
