@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from api.raw_server import unused_port
+from api.conftest import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, json_text, paths, select_only, sync

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from api.conftest import Connect
-from api.raw_server import PAGE, answering, raw_server, response, unused_port
+from api.conftest import PAGE, Answered, Connect, response, unused_port
 from harness import paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -102,11 +101,11 @@ def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Co
     ],
 )
 def test_numbers_that_make_no_sense_are_no_numbers(
-    connect: Connect, size: str, total: str, expected: tuple[int, int | None]
+    answered: Answered, size: str, total: str, expected: tuple[int, int | None]
 ) -> None:
-    body = f'{{"data": [], "pageSize": {size}, "total": {total}}}'.encode()
-    with raw_server(answering(response(body), PAGE)) as server:
-        assert connect(server.url).page(1) == Page([], *expected)
+    api, _ = answered(response(f'{{"data": [], "pageSize": {size}, "total": {total}}}'.encode()))
+
+    assert api.page(1) == Page([], *expected)
 
 
 A_PROXY = "http://proxy.example.com"
@@ -180,25 +179,11 @@ def test_a_fault_is_tried_eight_times_and_described(
         b"",  # None in time.
     ],
 )
-def test_other_answers_that_may_pass_are_retried(connect: Connect, answer: bytes) -> None:
-    timeout = 10.0 if answer else 0.5
-    with raw_server(answering(answer, response(DETAIL))) as server:
-        assert connect(server.url, timeout=timeout).detail(JOB) == DETAIL
+def test_other_answers_that_may_pass_are_retried(answered: Answered, answer: bytes) -> None:
+    api, server = answered(answer, response(DETAIL), timeout=10.0 if answer else 0.5)
 
+    assert api.detail(JOB) == DETAIL
     assert len(server.heads) > 1  # a busy computer may be late more than once
-
-
-@pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("status", ["103 Hints", "206 Part"])
-def test_a_first_page_that_is_neither_whole_nor_a_redirect_may_pass(
-    connect: Connect, status: str
-) -> None:
-    said = rf"Page 1 of the list .*: the response is {status}, after 8 tries"
-    answer = answering(response(b"{}", status))
-    with raw_server(answer) as server, pytest.raises(PageError, match=said):
-        connect(server.url).page(1)
-
-    assert len(server.heads) == MAX_TRIES
 
 
 def test_waits_between_tries_double_and_vary(
@@ -223,8 +208,10 @@ NOT_THE_API = (
     r"base_url does not look like the Public Jobs API: requested {}, {}\. "
     r"Set base_url to the part of .* " + API
 )
+UNREAD = "Page {} of the list of jobs cannot be read: .*response is {}"
 
 
+@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
     ("number", "answer", "error", "said"),
     [
@@ -233,22 +220,25 @@ NOT_THE_API = (
         (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404")),
         (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", r"it redirects \(302\)")),
         (1, "200 OK", PublicJobsError, NOT_THE_API.format("{url}", "the response is a web page")),
-        (1, "400 No", PageError, "Page 1 of the list of jobs cannot be read: .*response is 400"),
-        (4, "404 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 404"),
-        (4, "302 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 302"),
+        (1, "400 No", PageError, UNREAD.format(1, "400")),
+        (4, "404 No", PageError, UNREAD.format(4, "404")),
+        (4, "302 No", PageError, UNREAD.format(4, "302")),
+        (1, "103 Hints", PageError, UNREAD.format(1, "103 Hints, after 8 tries")),
+        (1, "206 Part", PageError, UNREAD.format(1, "206 Part, after 8 tries")),
     ],
 )
-def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_not_tried_again(
-    connect: Connect, number: int, answer: str, error: type[PublicJobsError], said: str
+def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_tried_again_only_if_it_may_pass(
+    answered: Answered, number: int, answer: str, error: type[PublicJobsError], said: str
 ) -> None:
     """Whether a page after the first one matters depends on how far the list goes."""
-    refused = response(b"", answer, "Content-Type: text/html")
-    with raw_server(answering(refused)) as server, pytest.raises(error) as caught:
-        connect(server.url).page(number)
+    api, server = answered(response(b"", answer, "Content-Type: text/html"))
+
+    with pytest.raises(error) as caught:
+        api.page(number)
 
     assert type(caught.value) is error
     assert re.search(said.replace("{url}", f"{server.url}{API}/jobs"), str(caught.value))
-    assert len(server.heads) == 1
+    assert len(server.heads) == (MAX_TRIES if "tries" in said else 1)
 
 
 def refusal(status: str) -> bytes:
@@ -265,15 +255,14 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("status", "_", "__"), REFUSALS)
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
-    connect: Connect, status: str, _: int, __: str
+    answered: Answered, status: str, _: int, __: str
 ) -> None:
     """Also if it is rejected as too many requests."""
+    answers = [*[refusal(status), PAGE] * 2, refusal(status)]
+    api, server = answered(*answers, throttle=Throttle(1000, 0.001))
 
-    def answer(connection: socket.socket, head: str) -> None:
-        connection.sendall(PAGE if "?page=1&" in head else refusal(status))
-
-    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
-        connect(server.url, throttle=Throttle(1000, 0.001)).detail(JOB)
+    with pytest.raises(RequestError) as caught:
+        api.detail(JOB)
 
     said = f"{API}/jobs/job-1: the response is {status}, although the key reads the list"
     assert str(caught.value).endswith(said)
@@ -286,35 +275,30 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     ("page", "said"), [(b"not http\r\n\r\n", "not http"), (response(b"", "404 No"), "not ans.*404")]
 )
 def test_a_refused_detail_whose_list_fails_is_described_by_that(
-    connect: Connect, page: bytes, said: str
+    answered: Answered, page: bytes, said: str
 ) -> None:
     """And not as a refusal of the key or of the job."""
+    answers = [refusal("401"), page] * MAX_TRIES
+    api, _ = answered(*answers, has_answered=True, throttle=Throttle(1000, 0.001))
 
-    def answer(connection: socket.socket, head: str) -> None:
-        connection.sendall(page if "?page=1&" in head else refusal("401"))
-        if page.startswith(b"not"):
-            connection.shutdown(socket.SHUT_RDWR)
-
-    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
-        connect(server.url, has_answered=True, throttle=Throttle(1000, 0.001)).detail(JOB)
-
+    said = rf"/jobs/job-1: .*{said}.*, after 8 tries"
+    with pytest.raises(RequestError, match=said) as caught:
+        api.detail(JOB)
     assert type(caught.value) is RequestError
-    assert re.search(rf"/jobs/job-1: .*{said}.*, after 8 tries", str(caught.value))
 
 
 @pytest.mark.parametrize(("status", "requests", "said"), REFUSALS)
 def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more_request(
-    connect: Connect, status: str, requests: int, said: str
+    answered: Answered, status: str, requests: int, said: str
 ) -> None:
-    with raw_server(answering(refusal(status))) as server:
-        api = connect(server.url, throttle=Throttle(1000, 0.001))
+    api, server = answered(refusal(status), throttle=Throttle(1000, 0.001))
 
-        def fetch(number: int) -> None:
-            with pytest.raises(AccessError, match=said):
-                api.detail(JobRef(f"id-{number}", f"job-{number}"))
+    def fetch(number: int) -> None:
+        with pytest.raises(AccessError, match=said):
+            api.detail(JobRef(f"id-{number}", f"job-{number}"))
 
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(fetch, range(8)))
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(fetch, range(8)))
 
     # The other details are not even sent: the run has ended.
     assert server.targets[0] in {f"/jobs/job-{number}" for number in range(8)}
@@ -326,12 +310,13 @@ def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more
     ["300 Any", "400 Bad Request", "404 No", "410 Gone", f"451 Not\x0b  here {'x' * 1000}"],
 )
 def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
-    connect: Connect, status: str
+    answered: Answered, status: str
 ) -> None:
     """404 and 410 say that the job is not published. What a server says is quoted in short."""
-    answer = response(b"", status, "Location: http://[")  # which is not even read
-    with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
-        connect(server.url).detail(JOB)
+    api, server = answered(response(b"", status, "Location: http://["))  # which is not even read
+
+    with pytest.raises(RequestError) as caught:
+        api.detail(JOB)
 
     said = f"{status[:3]} {' '.join(status[4:].split())[:200]}"
     assert f"{server.url}{API}/jobs/job-1: the response is {said}" == f"http://{caught.value}"
@@ -340,16 +325,16 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
     assert server.targets == ["/jobs/job-1"]
 
 
-def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
+def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
     """It would carry the key to wherever it points."""
-    with raw_server(answering(response(DETAIL))) as thief:
-        moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
-        with raw_server(answering(moved)) as server:
-            api = connect(server.url, auth_header="x-api-key")
-            with pytest.raises(RequestError, match="302 Found"):
-                api.detail(JOB)
-            with pytest.raises(PublicJobsError, match=r"it redirects \(302\)"):
-                api.page(1)
+    _, thief = answered(response(DETAIL))
+    moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
+    api, server = answered(moved, auth_header="x-api-key")
+
+    with pytest.raises(RequestError, match="302 Found"):
+        api.detail(JOB)
+    with pytest.raises(PublicJobsError, match=r"it redirects \(302\)"):
+        api.page(1)
 
     assert thief.connections == 0
     assert len(server.heads) == 2
@@ -371,10 +356,11 @@ def test_the_detail_of_another_job_is_no_detail_of_this_one(
     "document",
     [{"id": "id-1"}, {"id": None, "publicId": "job-1"}, {"id": "id-1", "publicId": "renamed"}],
 )
-def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str, Any]) -> None:
+def test_a_detail_may_omit_one_of_its_keys(answered: Answered, document: dict[str, Any]) -> None:
     """Which fields a detail always has is not documented."""
-    with raw_server(answering(response(document))) as server:
-        assert connect(server.url).detail(JOB) == document
+    api, _ = answered(response(document))
+
+    assert api.detail(JOB) == document
 
 
 # What is not the API.
@@ -383,14 +369,13 @@ def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str,
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("when", ["in this run", "in an earlier run"])
 def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect, when: str) -> None:
+    sandbox, earlier = Sandbox.demo(jobs=1), when == "in an earlier run"
     with unused_port() as port:
-        host = f"127.0.0.1:{port}"
-        earlier = when == "in an earlier run"
-        api = connect(f"http://{host}", has_answered=earlier)
+        api = connect(f"http://127.0.0.1:{port}", sandbox.key, has_answered=earlier)
         if not earlier:
-            with raw_server(answering(PAGE), port=port):
+            with serving(sandbox, port):
                 api.page(1)
-        said = rf"{host}.*Connection refused, after 8 tries"
+        said = rf"127.0.0.1:{port}.*Connection refused, after 8 tries"
         with pytest.raises(PageError, match=said) as caught:
             api.page(1)
 
@@ -469,18 +454,17 @@ def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
     ],
 )
 def test_no_error_and_no_log_line_repeats_the_key(
-    connect: Connect, answer: bytes, caplog: pytest.LogCaptureFixture
+    answered: Answered, answer: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     def answer_and_close(connection: socket.socket, _: str) -> None:
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_RDWR)
 
-    with raw_server(answer_and_close) as server:
-        api = connect(server.url, KEY)
-        with pytest.raises(PublicJobsError) as page:
-            api.page(1)
-        with pytest.raises(RequestError) as detail:
-            api.detail(JOB)
+    api, _ = answered(answer_and_close, key=KEY)
+    with pytest.raises(PublicJobsError) as page:
+        api.page(1)
+    with pytest.raises(RequestError) as detail:
+        api.detail(JOB)
 
     said = f"{page.value}{detail.value}{caplog.text}"
     assert KEY[:8] not in said

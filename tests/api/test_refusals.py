@@ -4,8 +4,7 @@ import math
 from random import Random
 
 import pytest
-from api.conftest import Connect
-from api.raw_server import PAGE, answering, raw_server, response
+from api.conftest import PAGE, Answered, response
 from api.simulated import Api, FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,19 +202,18 @@ HELD = HeldSlots(-1_000_000, 1)
     ],
 )
 def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
-    connect: Connect, held: HeldSlots | None, answers: str, pauses: int
+    answered: Answered, held: HeldSlots | None, answers: str, pauses: int
 ) -> None:
     time = FakeTime()
     sent = {"P": PAGE, "F": response(b"{}", "403 Forbidden")}
-    with raw_server(answering(*(sent[it] for it in answers))) as server:
-        api = connect(server.url, throttle=time.throttle(held=held))
-        if answers.endswith("P"):
-            for _ in range(answers.count("P")):
-                assert api.page(1).total == 0
-        else:
-            said = r"plan lacks the public API.* may use up the rate limit"
-            with pytest.raises(AccessError, match=said):
-                api.page(1)
+    api, server = answered(*(sent[it] for it in answers), throttle=time.throttle(held=held))
+
+    for _ in range(answers.count("P")):
+        assert api.page(1).total == 0
+    if answers.endswith("F"):
+        said = r"plan lacks the public API.* may use up the rate limit"
+        with pytest.raises(AccessError, match=said):
+            api.page(1)
 
     assert len(server.heads) == len(answers)
     assert [it for it in time.waits if it > 2] == [60] * pauses

@@ -1,12 +1,10 @@
 """The session of a run: connections, rejections and https, on real sockets."""
 
 import socket
-import ssl
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from api.conftest import Connect
-from api.raw_server import PAGE, answering, raw_server, response
+from api.conftest import PAGE, Answered, Connect, response
 from api.simulated import FakeTime
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -27,13 +25,15 @@ DETAIL = response({"id": "id-1"})
 
 
 def test_plain_http_does_not_go_through_a_proxy(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+    answered: Answered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is for this computer alone; a proxy would read the key."""
-    with raw_server(answering(DETAIL)) as proxy, raw_server(answering(DETAIL)) as server:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        monkeypatch.setenv("http_proxy", proxy.url)
-        connect(server.url).detail(JOB)
+    _, proxy = answered(DETAIL)
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    monkeypatch.setenv("http_proxy", proxy.url)
+    api, server = answered(DETAIL)
+
+    api.detail(JOB)
 
     assert (len(server.heads), proxy.connections) == (1, 0)
 
@@ -70,15 +70,14 @@ def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
     ],
 )
 def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
-    connect: Connect, caplog: pytest.LogCaptureFixture, answer: bytes, status: int, pause: float
+    answered: Answered, caplog: pytest.LogCaptureFixture, answer: bytes, status: int, pause: float
 ) -> None:
     """A second later than the server asks: some servers round down."""
     time = FakeTime()
     throttle = time.throttle()
-    with raw_server(answering(answer, answer, PAGE)) as server:
-        api = connect(server.url, throttle=throttle)
-        assert api.page(2).total == 0
+    api, server = answered(answer, answer, PAGE, throttle=throttle)
 
+    assert api.page(2).total == 0
     assert server.targets == ["/jobs?page=2&pageSize=10"] * 3
     assert (throttle.requests, throttle.rejections, api.retries) == (3, 2, 0)
     assert time.waits == pytest.approx([pause, 60], abs=0.001)
@@ -151,94 +150,60 @@ def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
 
 @pytest.mark.usefixtures("no_waiting")
 def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
-    connect: Connect, caplog: pytest.LogCaptureFixture
+    answered: Answered, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With one slot, a request that kept it would stop the next one for ever.
 
     No fault but 503 may be a rejection.
     """
     throttle = FakeTime().throttle(limit=1)
-
-    def answer(connection: socket.socket, _: str) -> None:
-        if len(server.heads) == 1:
-            connection.shutdown(socket.SHUT_RDWR)
-        else:
-            connection.sendall(answers.pop(0))
-
-    answers = [
+    api, server = answered(
+        lambda connection, _: connection.shutdown(socket.SHUT_RDWR),
         b"not http\r\n\r\n",
         response(b"", "500 Internal Server Error"),
         rejection("Retry-After: 0"),
         response(b"x", "200 OK", "Content-Encoding: gzip"),
         DETAIL,
-    ]
-    with raw_server(answer) as server:
-        api = connect(server.url, throttle=throttle)
-        assert api.detail(JOB) == {"id": "id-1"}
+        throttle=throttle,
+    )
 
+    assert api.detail(JOB) == {"id": "id-1"}
     learnt_from = [it.getMessage() for it in caplog.records if it.name == transport.__name__]
-    assert (answers, [line[:23] for line in learnt_from]) == ([], ["The API answered 429, w"])
+    assert [line[:23] for line in learnt_from] == ["The API answered 429, w"]
     assert throttle.requests == len(server.heads) == 6
 
 
 @pytest.mark.parametrize("by", ["http", "https", "proxy"])
-@pytest.mark.usefixtures("_trusted")
 def test_a_connection_is_not_used_again_after_five_idle_seconds(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    """A load balancer may have forgotten it; one that is active stays."""
+    """A load balancer may have forgotten it; one that is active stays.
+
+    Under https, the certificate may be that of an authority of your own.
+    """
     time = FakeTime()
     monkeypatch.setattr(transport, "monotonic", lambda: time.now)
-
-    def answer(connection: socket.socket, head: str) -> None:
-        is_tunnel = head.startswith("CONNECT")
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" if is_tunnel else DETAIL)
-        if is_tunnel:
-            server.serve(connection, tls)
-
-    with raw_server(answer, tls if by == "https" else None) as server:
-        if by == "proxy":
-            monkeypatch.setenv("HTTPS_PROXY", server.url)
-        api = connect("https://127.0.0.1:1" if by == "proxy" else server.url)
-        opened = []
-        for seconds in (0, 4, 4, 6, 4):
-            time.now += seconds
-            api.detail(JOB)
-            opened.append(server.connections)
+    api, server = answered(PAGE, DETAIL, by=by)
+    assert api.page(1).total == 0
+    opened = []
+    for seconds in (0, 4, 4, 6, 4):
+        time.now += seconds
+        assert api.detail(JOB) == {"id": "id-1"}
+        opened.append(server.connections)
 
     assert opened == [1, 1, 1, 2, 2]
 
 
-# https.
-
-
-@pytest.mark.usefixtures("_trusted")
-def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
-    connect: Connect, tls: ssl.SSLContext
-) -> None:
-    with raw_server(answering(PAGE, DETAIL), tls) as server:
-        api = connect(server.url)
-        assert api.page(1).total == 0
-        assert api.detail(JOB) == {"id": "id-1"}
-
-    assert (len(server.heads), server.connections) == (2, 1)
-
-
 @pytest.mark.parametrize("by", ["https", "proxy"])
+@pytest.mark.usefixtures("tls")
 def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     """Also if it is that of a proxy which decrypts TLS."""
-
-    def tunnel(connection: socket.socket, _: str) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        server.serve(connection, tls)
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    api, server = answered(PAGE, by=by)
 
     said = "its certificate is not trusted .*certificate verify failed.* set REQUESTS_CA_BUNDLE"
-    with raw_server(tunnel, tls if by == "https" else None) as server:
-        if by == "proxy":
-            monkeypatch.setenv("HTTPS_PROXY", server.url)
-        with pytest.raises(PublicJobsError, match=said):
-            connect("https://127.0.0.1:1" if by == "proxy" else server.url).page(1)
-
+    with pytest.raises(PublicJobsError, match=said):
+        api.page(1)
     assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")

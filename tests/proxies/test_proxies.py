@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from api.raw_server import unused_port
+from api.conftest import unused_port
 from e2e.pipeline import environment, listening
 from webhook.served import NOTED, NOTIFICATION, TOKEN, post, serving
 
