@@ -1,21 +1,29 @@
-"""The session of a run: connections, rejections and https, on real sockets."""
+"""The session of a run: connections, https, and what a refusal means.
+
+A run never takes a limit for a job's own fault, and a job stops no run.
+"""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 from api.conftest import PAGE, Answered, Connect, response
-from api.simulated import FakeTime
+from api.simulated import Api, FakeTime
+from hypothesis import given
+from hypothesis import strategies as st
+from public_jobs_sandbox.limits import ALGORITHMS, SlidingCounter
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from requests import Response
+from typing_extensions import override
 
 from tap_public_jobs.api import transport
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection, log_pacing, retry_after
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import AccessError, PublicJobsError
 
 JOB = JobRef("id-1", "job-1")
 DETAIL = response({"id": "id-1"})
@@ -36,6 +44,42 @@ def test_plain_http_does_not_go_through_a_proxy(
     api.detail(JOB)
 
     assert (len(server.heads), proxy.connections) == (1, 0)
+
+
+@pytest.mark.parametrize("by", ["http", "https", "proxy"])
+def test_a_connection_is_not_used_again_after_five_idle_seconds(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """A load balancer may have forgotten it; one that is active stays.
+
+    Under https, the certificate may be that of an authority of your own.
+    """
+    time = FakeTime()
+    monkeypatch.setattr(transport, "monotonic", lambda: time.now)
+    api, server = answered(PAGE, DETAIL, by=by)
+    assert api.page(1).total == 0
+    opened = []
+    for seconds in (0, 4, 4, 6, 4):
+        time.now += seconds
+        assert api.detail(JOB) == {"id": "id-1"}
+        opened.append(server.connections)
+
+    assert opened == [1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("by", ["https", "proxy"])
+@pytest.mark.usefixtures("tls")
+def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Also if it is that of a proxy which decrypts TLS."""
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    api, server = answered(PAGE, by=by)
+
+    said = "its certificate is not trusted .*certificate verify failed.* set REQUESTS_CA_BUNDLE"
+    with pytest.raises(PublicJobsError, match=said):
+        api.page(1)
+    assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")
 
 
 # The limit, and rejections.
@@ -173,37 +217,184 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
     assert throttle.requests == len(server.heads) == 6
 
 
-@pytest.mark.parametrize("by", ["http", "https", "proxy"])
-def test_a_connection_is_not_used_again_after_five_idle_seconds(
-    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    """A load balancer may have forgotten it; one that is active stays.
+# A refusal: the limit, the key or a single job.
 
-    Under https, the certificate may be that of an authority of your own.
+
+JOBS = 40
+
+# Statuses of rejections, and headers, in which `{}` is the whole seconds until the next one.
+REJECTIONS = [
+    (403, {}),
+    (403, {"X-RateLimit-Remaining": "0"}),
+    (429, {}),
+    (429, {"Retry-After": "{}"}),
+    (503, {"Retry-After": "{}"}),
+    (503, {"X-RateLimit-Remaining": "0"}),
+]
+tenths = st.integers(0, 20).map(lambda it: it / 10)
+
+
+def limited(limit: int) -> st.SearchStrategy[Api]:
+    """An API that counts in any way, and allows what the run expects or half of it."""
+    names = st.sampled_from([f"job-{it}" for it in range(JOBS)])
+    return st.builds(
+        Api,
+        algorithm=st.sampled_from(sorted(ALGORITHMS)),
+        limit=st.just(limit),
+        period=st.just(float(limit)),
+        threads=st.integers(1, 10),
+        delays=st.lists(st.tuples(tenths, tenths), min_size=1, max_size=20),
+        others=st.sampled_from([0, limit - limit // 2]),
+        reject_with=st.sampled_from(REJECTIONS),
+        bad=st.dictionaries(names, st.sampled_from([401, 403, 429]), max_size=3),
+        time=st.builds(FakeTime, st.floats(0, 20)),
+    )
+
+
+@given(api=st.integers(4, 12).flatmap(limited))
+def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fail(api: Api) -> None:
+    """Even if the limit is half of what the run expects."""
+    api.read(JOBS)
+
+    assert sorted(api.refused) == sorted(api.bad)
+    assert sorted(api.fetched + api.refused) == sorted(f"job-{it}" for it in range(JOBS))
+
+
+@pytest.mark.parametrize("status", [401, 403, 429])
+@pytest.mark.parametrize("number", [0, 59, 150, 299])
+def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: int) -> None:
+    """A run that fetches it alone, too; and it costs the runs after it no pace."""
+    name, page = f"job-{number}", "jobs?page=1&pageSize=100"
+    api = Api("sliding_log", bad={name: status})
+    healthy = Api("sliding_log")
+
+    assert api.read(300) < 1.1 * healthy.read(300)
+    assert api.refused == [name]
+    assert len(api.fetched) == 299
+    first = api.seen.index((name, status))
+    assert api.seen[first:].count((name, status)) == 3
+    assert [it for it, _ in api.seen if it in {name, page}] == [page, *[name, page] * 2, name]
+    assert (api.throttle.rejections, api.throttle._pace.lessons) == (3, 0)
+
+    alone = Api("sliding_log", bad={"job-0": status})
+    assert alone.read(1) < healthy.read(1) + 15
+
+
+def test_jobs_that_are_known_to_be_refused_are_sent_once() -> None:
+    """Even if it is a limit after all, the next run tries them again."""
+    api = Api("sliding_log", bad={"job-0": 403, "job-1": 401})
+
+    assert api.read(3, tries=1) < 15
+    assert api.refused == ["job-0", "job-1"]
+    assert sorted(api.seen[1:]) == [("job-0", 403), ("job-1", 401), ("job-2", 200)]
+    assert api.throttle._pace.lessons == 0
+
+
+def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> None:
+    api = Api("sliding_log", 20, 20.0, others=10, reject_with=(429, {}))
+
+    api.read(40, tries=1)
+
+    assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
+
+
+def test_a_single_job_that_is_refused_makes_no_limit_look_like_another() -> None:
+    """Although a limit rejects with the same status, and answers page 1 in between."""
+    into_a_window = FakeTime(1001.2)
+    api = Api("sliding_counter", 12, 6.0, 4, [(0.01, 0.01)], bad={"job-0": 403}, time=into_a_window)
+
+    api.read(100)
+
+    assert api.refused == ["job-0"]
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("algorithm", ["token_bucket", "sliding_counter"])
+@pytest.mark.parametrize("reject_with", [(403, {}), (429, {}), (429, {"Retry-After": "{}"})])
+def test_a_single_job_that_is_refused_lets_no_limit_of_a_third_look_like_another(
+    algorithm: str, reject_with: tuple[int, dict[str, str]], status: int
+) -> None:
+    """Page 1 gets less room than the detail that is sent after it, so a limit rejects page 1."""
+    for threads in (4, 8):
+        api = Api(algorithm, threads=threads, delays=[(0.05, 0.05)], others=40)
+        api.reject_with, api.bad = reject_with, {"job-0": status}
+
+        api.read(100)
+
+        assert api.refused == ["job-0"]
+
+
+@pytest.mark.parametrize("reject_with", [(429, {"Retry-After": "{}"}), (429, {}), (503, {})])
+@pytest.mark.parametrize(
+    ("round_trip", "noise", "pages", "most"),
+    [(0.3, 0, 1, 1.06), (0.5, 0, 3, 1.06), (0.6, 0, 3, 1.06), (0.3, 0.06, 3, 1.15)],
+)
+def test_a_limit_without_bursts_costs_little_more_than_the_least_time(
+    reject_with: tuple[int, dict[str, str]],
+    round_trip: float,
+    noise: float,
+    pages: int,
+    most: float,
+) -> None:
+    """Whether it says how long to wait or not; an interval for each request is the least time.
+
+    If the network lets even requests catch up with each other, that pauses no whole period.
     """
-    time = FakeTime()
-    monkeypatch.setattr(transport, "monotonic", lambda: time.now)
-    api, server = answered(PAGE, DETAIL, by=by)
-    assert api.page(1).total == 0
-    opened = []
-    for seconds in (0, 4, 4, 6, 4):
-        time.now += seconds
-        assert api.detail(JOB) == {"id": "id-1"}
-        opened.append(server.connections)
+    random = Random(0)  # noqa: S311  # always the same
+    each = round_trip / 2
+    delays = [(each + random.uniform(0, noise), each + random.uniform(0, noise)) for _ in range(97)]
+    api = Api("leaky_bucket", delays=delays, reject_with=reject_with)
 
-    assert opened == [1, 1, 1, 2, 2]
+    assert api.read(300, pages=pages) < most * (299 + pages)
+    assert len(api.fetched) == 300
+    assert sum(status != 200 for _, status in api.seen) <= 20
 
 
-@pytest.mark.parametrize("by", ["https", "proxy"])
-@pytest.mark.usefixtures("tls")
-def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
-    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
+class CountsRejections(SlidingCounter):
+    """A sliding counter that counts what it rejects, as HAProxy's `http_req_rate` does."""
+
+    @override
+    def hit(self, now: float) -> float | None:
+        wait = super().hit(now)
+        self._current += wait is not None
+        return wait
+
+
+def test_a_limit_that_counts_what_it_rejects_rejects_one_request() -> None:
+    """Two more intervals, and page 1 has room."""
+    into_a_window = FakeTime(1010.0)
+    api = Api(threads=1, limiter=CountsRejections(60, 60.0), time=into_a_window)
+
+    assert api.read(180) < 190
+    assert [status for _, status in api.seen if status != 200] == [403]
+
+
+HELD = HeldSlots(-1_000_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("held", "answers", "pauses"),
+    [
+        pytest.param(None, "F", 0, id="the first answer: the plan"),
+        pytest.param(HELD, "FP", 1, id="after an answer in the last run: a limit"),
+        pytest.param(HELD, "FFP", 2, id="twice"),
+        pytest.param(HELD, "FFF", 2, id="three times: the plan, or a limit"),
+        pytest.param(None, "PFP", 1, id="after an answer in this run: a limit"),
+    ],
+)
+def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
+    answered: Answered, held: HeldSlots | None, answers: str, pauses: int
 ) -> None:
-    """Also if it is that of a proxy which decrypts TLS."""
-    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
-    api, server = answered(PAGE, by=by)
+    time = FakeTime()
+    sent = {"P": PAGE, "F": response(b"{}", "403 Forbidden")}
+    api, server = answered(*(sent[it] for it in answers), throttle=time.throttle(held=held))
 
-    said = "its certificate is not trusted .*certificate verify failed.* set REQUESTS_CA_BUNDLE"
-    with pytest.raises(PublicJobsError, match=said):
-        api.page(1)
-    assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")
+    for _ in range(answers.count("P")):
+        assert api.page(1).total == 0
+    if answers.endswith("F"):
+        said = r"plan lacks the public API.* may use up the rate limit"
+        with pytest.raises(AccessError, match=said):
+            api.page(1)
+
+    assert len(server.heads) == len(answers)
+    assert [it for it in time.waits if it > 2] == [60] * pauses
