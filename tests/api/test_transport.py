@@ -5,6 +5,7 @@ A run never takes a limit for a job's own fault, and a job stops no run.
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -22,7 +23,7 @@ from typing_extensions import override
 from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import is_rejection, log_pacing, retry_after
+from tap_public_jobs.api.transport import is_rejection
 from tap_public_jobs.errors import AccessError, PublicJobsError
 
 JOB = JobRef("id-1", "job-1")
@@ -100,96 +101,64 @@ def test_a_limit_that_allows_a_burst_of_its_size_never_rejects(connect: Connect)
     assert (throttle.requests, throttle.rejections) == (1 + jobs, 0)
 
 
-def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
-    return response(b"{}", status, *headers)
-
-
 @pytest.mark.parametrize(
-    ("answer", "status", "pause"),
+    ("status", "header", "pause"),
     [
-        (rejection("Retry-After: 0", status="403 Forbidden"), 403, 1.0169),
-        (rejection("Retry-After: 7"), 429, 8),
-        (rejection("Retry-After: soon"), 429, 60),
-        (rejection(), 429, 60),
+        (429, "", 60),
+        (429, "Retry-After: soon", 60),
+        (400, "retry-after: 1", 2),
+        (503, "Retry-After: 1", 2),
+        (403, "X-RateLimit-Remaining: 0", 60),
+        (503, "ratelimit-remaining: 0", 60),
+        # An hour at most, or it makes no sense; never less than the even pace.
+        (403, "Retry-After: 0", 60 / 59),
+        (429, "Retry-After: 3600", 3601),
+        (429, "Retry-After: 3601", 60),
+        (429, f"Retry-After: {'9' * 5000}", 60),
+        (429, "Retry-After:", 60),
+        (429, "Retry-After: Fri, 15 Jan 2010 08:00:00 GMT", 60 / 59),
+        (429, "Retry-After: Fri, 15 Jan 9999 08:00:00 GMT", 60),
+        (429, "Retry-After: Fri, 15 Jan 9999999999 08:00:00 GMT", 60),
     ],
 )
 def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
-    answered: Answered, caplog: pytest.LogCaptureFixture, answer: bytes, status: int, pause: float
+    answered: Answered, caplog: pytest.LogCaptureFixture, status: int, header: str, pause: float
 ) -> None:
     """A second later than the server asks: some servers round down."""
     time = FakeTime()
     throttle = time.throttle()
-    api, server = answered(answer, answer, PAGE, throttle=throttle)
+    rejection = response(b"{}", f"{status} No", *filter(None, [header]))
+    api, server = answered(rejection, rejection, PAGE, throttle=throttle)
 
     assert api.page(2).total == 0
     assert server.targets == ["/jobs?page=2&pageSize=10"] * 3
     assert (throttle.requests, throttle.rejections, api.retries) == (3, 2, 0)
-    assert time.waits == pytest.approx([pause, 60], abs=0.001)
-    assert [it.message[:20] for it in caplog.records] == [f"The API answered {status}"] * 2
+    assert time.waits == pytest.approx([pause, max(pause, 60)])
+    assert [it.levelname for it in caplog.records] == ["WARNING"] * 2
+    verb, until = "is" if status == 429 else "may be", timedelta(seconds=int(pause))
+    assert caplog.messages[0].startswith(
+        f"The API answered {status}, which {verb} its rate limit. Pausing until 0{until} UTC "
+        f"({pause:,.1f} s), then sending at most one request every 1.02 s. No action is needed;"
+    )
 
 
 @pytest.mark.parametrize(
-    ("status", "pause", "words"),
+    ("status", "headers"),
     [
-        (429, 1501.0, "is its rate limit. Pausing until 03:11:01 UTC (1,501.0 s), then"),
-        (503, 0.0, "may be its rate limit. Sending at most one request every 2 s."),
+        (403, {"RateLimit-Remaining": "1"}),
+        (404, {"RateLimit-Remaining": "0"}),
+        (403, {}),
+        (503, {}),
+        (500, {"Retry-After": "1"}),
+        (302, {"Retry-After": "1"}),
     ],
 )
-def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-    caplog: pytest.LogCaptureFixture, status: int, pause: float, words: str
-) -> None:
-    log_pacing(Throttle(60, 60, epoch=lambda: 9_960.0), status, (pause, 2.0))
-
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert record.getMessage().startswith(f"The API answered {status}, which {words}")
-    assert "ending at most one request every 2 s. No action is needed;" in record.getMessage()
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "expected"),
-    [
-        (429, {}, True),
-        (429, {"Retry-After": "soon"}, True),
-        (400, {"retry-after": "1"}, True),
-        (503, {"Retry-After": "1"}, True),
-        (403, {"X-RateLimit-Remaining": "0"}, True),
-        (503, {"ratelimit-remaining": "0"}, True),
-        (403, {"RateLimit-Remaining": "1"}, False),
-        (404, {"RateLimit-Remaining": "0"}, False),
-        (403, {}, False),
-        (503, {}, False),
-        (500, {"Retry-After": "1"}, False),
-        (302, {"Retry-After": "1"}, False),
-    ],
-)
-def test_a_rejection_is_429_or_says_when_to_try_again_or_that_no_request_is_left(
-    status: int, headers: dict[str, str], expected: object
-) -> None:
+def test_any_other_answer_is_no_rejection(status: int, headers: dict[str, str]) -> None:
     response = Response()
     response.status_code = status
     response.headers.update(headers)
 
-    assert is_rejection(response) is expected
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("3600", 3601),
-        ("3601", None),
-        ("9" * 5000, None),
-        ("", None),
-        ("Fri, 15 Jan 2010 08:00:00 GMT", 1),
-        ("Fri, 15 Jan 9999 08:00:00 GMT", None),
-        ("Fri, 15 Jan 9999999999 08:00:00 GMT", None),
-    ],
-)
-def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
-    value: str, seconds: float | None
-) -> None:
-    """And a second is added, because some servers round down."""
-    assert retry_after({"Retry-After": value}) == seconds
+    assert not is_rejection(response)
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -205,7 +174,8 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
         lambda connection, _: connection.shutdown(socket.SHUT_RDWR),
         b"not http\r\n\r\n",
         response(b"", "500 Internal Server Error"),
-        rejection("Retry-After: 0"),
+        response(b"", "503 No"),
+        response(b"", "429 No", "Retry-After: 0"),
         response(b"x", "200 OK", "Content-Encoding: gzip"),
         DETAIL,
         throttle=throttle,
@@ -213,8 +183,11 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
 
     assert api.detail(JOB) == {"id": "id-1"}
     learnt_from = [it.getMessage() for it in caplog.records if it.name == transport.__name__]
-    assert [line[:23] for line in learnt_from] == ["The API answered 429, w"]
-    assert throttle.requests == len(server.heads) == 6
+    assert [line.partition(". No action")[0] for line in learnt_from] == [
+        f"The API answered {status} its rate limit. Sending at most one request every {seconds} s"
+        for status, seconds in (("503, which may be", 120), ("429, which is", 128))
+    ]
+    assert throttle.requests == len(server.heads) == 7
 
 
 # A refusal: the limit, the key or a single job.
