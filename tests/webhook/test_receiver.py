@@ -8,16 +8,14 @@ import hashlib
 import hmac
 import json
 import logging
-import socket
 import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import requests
-from webhook.served import FAILED, NOTED, NOTIFICATION, TOKEN, UNNAMED, get, post, serving
+from webhook.conftest import FAILED, NOTED, NOTIFICATION, TOKEN, UNNAMED, connect, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook import app, writer
@@ -25,10 +23,6 @@ from tap_public_jobs.webhook.payload import LARGEST_BODY
 from tap_public_jobs.webhook.senders import Signatures
 
 UNFINISHED = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode()
-
-
-def connect(url: str) -> socket.socket:
-    return socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), timeout=60)
 
 
 def test_a_notification_is_noted_before_it_is_answered(log: ChangeLog, hook: str) -> None:
@@ -236,6 +230,13 @@ def test_what_goes_wrong_unforeseen_is_answered_and_not_fatal(
 
 
 WELL = (200, "OK")
+
+
+def health(url: str) -> tuple[int, str]:
+    response = requests.get(f"{url}/health", timeout=60)
+    return response.status_code, response.text
+
+
 # Seconds that no test takes.
 LONG = 60.0
 
@@ -276,12 +277,12 @@ def test_what_waits_too_long_is_answered_and_not_written(
         hook = f"{url}/hooks/{TOKEN}"
         first = pool.submit(post, hook)
         assert slow.asked.wait(LONG)
-        assert get(f"{url}/health") == WELL
+        assert health(url) == WELL
         with monkeypatch.context() as impatient:
             impatient.setattr(writer, "PATIENCE", 0.1)
-            answers = [post(hook), post(hook), get(f"{url}/health")]
+            answers = [post(hook), post(hook), health(url)]
         slow.answer.set()
-        assert (first.result(), get(f"{url}/health")) == (NOTED, WELL)
+        assert (first.result(), health(url)) == (NOTED, WELL)
 
     assert answers == [FAILED] * 3
     assert slow.read()[1:] == (1, ["designer-paris-1a2b3c"])
@@ -324,20 +325,20 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
         "BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
     with serving(log, f"acme {TOKEN}") as url:
-        assert get(f"{url}/health") == WELL
+        assert health(url) == WELL
         aside = file.rename(tmp_path / "aside")
         file.mkdir()
-        assert get(f"{url}/health") == FAILED  # although no notification has come
+        assert health(url) == FAILED  # although no notification has come
         file.rmdir()
         aside.rename(file)
-        assert get(f"{url}/health") == WELL
+        assert health(url) == WELL
         caplog.clear()
         with log._transaction() as connection:
             connection.exec_driver_sql(refuse)
-        answers = [post(f"{url}/hooks/{TOKEN}"), get(f"{url}/health"), get(f"{url}/health")]
+        answers = [post(f"{url}/hooks/{TOKEN}"), health(url), health(url)]
         with log._transaction() as connection:
             connection.exec_driver_sql("DROP TRIGGER no_space")
-        assert [get(f"{url}/health") for _ in range(2)] == [WELL] * 2
+        assert [health(url) for _ in range(2)] == [WELL] * 2
         noted = ChangeLog(f"sqlite:///{file}?name=acme").read()
         assert noted[1:] == (1, ["designer-paris-1a2b3c"])  # once
         assert post(f"{url}/hooks/{TOKEN}") == NOTED
