@@ -80,14 +80,6 @@ def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox)
     assert "x-api-key" not in request.headers
 
 
-def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Connect) -> None:
-    sandbox = Sandbox.demo(jobs=1, options=Options(path_prefix="/eu"))
-    with serving(sandbox) as url:
-        assert connect(url + "//", sandbox.key).page(1).total == 1
-
-    assert [request.path for request in sandbox.requests] == [f"/eu{API}/jobs"]
-
-
 @pytest.mark.parametrize(
     ("size", "total", "expected"),
     [
@@ -118,19 +110,24 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> None:
-    sandbox = Sandbox(Options(limited=False))
+def test_public_ids_of_any_characters_are_one_path_segment_below_any_base_url(
+    connect: Connect,
+) -> None:
+    """It may have a path, and end with slashes."""
+    sandbox = Sandbox(Options(limited=False, path_prefix="/eu"))
     template = Sandbox.demo(jobs=1).organisation.published()[0].job
     for number, public_id in enumerate(HOSTILE):
         sandbox.publish(template | {"id": str(number), "publicId": public_id})
     with serving(sandbox) as url:
-        api = connect(url, sandbox.key)
+        api = connect(url + "//", sandbox.key)
+        assert api.page(1).total == len(HOSTILE)
         details = [api.detail(JobRef(str(n), it)) for n, it in enumerate(HOSTILE)]
 
     assert [detail["publicId"] for detail in details] == HOSTILE
     dots = {".": "%2E", "..": "%2E%2E", "...": "%2E%2E%2E"}
+    segments = ["", *(f"/{dots.get(it, quote(it, safe=''))}" for it in HOSTILE)]
     assert [request.path for request in sandbox.requests] == [
-        f"{API}/jobs/{dots.get(it, quote(it, safe=''))}" for it in HOSTILE
+        f"/eu{API}/jobs{it}" for it in segments
     ]
 
 
@@ -140,10 +137,12 @@ def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_fault_is_tried_eight_times_and_described(
-    sandbox: Sandbox, connect: Connect, base_url: str, kind: str, caplog: pytest.LogCaptureFixture
+    sandbox: Sandbox,
+    api: PublicJobsClient,
+    job: JobRef,
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    job = ref(sandbox, 0)
-    api = connect(base_url, sandbox.key)
     api.page(1)
     sandbox.fail_next(kind, times=3 * MAX_TRIES + 2)
 
