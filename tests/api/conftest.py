@@ -17,6 +17,7 @@ import pytest
 from typing_extensions import override
 
 from tap_public_jobs.api.client import API_PATH, PublicJobsClient
+from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import KeyAuth, Session
 
@@ -88,8 +89,10 @@ def response(body: bytes | dict[str, Any], status: str = "200 OK", *headers: str
     return "\r\n".join(lines).encode() + content
 
 
-# A list without jobs.
+# A list without jobs, and the detail of one.
 PAGE = response({"data": [], "total": 0})
+JOB = JobRef("id-1", "job-1")
+DETAIL = response({"id": "id-1", "publicId": "job-1"})
 
 
 @contextlib.contextmanager

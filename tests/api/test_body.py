@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from api.conftest import Answer, Answered, response
+from api.conftest import JOB, Answer, Answered, response
 
 from tap_public_jobs.api import body, client
 from tap_public_jobs.api.body import DEEPEST, LARGEST, MOST_VALUES, json_object
@@ -19,7 +19,6 @@ from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import RequestError
 
 MIB = 1024 * 1024
-JOB = JobRef("id-1", "job-1")
 DETAIL = b'{"id": "id-1", "x": "%s"}'
 LARGEST_TEXT = b"x" * (LARGEST - len(DETAIL) + 2)
 

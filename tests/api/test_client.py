@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from api.conftest import PAGE, Answered, Connect, response, unused_port
+from api.conftest import DETAIL, JOB, PAGE, Answered, Connect, response, unused_port
 from harness import paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -32,8 +32,6 @@ from tap_public_jobs.errors import (
 )
 
 KEY = "pj_5f3de1c7a902"
-JOB = JobRef("id-1", "job-1")
-DETAIL = {"id": "id-1", "publicId": "job-1"}
 
 # Faults of the sandbox that another try may mend, once the API has answered.
 TRANSIENT = [
@@ -172,16 +170,17 @@ def test_a_fault_is_tried_eight_times_and_described(
     [
         *(response(b"", it) for it in ("204 No Content", "206 Part", "408 Timeout", "599 Odd")),
         # A detail, and another object with an id, whose status says that they are none.
-        *(response(it, "500 Oops") for it in (DETAIL, {"id": "id-1", "error": "down"})),
+        DETAIL.replace(b"200 OK", b"500 Oops"),
+        response({"id": "id-1", "error": "down"}, "500 Oops"),
         # Objects that show neither key of the job.
-        *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": DETAIL})),
+        *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": {"id": "id-1"}})),
         b"",  # None in time.
     ],
 )
 def test_other_answers_that_may_pass_are_retried(answered: Answered, answer: bytes) -> None:
-    api, server = answered(answer, response(DETAIL), timeout=10.0 if answer else 0.5)
+    api, server = answered(answer, DETAIL, timeout=10.0 if answer else 0.5)
 
-    assert api.detail(JOB) == DETAIL
+    assert api.detail(JOB)["id"] == "id-1"
     assert len(server.heads) > 1  # a busy computer may be late more than once
 
 
@@ -252,9 +251,9 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "_", "__"), REFUSALS)
+@pytest.mark.parametrize("status", ["401", "403", "503"])
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
-    answered: Answered, status: str, _: int, __: str
+    answered: Answered, status: str
 ) -> None:
     """Also if it is rejected as too many requests."""
     answers = [*[refusal(status), PAGE] * 2, refusal(status)]
@@ -326,7 +325,7 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
 
 def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
     """It would carry the key to wherever it points."""
-    _, thief = answered(response(DETAIL))
+    _, thief = answered(DETAIL)
     moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
     api, server = answered(moved, auth_header="x-api-key")
 

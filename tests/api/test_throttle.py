@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from itertools import pairwise
+from itertools import cycle, pairwise
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pytest
 from api.simulated import Api, FakeTime, rejected
@@ -172,20 +173,13 @@ def test_a_limit_without_burst_costs_few_rejections_however_many_workers() -> No
     assert gaps == pytest.approx([PACE] * 48)
 
 
-class Unreliable:
-    """Fails one in fifty requests, with no limit."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def hit(self, _: float) -> float | None:
-        self._count += 1
-        return None if self._count % 50 else 1.0
+# Fails one in fifty requests, with no limit.
+UNRELIABLE = mock.Mock(hit=mock.Mock(side_effect=cycle([*[None] * 49, 1.0])))
 
 
 @pytest.mark.parametrize(
     ("limiter", "most_rejections", "seconds"),
-    [(ALGORITHMS["leaky_bucket"](60, 60.0), 12, 1250), (Unreliable(), 21, 1050)],
+    [(ALGORITHMS["leaky_bucket"](60, 60.0), 12, 1250), (UNRELIABLE, 21, 1050)],
 )
 def test_many_faults_are_a_limit_which_rejects_few_requests_and_few_cost_no_time(
     limiter: Limiter, most_rejections: int, seconds: float

@@ -7,9 +7,10 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
-from api.conftest import PAGE, Answered, Connect, response
+from api.conftest import DETAIL, JOB, PAGE, Answered, Connect, response
 from api.simulated import Api, FakeTime
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,10 +26,6 @@ from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection
 from tap_public_jobs.errors import AccessError, PublicJobsError
-
-JOB = JobRef("id-1", "job-1")
-DETAIL = response({"id": "id-1"})
-
 
 # Connections, and what they carry.
 
@@ -62,7 +59,7 @@ def test_a_connection_is_not_used_again_after_five_idle_seconds(
     opened = []
     for seconds in (0, 4, 4, 6, 4):
         time.now += seconds
-        assert api.detail(JOB) == {"id": "id-1"}
+        assert api.detail(JOB)["id"] == "id-1"
         opened.append(server.connections)
 
     assert opened == [1, 1, 1, 2, 2]
@@ -181,7 +178,7 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
         throttle=throttle,
     )
 
-    assert api.detail(JOB) == {"id": "id-1"}
+    assert api.detail(JOB)["id"] == "id-1"
     learnt_from = [it.getMessage() for it in caplog.records if it.name == transport.__name__]
     assert [line.partition(". No action")[0] for line in learnt_from] == [
         f"The API answered {status} its rate limit. Sending at most one request every {seconds} s"
@@ -271,26 +268,26 @@ def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> 
     assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
 
 
-def test_a_single_job_that_is_refused_makes_no_limit_look_like_another() -> None:
-    """Although a limit rejects with the same status, and answers page 1 in between."""
-    into_a_window = FakeTime(1001.2)
-    api = Api("sliding_counter", 12, 6.0, 4, [(0.01, 0.01)], bad={"job-0": 403}, time=into_a_window)
-
-    api.read(100)
-
-    assert api.refused == ["job-0"]
-
-
 @pytest.mark.parametrize("status", [403, 429])
-@pytest.mark.parametrize("algorithm", ["token_bucket", "sliding_counter"])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"algorithm": "token_bucket", "others": 40},
+        {"algorithm": "sliding_counter", "others": 40},
+        {"algorithm": "sliding_counter", "limit": 12, "period": 6.0},
+    ],
+)
 @pytest.mark.parametrize("reject_with", [(403, {}), (429, {}), (429, {"Retry-After": "{}"})])
-def test_a_single_job_that_is_refused_lets_no_limit_of_a_third_look_like_another(
-    algorithm: str, reject_with: tuple[int, dict[str, str]], status: int
+def test_a_single_job_that_is_refused_makes_no_limit_look_like_another(
+    limit: dict[str, Any], reject_with: tuple[int, dict[str, str]], status: int
 ) -> None:
-    """Page 1 gets less room than the detail that is sent after it, so a limit rejects page 1."""
-    for threads in (4, 8):
-        api = Api(algorithm, threads=threads, delays=[(0.05, 0.05)], others=40)
-        api.reject_with, api.bad = reject_with, {"job-0": status}
+    """Although the limit may be a third of what is expected, and answers page 1 in between.
+
+    Page 1 gets less room than the detail that is sent after it, so a limit rejects page 1.
+    """
+    for threads, delay in ((4, 0.01), (4, 0.05), (8, 0.05)):
+        api = Api(**limit, threads=threads, delays=[(delay, delay)], reject_with=reject_with)
+        api.bad, api.time.now = {"job-0": status}, 1001.2  # into a window
 
         api.read(100)
 
