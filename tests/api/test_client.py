@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 from urllib.parse import quote
 
 import pytest
@@ -400,41 +401,36 @@ def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    ("variable", "value", "code", "said", "asked"),
+    ("setting", "code", "said", "asked"),
     [
-        ("", "", socket.EAI_NONAME, "jobs.example.com:8443 cannot be reached", 1),
-        ("", "", socket.EAI_AGAIN, "Name or service not known, after 8 tries", MAX_TRIES),
-        ("HTTPS_PROXY", A_PROXY, socket.EAI_NONAME, "the proxy did not connect", 1),
-        ("ALL_PROXY", "ftp://me:sesame@x", 0, f"ALL_PROXY {NO_PROXY}", 0),
-        ("HTTPS_PROXY", "http://x:99999", 0, f"HTTPS_PROXY {NO_PROXY}", 0),
-        ("REQUESTS_CA_BUNDLE", "no.pem", 0, "REQUESTS_CA_BUNDLE must be a file", 0),
-        ("CURL_CA_BUNDLE", __file__, 0, "CURL_CA_BUNDLE must be a file with", 1),
+        ("", socket.EAI_NONAME, "jobs.example.com:8443 cannot be reached", 1),
+        ("", socket.EAI_AGAIN, "Name or service not known, after 8 tries", MAX_TRIES),
+        (f"HTTPS_PROXY={A_PROXY}", socket.EAI_NONAME, "the proxy did not connect", 1),
+        ("ALL_PROXY=ftp://me:sesame@x", 0, f"ALL_PROXY {NO_PROXY}", 0),
+        ("HTTPS_PROXY=http://x:99999", 0, f"HTTPS_PROXY {NO_PROXY}", 0),
+        ("REQUESTS_CA_BUNDLE=no.pem", 0, "REQUESTS_CA_BUNDLE must be a file", 0),
+        (f"CURL_CA_BUNDLE={__file__}", 0, "CURL_CA_BUNDLE must be a file with", 1),
     ],
 )
 def test_what_the_network_lacks_is_named_and_retried_unless_it_is_the_host(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
+    setting: str,
     code: int,
     said: str,
     asked: int,
 ) -> None:
-    hosts: list[str] = []
-
-    def fail(host: str, *_: object, **__: object) -> None:
-        hosts.append(host)
-        raise socket.gaierror(code, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    if variable:
-        monkeypatch.setenv(variable, value)
+    look_up = mock.Mock(side_effect=socket.gaierror(code, "Name or service not known"))
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    if setting:
+        monkeypatch.setenv(*setting.split("=", 1))
 
     with pytest.raises(PublicJobsError, match=re.escape(said)) as caught:
         connect("https://jobs.example.com:8443/eu", has_answered=not code).page(1)
     assert type(caught.value) is (PageError if asked == MAX_TRIES else PublicJobsError)
     assert "sesame" not in str(caught.value)
-    assert hosts == [f"{'proxy' if value == A_PROXY else 'jobs'}.example.com"] * asked
+    host = "proxy.example.com" if A_PROXY in setting else "jobs.example.com"
+    assert [call.args[0] for call in look_up.call_args_list] == [host] * asked
 
 
 # What a server says.
