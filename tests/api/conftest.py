@@ -118,19 +118,12 @@ def connect() -> Iterator[Connect]:
     """Makes a client of the API at a base_url, with a budget that no test exhausts."""
     with contextlib.ExitStack() as sessions:
 
-        def connect(
-            base_url: str,
-            key: str = "a-key",
-            *,
-            auth_header: str = "Authorization",
-            throttle: Throttle | None = None,
-            **options: Any,
-        ) -> PublicJobsClient:
-            throttle, auth = throttle or Throttle(100_000, 60.0), KeyAuth(key, auth_header)
+        def connect(base_url: str, key: str = "a-key", **options: Any) -> PublicJobsClient:
+            auth = KeyAuth(key, options.pop("auth_header", "Authorization"))
+            throttle = options.pop("throttle", Throttle(100_000, 60.0))
             session = sessions.enter_context(Session(throttle, 16, auth, "tests/1", base_url))
-            return PublicJobsClient(
-                session, base_url, **{"page_size": 10, "timeout": 10.0, **options}
-            )
+            options = {"page_size": 10, "timeout": 10.0} | options
+            return PublicJobsClient(session, base_url, **options)
 
         yield connect
 

@@ -244,14 +244,6 @@ def refusal(status: str) -> bytes:
     return response(b"{}", f"{status} No", *["RateLimit-Remaining: 0"] * (status == "503"))
 
 
-# The status, how often page 1 is sent, and what the key's error says.
-REFUSALS = [
-    ("401", 1, "The API refused the key"),
-    ("403", 1, "The API answered 403"),
-    ("503", MAX_REJECTIONS, "10 times in a row, .*Use one key per integration"),
-]
-
-
 @pytest.mark.parametrize("status", ["401", "403", "503"])
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     answered: Answered, status: str
@@ -286,7 +278,14 @@ def test_a_refused_detail_whose_list_fails_is_described_by_that(
     assert type(caught.value) is RequestError
 
 
-@pytest.mark.parametrize(("status", "requests", "said"), REFUSALS)
+@pytest.mark.parametrize(
+    ("status", "requests", "said"),
+    [
+        ("401", 1, "The API refused the key"),
+        ("403", 1, "The API answered 403"),
+        ("503", MAX_REJECTIONS, "10 times in a row, .*Use one key per integration"),
+    ],
+)
 def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more_request(
     answered: Answered, status: str, requests: int, said: str
 ) -> None:
