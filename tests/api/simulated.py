@@ -186,7 +186,8 @@ class Api:
                     sent = self.throttle.acquire()
                 self.throttle.answered(sent)
 
-        self.time.run(work, self.threads)
+        if requests:
+            self.time.run(work, min(self.threads, requests))
 
     def read(self, jobs: int, tries: int | None = None, pages: int = 1) -> float:
         """Read pages and details with the client; return how long that takes.

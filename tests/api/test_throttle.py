@@ -46,7 +46,7 @@ def apis(most: int = 6, algorithms: Iterable[str] = ("",), **options: Any) -> An
         "algorithm": st.sampled_from(sorted(algorithms)),
         "limit": st.integers(1, most),
         "period": st.integers(1, 2 * most).map(float),
-        "threads": st.integers(1, 12),
+        "threads": st.integers(1, min(most + 1, 12)),
         "delays": delays,
         "time": st.builds(FakeTime, st.floats(0, 100)),
     }
