@@ -1,7 +1,6 @@
 """The notification log: nothing that was appended is ever passed over, on SQLite and PostgreSQL."""
 
 import contextlib
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -111,30 +110,21 @@ def test_an_earlier_copy_and_another_log_show(file: Path, changes_url: str) -> N
     assert log.read().log_id != before.log_id
 
 
-def test_a_log_that_is_not_there_is_an_error_and_is_not_made(
-    file: Path, changes_url: str, empty_database: str
-) -> None:
-    """Neither its file nor its tables."""
-
-    def fail(url: str) -> None:
-        for read in (ChangeLog(url).read, ChangeLog(url).positions):
+def test_a_log_that_is_not_there_is_an_error_and_is_not_made(url: str, file: Path) -> None:
+    """Neither its file nor its tables, also if there is a file without any."""
+    log = ChangeLog(url)
+    place = file if url.startswith("sqlite") else "the PostgreSQL database"
+    said = (
+        f"There is no notification log in {place}. Correct changes_url, or start "
+        "public-jobs-webhook with the same one first."
+    )
+    for has_file in (False, place == file):
+        for read in (log.read, log.positions):
             with pytest.raises(ChangeLogError) as caught:
                 read()
-            place = file if url == changes_url else "the PostgreSQL database"
-            assert str(caught.value) == (
-                f"There is no notification log in {place}. Correct changes_url, or start "
-                "public-jobs-webhook with the same one first."
-            )
-
-    fail(changes_url)
-    assert not file.exists()
-    sqlite3.connect(file).close()
-    for url in (changes_url, empty_database):
-        fail(url)
-    assert file.read_bytes() == b""
-    with psycopg.connect(empty_database) as server:
-        query = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-        assert server.execute(query).fetchone() == (0,)
+            assert str(caught.value) == said
+        assert file.exists() is has_file
+        assert sa.inspect(log._engine).get_table_names() == []  # makes the file
 
 
 NO_URL = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api.raw_server import unused_port
+from api.conftest import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync

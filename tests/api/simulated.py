@@ -1,8 +1,6 @@
-"""Time that only waiting moves: for one thread, and for the client with its threads.
+"""An API behind a limiter, and the tap's throttle and client before it, in simulated time."""
 
-Behind `Api` is a simulated network, and one thread runs at a time.
-"""
-
+import heapq
 import io
 import itertools
 import json
@@ -14,168 +12,194 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from public_jobs_sandbox.limits import Limiter
+from public_jobs_sandbox.limits import ALGORITHMS, Limiter
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
 from urllib3 import HTTPResponse
 
-from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.client import MAX_TRIES, PublicJobsClient
+from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import Session
 from tap_public_jobs.errors import RequestError
 
 
-@dataclass
 class FakeTime(threading.Condition):
-    """What a throttle waits on, and how long it waited."""
+    """What a throttle waits on. One thread runs at a time, so it locks nothing.
 
-    now: float = 1000.0
-    waits: list[float] = field(default_factory=list)
+    When every thread waits, the time moves on to the end of the first wait.
 
-    def __post_init__(self) -> None:
+    Attributes:
+        now: Seconds.
+        waits: For how long a throttle waited.
+    """
+
+    def __init__(self, now: float = 1000.0) -> None:
         super().__init__()
-
-    @override
-    def wait(self, timeout: float | None = None) -> bool:
-        assert timeout is not None
-        self.waits.append(timeout)
-        self.now += timeout
-        return True
-
-    def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
-        return Throttle(
-            limit, period, clock=lambda: self.now, epoch=lambda: 0.0, changed=self, **options
-        )
-
-
-class Clock:
-    """Moves on when every thread waits, to the time for which the first of them waits."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self._turns = threading.Condition()
-        self._running: object = None
+        self.now = now
+        self.waits: list[float] = []
         self._order = itertools.count()
-        self._until: dict[object, tuple[float, int]] = {}
+        self._turns: list[tuple[float, int, threading.Event]] = []
 
     def run(self, task: Callable[[], object], threads: int) -> None:
         """Run a task in several threads to its ends."""
-        with ThreadPoolExecutor(threads) as pool:
-            runs = [pool.submit(self._run, task) for _ in range(threads)]
-            with self._turns:
-                self._turns.wait_for(lambda: len(self._until) == threads)
+
+        def run(turn: threading.Event) -> None:
+            turn.wait()
+            try:
+                task()
+            finally:
                 self._next()
+
+        with ThreadPoolExecutor(threads) as pool:
+            runs = [pool.submit(run, self._turn(0.0)) for _ in range(threads)]
+            self._next()
             for it in runs:
                 it.result()
 
     def sleep(self, seconds: float) -> None:
-        """Let the other threads run until this many seconds have passed, or `wake` is called."""
-        with self._turns:
-            this = self._register(seconds)
-            self._next()
-            self._turns.wait_for(lambda: self._running is this)
-
-    def wake(self) -> None:
-        """Let every thread run that waits for others."""
-        for thread, (until, _) in self._until.items():
-            if until == math.inf:
-                self._until[thread] = self.now, next(self._order)
-
-    def _run(self, task: Callable[[], object]) -> None:
-        with self._turns:
-            this = self._register(0.0)
-            self._turns.notify_all()
-            self._turns.wait_for(lambda: self._running is this)
-        try:
-            task()
-        finally:
-            with self._turns:
-                self._next()
-
-    def _register(self, seconds: float) -> object:
-        this = object()
-        self._until[this] = self.now + seconds, next(self._order)
-        return this
-
-    def _next(self) -> None:
-        if self._until:
-            self._running = min(self._until, key=self._until.__getitem__)
-            self.now = max(self.now, self._until.pop(self._running)[0])
-            assert self.now < math.inf, "every thread waits for another"
-        self._turns.notify_all()
-
-
-class Changed(threading.Condition):
-    """What a throttle waits on, by a clock."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
+        """Let the other threads run until this many seconds have passed."""
+        turn = self._turn(seconds)
+        self._next()
+        turn.wait()
+        assert self.now < math.inf, "every thread waits for another"
 
     @override
     def wait(self, timeout: float | None = None) -> bool:
-        held = self._release_save()  # type: ignore[attr-defined]
-        self._clock.sleep(math.inf if timeout is None else timeout)
-        self._acquire_restore(held)  # type: ignore[attr-defined]
+        seconds = math.inf if timeout is None else timeout
+        assert self.now + seconds > self.now, "the throttle asks to be asked again at once"
+        self.waits.append(seconds)
+        self.sleep(seconds)
         return True
 
     @override
     def notify_all(self) -> None:
-        self._clock.wake()
+        """Let every thread run that waits for others."""
+        self._turns = [
+            (self.now if end == math.inf else end, order, turn) for end, order, turn in self._turns
+        ]
+        heapq.heapify(self._turns)
+
+    @override
+    def __enter__(self) -> bool:
+        return True
+
+    @override
+    def __exit__(self, *_: object) -> None: ...
+
+    def _turn(self, seconds: float) -> threading.Event:
+        turn = threading.Event()
+        heapq.heappush(self._turns, (self.now + seconds, next(self._order), turn))
+        return turn
+
+    def _next(self) -> None:
+        if self._turns:
+            end, _, turn = heapq.heappop(self._turns)
+            self.now = max(self.now, end)
+            turn.set()
+
+    def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
+        usual: dict[str, Any] = {"clock": lambda: self.now, "epoch": lambda: 0.0, "changed": self}
+        return Throttle(limit, period, **usual | options)
+
+
+def rejected(throttle: Throttle, sent: float, retry_after: float | None = None) -> Any:
+    """End a request as one that is known to be rejected."""
+    throttle.refused(sent, retry_after)
+    pacing = throttle.limited()
+    throttle.resume()
+    return pacing
 
 
 @dataclass
 class Api:
-    """An API behind a limiter, and a run that reads its jobs.
+    """An API behind a limiter and a network with delays, and a run that reads it.
 
     Attributes:
-        limiter: Counts the requests.
-        reject_with: Status of a rejection, and headers, in which `{}` becomes the whole seconds
-            until a retry can succeed.
-        bad: The status of each job that is always refused, by name.
-        delays: Seconds to the server and back, in turn.
+        algorithm: How the API counts requests; empty for no limit.
         limit: Requests per period that the run expects.
         period: Seconds.
-        seen: Target and status of each request, in the order of arrival.
+        threads: Of the run.
+        delays: Seconds to the server and back, in turn.
+        others: Requests per period that another client of the key takes from the limit.
+        limiter: Counts the requests, if it is none of `ALGORITHMS`.
+        hint: What a rejection says of the seconds until a retry can succeed, for `send`; None if it
+            looks like a server that is down.
+        reject_with: For `read`, the status of a rejection, and headers, in which `{}` becomes the
+            whole seconds until a retry can succeed.
+        bad: The status of each job that is always refused, by name.
+        offset: Of the clock that shows the time since the epoch.
+        counted: When the requests arrived that the limiter accepted.
+        rejected: When the others arrived.
+        seen: Target and status of each request of `read`, in the order of the responses.
         fetched: Jobs whose detail arrived.
         refused: Jobs whose detail is refused, as the client says.
     """
 
-    limiter: Limiter
-    reject_with: tuple[int, dict[str, str]] = (403, {})
-    bad: dict[str, int] = field(default_factory=dict)
-    delays: list[tuple[float, float]] = field(default_factory=lambda: [(0.15, 0.15)])
+    algorithm: str = ""
     limit: int = 60
     period: float = 60.0
-    clock: Clock = field(default_factory=Clock)
+    threads: int = 16
+    delays: list[tuple[float, float]] = field(default_factory=lambda: [(0.15, 0.15)])
+    others: int = 0
+    limiter: Limiter | None = None
+    hint: Callable[[float], float | None] | None = lambda seconds: seconds
+    reject_with: tuple[int, dict[str, str]] = (403, {})
+    bad: dict[str, int] = field(default_factory=dict)
+    time: FakeTime = field(default_factory=lambda: FakeTime(0.0))
+    offset: float = 1_800_000_000.0
+    counted: list[float] = field(default_factory=list)
+    rejected: list[float] = field(default_factory=list)
     seen: list[tuple[str, int]] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    throttle: Throttle = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.algorithm:
+            self.limiter = ALGORITHMS[self.algorithm](self.limit - self.others, self.period)
         self._delay = itertools.cycle(self.delays)
+        self.start()
 
-    def run(self, jobs: int, threads: int = 16, tries: int | None = None, pages: int = 1) -> float:
-        """Read pages and the details; return how long that takes.
+    def start(self, held: HeldSlots | None = None) -> None:
+        """Begin a run with what the one before held."""
+        self.throttle = self.time.throttle(
+            self.limit, self.period, held=held, epoch=lambda: self.time.now + self.offset
+        )
+
+    def send(self, requests: int) -> None:
+        """Send requests through the throttle alone, until all are accepted."""
+        left = iter(range(requests))
+
+        def work() -> None:
+            for _ in left:
+                faults = 0
+                sent = self.throttle.acquire()
+                while (wait := self._exchange()) is not None:
+                    if self.hint:
+                        rejected(self.throttle, sent, self.hint(wait))
+                    else:
+                        self.throttle.answered(sent, is_doubtful=True)
+                        faults += 1
+                        assert faults < MAX_TRIES
+                        self.time.sleep(2**faults / 4)
+                    sent = self.throttle.acquire()
+                self.throttle.answered(sent)
+
+        if requests:
+            self.time.run(work, min(self.threads, requests))
+
+    def read(self, jobs: int, tries: int | None = None, pages: int = 1) -> float:
+        """Read pages and details with the client; return how long that takes.
 
         Args:
             jobs: How many.
-            threads: How many at once.
             tries: Of each detail.
             pages: How many.
         """
-        started = self.clock.now
-        self.throttle = Throttle(
-            self.limit,
-            self.period,
-            clock=lambda: self.clock.now,
-            epoch=lambda: self.clock.now,
-            changed=Changed(self.clock),
-        )
-        session = Session(self.throttle, threads, {"x-api-key": "a-key"}, "http://api")
+        started = self.time.now
+        self.start()
+        session = Session(self.throttle, self.threads, {"x-api-key": "a-key"}, "http://api")
         client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
 
@@ -187,16 +211,23 @@ class Api:
                 except RequestError:
                     self.refused.append(name)
 
-        pauses = mock.patch("time.sleep", self.clock.sleep)  # between tries
-        with mock.patch.object(HTTPAdapter, "send", self._send), pauses, session:
-            self.clock.run(lambda: [client.page(1 + it) for it in range(pages)], 1)
-            self.clock.run(fetch, threads)
-        return self.clock.now - started
+        pauses = mock.patch("time.sleep", self.time.sleep)  # between tries
+        with mock.patch.object(HTTPAdapter, "send", self._respond), pauses, session:
+            self.time.run(lambda: [client.page(1 + it) for it in range(pages)], 1)
+            self.time.run(fetch, self.threads)
+        return self.time.now - started
 
-    def _send(self, request: PreparedRequest, **_: Any) -> Response:
+    def _exchange(self) -> float | None:
+        """Take a request to the API and its response back; return what the limiter says."""
         there, back = next(self._delay)
-        self.clock.sleep(there)
-        response, wait = Response(), self.limiter.hit(self.clock.now)
+        self.time.sleep(there)
+        wait = self.limiter.hit(self.time.now) if self.limiter else None
+        (self.counted if wait is None else self.rejected).append(self.time.now)
+        self.time.sleep(back)
+        return wait
+
+    def _respond(self, request: PreparedRequest, **_: Any) -> Response:
+        response, wait = Response(), self._exchange()
         response.url = str(request.url)
         name = response.url.rpartition("/")[2]
         status, headers = (self.bad.get(name, 200), {}) if wait is None else self.reject_with
@@ -205,5 +236,4 @@ class Api:
         body = json.dumps({"id": name, "data": []}).encode()
         response.raw = HTTPResponse(io.BytesIO(body), preload_content=False)
         self.seen.append((name, status))
-        self.clock.sleep(back)
         return response

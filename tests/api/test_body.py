@@ -3,7 +3,6 @@
 import gzip
 import json
 import socket
-import ssl
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -12,8 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from api.conftest import Connect
-from api.raw_server import Answer, answering, raw_server, response
+from api.conftest import JOB, Answer, Answered, response
 
 from tap_public_jobs.api import body, client
 from tap_public_jobs.api.body import DEEPEST, LARGEST, MOST_VALUES, json_object
@@ -21,7 +19,6 @@ from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import RequestError
 
 MIB = 1024 * 1024
-JOB = JobRef("id-1", "job-1")
 DETAIL = b'{"id": "id-1", "x": "%s"}'
 LARGEST_TEXT = b"x" * (LARGEST - len(DETAIL) + 2)
 
@@ -29,14 +26,6 @@ LARGEST_TEXT = b"x" * (LARGEST - len(DETAIL) + 2)
 @pytest.fixture(autouse=True)
 def _one_try(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_TRIES", 1)
-
-
-def failure(connect: Connect, answer: Answer, tls: ssl.SSLContext | None = None) -> str:
-    """What becomes of a detail that is answered like this."""
-    with raw_server(answer, tls) as server, pytest.raises(RequestError) as caught:
-        connect(server.url, timeout=10).detail(JOB)
-    assert server.targets == ["/jobs/job-1"]
-    return str(caught.value)
 
 
 # Size.
@@ -56,14 +45,14 @@ def _encoded(encoding: str, content: bytes) -> bytes:
 @pytest.mark.parametrize("text", [b"x", LARGEST_TEXT], ids=["small", "the largest"])
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "GZIP", "deflate"])
 def test_bodies_arrive_whole(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, text: bytes, encoding: str
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, text: bytes, encoding: str
 ) -> None:
     """Whatever else requests offers where more decoders are installed."""
     monkeypatch.setattr("requests.utils.DEFAULT_ACCEPT_ENCODING", "gzip, deflate, br, zstd")
     encoded = ENCODERS[encoding.lower()](DETAIL % text)
-    with raw_server(answering(_encoded(encoding, encoded))) as server:
-        assert connect(server.url).detail(JOB) == {"id": "id-1", "x": text.decode()}
+    api, server = answered(_encoded(encoding, encoded))
 
+    assert api.detail(JOB) == {"id": "id-1", "x": text.decode()}
     assert "Accept-Encoding: gzip, deflate\r\n" in server.heads[0]
 
 
@@ -89,8 +78,14 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("answer", "said"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_body_that_cannot_be_read_is_refused(connect: Connect, answer: bytes, said: str) -> None:
-    assert said in failure(connect, answering(answer))
+def test_a_body_that_cannot_be_read_is_refused(
+    answered: Answered, answer: bytes, said: str
+) -> None:
+    api, server = answered(answer)
+
+    with pytest.raises(RequestError, match=said):
+        api.detail(JOB)
+    assert server.targets == ["/jobs/job-1"]
 
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -122,24 +117,24 @@ NO_JOB = response({"x": "x" * (MIB - 100)})
         endless(CHUNKED, PIECE),
         endless(HEAD + b"\r\n", PIECE),
         endless(HEAD.replace(b"200 OK", b"302 Found\r\nLocation: /") + b"\r\n", PIECE),
-        *map(answering, (BOMB, NESTED, NO_JOB)),
+        *(BOMB, NESTED, NO_JOB),
     ],
     ids=["endless chunks", "no length and no end", "redirect", "bomb", "many values", "no job"],
 )
 def test_bodies_that_are_made_to_fill_the_memory_are_faults_and_do_not(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, attack: Answer
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, attack: Answer
 ) -> None:
     """Neither while they are read on sixteen connections, nor in the errors that they become."""
     monkeypatch.setattr(body, "LARGEST", MIB)
     said = r"body (is larger|may have more)|not the expected|302 Found"
-    with raw_server(attack) as server, ThreadPoolExecutor(16) as threads:
-        api = connect(server.url, timeout=60.0)
+    api, server = answered(attack, timeout=60.0)
 
-        def fetch(number: int) -> RequestError:
-            with pytest.raises(RequestError, match=said) as caught:
-                api.detail(JobRef(f"id-{number}", f"job-{number}"))
-            return caught.value
+    def fetch(number: int) -> RequestError:
+        with pytest.raises(RequestError, match=said) as caught:
+            api.detail(JobRef(f"id-{number}", f"job-{number}"))
+        return caught.value
 
+    with ThreadPoolExecutor(16) as threads:
         tracemalloc.start()
         try:
             errors = list(threads.map(fetch, range(32)))
@@ -165,31 +160,26 @@ DRIPS = {
 
 
 @pytest.mark.parametrize(("head", "drop"), DRIPS.values(), ids=DRIPS)
-@pytest.mark.parametrize("is_https", [False, True], ids=["http", "https"])
-@pytest.mark.usefixtures("_trusted")
+@pytest.mark.parametrize("by", ["http", "https"])
 def test_a_body_that_drips_ends_at_the_deadline(
-    connect: Connect,
-    monkeypatch: pytest.MonkeyPatch,
-    tls: ssl.SSLContext,
-    head: bytes,
-    drop: bytes,
-    *,
-    is_https: bool,
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, head: bytes, drop: bytes, by: str
 ) -> None:
     """The read timeout alone would wait for each byte anew."""
     monkeypatch.setattr(client, "DEADLINE", 0.01)
+    api, server = answered(endless(head, drop), by=by)
 
-    said = failure(connect, endless(head, drop), tls if is_https else None)
-
-    assert "the body took too long in total" in said
+    with pytest.raises(RequestError, match="the body took too long in total"):
+        api.detail(JOB)
+    assert server.targets == ["/jobs/job-1"]
 
 
 def test_a_body_may_take_ten_times_the_read_timeout(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+    answered: Answered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "read_object", lambda _, seconds: {"id": "id-1", "s": seconds})
-    with raw_server(answering(response(b""))) as server:
-        assert connect(server.url, timeout=7.0).detail(JOB)["s"] == 70
+    api, _ = answered(response(b""), timeout=7.0)
+
+    assert api.detail(JOB)["s"] == 70
 
 
 # JSON.

@@ -8,11 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 from urllib.parse import quote
 
 import pytest
-from api.conftest import Connect
-from api.raw_server import PAGE, answering, raw_server, response, unused_port
+from api.conftest import DETAIL, JOB, PAGE, Answered, Connect, response, unused_port
 from harness import paths
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
@@ -35,8 +35,6 @@ from tap_public_jobs.errors import (
 from tap_public_jobs.lines import shortened
 
 KEY = "pj_5f3de1c7a902"
-JOB = JobRef("id-1", "job-1")
-DETAIL = {"id": "id-1", "publicId": "job-1"}
 
 # Faults of the sandbox that another try may mend, once the API has answered.
 TRANSIENT = [
@@ -83,14 +81,6 @@ def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox)
     assert "x-api-key" not in request.headers
 
 
-def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Connect) -> None:
-    sandbox = Sandbox.demo(jobs=1, options=Options(path_prefix="/eu"))
-    with serving(sandbox) as url:
-        assert connect(url + "//", sandbox.key).page(1).total == 1
-
-    assert [request.path for request in sandbox.requests] == [f"/eu{API}/jobs"]
-
-
 @pytest.mark.parametrize(
     ("size", "total", "expected"),
     [
@@ -104,12 +94,14 @@ def test_a_path_prefix_and_trailing_slashes_are_part_of_the_base_url(connect: Co
     ],
 )
 def test_numbers_that_make_no_sense_are_no_numbers(
-    connect: Connect, size: str, total: str, expected: tuple[int, int | None]
+    answered: Answered, size: str, total: str, expected: tuple[int, int | None]
 ) -> None:
-    body = f'{{"data": [], "pageSize": {size}, "total": {total}}}'.encode()
-    with raw_server(answering(response(body), PAGE)) as server:
-        assert connect(server.url).page(1) == Page([], *expected)
+    api, _ = answered(response(f'{{"data": [], "pageSize": {size}, "total": {total}}}'.encode()))
 
+    assert api.page(1) == Page([], *expected)
+
+
+A_PROXY = "http://proxy.example.com"
 
 HOSTILE = [
     "a/b", "../../admin", "..", ".", "...", "?page=2", "#top", "%2F", "%2e%2e", "100%", "a b",
@@ -118,19 +110,24 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> None:
-    sandbox = Sandbox(Options(limited=False))
+def test_public_ids_of_any_characters_are_one_path_segment_below_any_base_url(
+    connect: Connect,
+) -> None:
+    """It may have a path, and end with slashes."""
+    sandbox = Sandbox(Options(limited=False, path_prefix="/eu"))
     template = Sandbox.demo(jobs=1).organisation.published()[0].job
     for number, public_id in enumerate(HOSTILE):
         sandbox.publish(template | {"id": str(number), "publicId": public_id})
     with serving(sandbox) as url:
-        api = connect(url, sandbox.key)
+        api = connect(url + "//", sandbox.key)
+        assert api.page(1).total == len(HOSTILE)
         details = [api.detail(JobRef(str(n), it)) for n, it in enumerate(HOSTILE)]
 
     assert [detail["publicId"] for detail in details] == HOSTILE
     dots = {".": "%2E", "..": "%2E%2E", "...": "%2E%2E%2E"}
+    segments = ["", *(f"/{dots.get(it, quote(it, safe=''))}" for it in HOSTILE)]
     assert [request.path for request in sandbox.requests] == [
-        f"{API}/jobs/{dots.get(it, quote(it, safe=''))}" for it in HOSTILE
+        f"/eu{API}/jobs{it}" for it in segments
     ]
 
 
@@ -140,10 +137,12 @@ def test_public_ids_of_any_characters_are_one_path_segment(connect: Connect) -> 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_fault_is_tried_eight_times_and_described(
-    sandbox: Sandbox, connect: Connect, base_url: str, kind: str, caplog: pytest.LogCaptureFixture
+    sandbox: Sandbox,
+    api: PublicJobsClient,
+    job: JobRef,
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    job = ref(sandbox, 0)
-    api = connect(base_url, sandbox.key)
     api.page(1)
     sandbox.fail_next(kind, times=3 * MAX_TRIES + 2)
 
@@ -173,31 +172,18 @@ def test_a_fault_is_tried_eight_times_and_described(
     [
         *(response(b"", it) for it in ("204 No Content", "206 Part", "408 Timeout", "599 Odd")),
         # A detail, and another object with an id, whose status says that they are none.
-        *(response(it, "500 Oops") for it in (DETAIL, {"id": "id-1", "error": "down"})),
+        DETAIL.replace(b"200 OK", b"500 Oops"),
+        response({"id": "id-1", "error": "down"}, "500 Oops"),
         # Objects that show neither key of the job.
-        *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": DETAIL})),
+        *(response(it) for it in ({}, {"id": 1}, {"publicId": "job-2"}, {"data": {"id": "id-1"}})),
         b"",  # None in time.
     ],
 )
-def test_other_answers_that_may_pass_are_retried(connect: Connect, answer: bytes) -> None:
-    timeout = 10.0 if answer else 0.5
-    with raw_server(answering(answer, response(DETAIL))) as server:
-        assert connect(server.url, timeout=timeout).detail(JOB) == DETAIL
+def test_other_answers_that_may_pass_are_retried(answered: Answered, answer: bytes) -> None:
+    api, server = answered(answer, DETAIL, timeout=10.0 if answer else 0.5)
 
+    assert api.detail(JOB)["id"] == "id-1"
     assert len(server.heads) > 1  # a busy computer may be late more than once
-
-
-@pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("status", ["103 Hints", "206 Part"])
-def test_a_first_page_that_is_neither_whole_nor_a_redirect_may_pass(
-    connect: Connect, status: str
-) -> None:
-    said = rf"Page 1 of the list .*: the response is {status}, after 8 tries"
-    answer = answering(response(b"{}", status))
-    with raw_server(answer) as server, pytest.raises(PageError, match=said):
-        connect(server.url).page(1)
-
-    assert len(server.heads) == MAX_TRIES
 
 
 def test_waits_between_tries_double_and_vary(
@@ -222,8 +208,10 @@ NOT_THE_API = (
     r"base_url does not look like the Public Jobs API: {}\?page=1&pageSize=10: {}\. "
     r"Set base_url to the part of .* " + API
 )
+UNREAD = "Page {} of the list of jobs cannot be read: .*response is {}"
 
 
+@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
     ("number", "answer", "error", "said"),
     [
@@ -232,47 +220,41 @@ NOT_THE_API = (
         (1, "404 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 404 No")),
         (1, "302 No", PublicJobsError, NOT_THE_API.format("{url}", "the response is 302 No")),
         (1, "200 OK", PublicJobsError, NOT_THE_API.format("{url}", "the response is a web page")),
-        (1, "400 No", PageError, "Page 1 of the list of jobs cannot be read: .*response is 400"),
-        (4, "404 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 404"),
-        (4, "302 No", PageError, "Page 4 of the list of jobs cannot be read: .*response is 302"),
+        (1, "400 No", PageError, UNREAD.format(1, "400")),
+        (4, "404 No", PageError, UNREAD.format(4, "404")),
+        (4, "302 No", PageError, UNREAD.format(4, "302")),
+        (1, "103 Hints", PageError, UNREAD.format(1, "103 Hints, after 8 tries")),
+        (1, "206 Part", PageError, UNREAD.format(1, "206 Part, after 8 tries")),
     ],
 )
-def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_not_tried_again(
-    connect: Connect, number: int, answer: str, error: type[PublicJobsError], said: str
+def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_tried_again_only_if_it_may_pass(
+    answered: Answered, number: int, answer: str, error: type[PublicJobsError], said: str
 ) -> None:
     """Whether a page after the first one matters depends on how far the list goes."""
-    refused = response(b"", answer, "Content-Type: text/html")
-    with raw_server(answering(refused)) as server, pytest.raises(error) as caught:
-        connect(server.url).page(number)
+    api, server = answered(response(b"", answer, "Content-Type: text/html"))
+
+    with pytest.raises(error) as caught:
+        api.page(number)
 
     assert type(caught.value) is error
     assert re.search(said.replace("{url}", f"{server.url[7:]}{API}/jobs"), str(caught.value))
-    assert len(server.heads) == 1
+    assert len(server.heads) == (MAX_TRIES if "tries" in said else 1)
 
 
 def refusal(status: str) -> bytes:
     return response(b"{}", f"{status} No", *["RateLimit-Remaining: 0"] * (status == "503"))
 
 
-# The status, how often page 1 is sent, and what the key's error says.
-REFUSALS = [
-    ("401", 1, "The API refused the key"),
-    ("403", 1, "The API answered 403"),
-    ("503", MAX_REJECTIONS, "10 times in a row, .*Use one key per integration"),
-]
-
-
-@pytest.mark.parametrize(("status", "_", "__"), REFUSALS)
+@pytest.mark.parametrize("status", ["401", "403", "503"])
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
-    connect: Connect, status: str, _: int, __: str
+    answered: Answered, status: str
 ) -> None:
     """Also if it is rejected as too many requests."""
+    answers = [*[refusal(status), PAGE] * 2, refusal(status)]
+    api, server = answered(*answers, throttle=Throttle(1000, 0.001))
 
-    def answer(connection: socket.socket, head: str) -> None:
-        connection.sendall(PAGE if "?page=1&" in head else refusal(status))
-
-    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
-        connect(server.url, throttle=Throttle(1000, 0.001)).detail(JOB)
+    with pytest.raises(RequestError) as caught:
+        api.detail(JOB)
 
     said = f"{API}/jobs/job-1: the response is {status}, although the key reads the list"
     assert str(caught.value).endswith(said)
@@ -285,35 +267,37 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     ("page", "said"), [(b"not http\r\n\r\n", "not http"), (response(b"", "404 No"), "not ans.*404")]
 )
 def test_a_refused_detail_whose_list_fails_is_described_by_that(
-    connect: Connect, page: bytes, said: str
+    answered: Answered, page: bytes, said: str
 ) -> None:
     """And not as a refusal of the key or of the job."""
+    answers = [refusal("401"), page] * MAX_TRIES
+    api, _ = answered(*answers, has_answered=True, throttle=Throttle(1000, 0.001))
 
-    def answer(connection: socket.socket, head: str) -> None:
-        connection.sendall(page if "?page=1&" in head else refusal("401"))
-        if page.startswith(b"not"):
-            connection.shutdown(socket.SHUT_RDWR)
-
-    with raw_server(answer) as server, pytest.raises(RequestError) as caught:
-        connect(server.url, has_answered=True, throttle=Throttle(1000, 0.001)).detail(JOB)
-
+    said = rf"/jobs/job-1: .*{said}.*, after 8 tries"
+    with pytest.raises(RequestError, match=said) as caught:
+        api.detail(JOB)
     assert type(caught.value) is RequestError
-    assert re.search(rf"/jobs/job-1: .*{said}.*, after 8 tries", str(caught.value))
 
 
-@pytest.mark.parametrize(("status", "requests", "said"), REFUSALS)
+@pytest.mark.parametrize(
+    ("status", "requests", "said"),
+    [
+        ("401", 1, "The API refused the key"),
+        ("403", 1, "The API answered 403"),
+        ("503", MAX_REJECTIONS, "10 times in a row, .*Use one key per integration"),
+    ],
+)
 def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more_request(
-    connect: Connect, status: str, requests: int, said: str
+    answered: Answered, status: str, requests: int, said: str
 ) -> None:
-    with raw_server(answering(refusal(status))) as server:
-        api = connect(server.url, throttle=Throttle(1000, 0.001))
+    api, server = answered(refusal(status), throttle=Throttle(1000, 0.001))
 
-        def fetch(number: int) -> None:
-            with pytest.raises(AccessError, match=said):
-                api.detail(JobRef(f"id-{number}", f"job-{number}"))
+    def fetch(number: int) -> None:
+        with pytest.raises(AccessError, match=said):
+            api.detail(JobRef(f"id-{number}", f"job-{number}"))
 
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(fetch, range(8)))
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(fetch, range(8)))
 
     # The other details are not even sent: the run has ended.
     assert server.targets[0] in {f"/jobs/job-{number}" for number in range(8)}
@@ -325,12 +309,13 @@ def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more
     ["300 Any", "400 Bad Request", "404 No", "410 Gone", f"451 Not\x0b  here {'x' * 1000}"],
 )
 def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
-    connect: Connect, status: str
+    answered: Answered, status: str
 ) -> None:
     """404 and 410 say that the job is not published. What a server says is quoted in short."""
-    answer = response(b"", status, "Location: http://[")  # which is not even read
-    with raw_server(answering(answer)) as server, pytest.raises(RequestError) as caught:
-        connect(server.url).detail(JOB)
+    api, server = answered(response(b"", status, "Location: http://["))  # which is not even read
+
+    with pytest.raises(RequestError) as caught:
+        api.detail(JOB)
 
     said = f"{status[:3]} {shortened(status[4:], 200)}"
     assert f"{server.url}{API}/jobs/job-1: the response is {said}" == f"http://{caught.value}"
@@ -339,16 +324,16 @@ def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
     assert server.targets == ["/jobs/job-1"]
 
 
-def test_a_redirect_is_not_followed_to_another_host(connect: Connect) -> None:
+def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
     """It would carry the key to wherever it points."""
-    with raw_server(answering(response(DETAIL))) as thief:
-        moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
-        with raw_server(answering(moved)) as server:
-            api = connect(server.url, auth_header="x-api-key")
-            with pytest.raises(RequestError, match="302 Found"):
-                api.detail(JOB)
-            with pytest.raises(PublicJobsError, match=r"does not look like .* 302 Found"):
-                api.page(1)
+    _, thief = answered(DETAIL)
+    moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
+    api, server = answered(moved, auth_header="x-api-key")
+
+    with pytest.raises(RequestError, match="302 Found"):
+        api.detail(JOB)
+    with pytest.raises(PublicJobsError, match=r"does not look like .* 302 Found"):
+        api.page(1)
 
     assert thief.connections == 0
     assert len(server.heads) == 2
@@ -370,10 +355,11 @@ def test_the_detail_of_another_job_is_no_detail_of_this_one(
     "document",
     [{"id": "id-1"}, {"id": None, "publicId": "job-1"}, {"id": "id-1", "publicId": "renamed"}],
 )
-def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str, Any]) -> None:
+def test_a_detail_may_omit_one_of_its_keys(answered: Answered, document: dict[str, Any]) -> None:
     """Which fields a detail always has is not documented."""
-    with raw_server(answering(response(document))) as server:
-        assert connect(server.url).detail(JOB) == document
+    api, _ = answered(response(document))
+
+    assert api.detail(JOB) == document
 
 
 # What is not the API.
@@ -382,14 +368,13 @@ def test_a_detail_may_omit_one_of_its_keys(connect: Connect, document: dict[str,
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("when", ["in this run", "in an earlier run"])
 def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect, when: str) -> None:
+    sandbox, earlier = Sandbox.demo(jobs=1), when == "in an earlier run"
     with unused_port() as port:
-        host = f"127.0.0.1:{port}"
-        earlier = when == "in an earlier run"
-        api = connect(f"http://{host}", has_answered=earlier)
+        api = connect(f"http://127.0.0.1:{port}", sandbox.key, has_answered=earlier)
         if not earlier:
-            with raw_server(answering(PAGE), port=port):
+            with serving(sandbox, port):
                 api.page(1)
-        said = rf"{host}.*Connection refused, after 8 tries"
+        said = rf"127.0.0.1:{port}.*Connection refused, after 8 tries"
         with pytest.raises(PageError, match=said) as caught:
             api.page(1)
 
@@ -425,64 +410,41 @@ def test_a_file_without_certificates_is_named_at_once(
 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    ("variable", "value", "said", "lasts"),
+    ("setting", "code", "said", "asked", "asked_later"),
     [
-        ("", "", "jobs.example.com:8443 cannot be reached, because its name is unknown.", False),
-        ("HTTPS_PROXY", "http://proxy.example.com", "the proxy did not connect to it.", False),
-        ("ALL_PROXY", "ftp://me:sesame@x", "an address is wrong. Correct HTTPS_PROXY, ALL_", True),
-        ("HTTPS_PROXY", "http://me:sesame@x:99999", "an address is wrong. Correct HTTPS_P", True),
-        ("ALL_PROXY", "socks5://x", "the proxy is no HTTP proxy. Correct HTTPS_PROXY or AL", True),
-        ("REQUESTS_CA_BUNDLE", "no.pem", "certificates are not found. Correct REQUESTS_CA_", True),
+        ("", socket.EAI_NONAME, "jobs.example.com:8443 cannot be reached, because", 1, MAX_TRIES),
+        ("", socket.EAI_AGAIN, "Not known, after 8 tries", MAX_TRIES, MAX_TRIES),
+        (f"HTTPS_PROXY={A_PROXY}", socket.EAI_NONAME, "the proxy did not connect", 1, MAX_TRIES),
+        ("ALL_PROXY=ftp://me:sesame@x", 0, "an address is wrong. Correct HTTPS_PROXY, ALL", 0, 0),
+        ("HTTPS_PROXY=http://me:sesame@x:99999", 0, "an address is wrong. Correct HTTPS_", 0, 0),
+        ("ALL_PROXY=socks5://x", 0, "the proxy is no HTTP proxy. Correct HTTPS_PROXY or A", 0, 0),
+        ("REQUESTS_CA_BUNDLE=no.pem", 0, "certificates are not found. Correct REQUESTS_CA", 0, 0),
     ],
 )
 def test_what_the_network_lacks_is_named_at_once(
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
+    setting: str,
+    code: int,
     said: str,
-    *,
-    lasts: bool,
+    asked: int,
+    asked_later: int,
 ) -> None:
-    """Unless it may pass, once the API has answered. No line has the password of a proxy."""
-    hosts: list[str] = []
+    """Unless it may pass, as more may once the API has answered."""
+    host = "proxy.example.com" if A_PROXY in setting else "jobs.example.com"
+    if setting:
+        monkeypatch.setenv(*setting.split("=", 1))
+    for has_answered, times in ((False, asked), (True, asked_later)):
+        look_up = mock.Mock(side_effect=socket.gaierror(code, "Not known"))
+        monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
-    def fail(host: str, *_: object, **__: object) -> None:
-        hosts.append(host)
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    if variable:
-        monkeypatch.setenv(variable, value)
-
-    with pytest.raises(PublicJobsError, match=re.escape(said)) as first:
-        connect("https://jobs.example.com:8443/eu").page(1)
-    again = re.escape(said) if lasts else ", after 8 tries"
-    with pytest.raises(PublicJobsError, match=again) as later:
-        connect("https://jobs.example.com:8443/eu", has_answered=True).page(1)
-    assert [type(it.value) for it in (first, later)] == [
-        PublicJobsError,
-        PublicJobsError if lasts else PageError,
-    ]
-    assert "sesame" not in f"{first.value}{later.value}"
-    asked = "proxy.example.com" if variable == "HTTPS_PROXY" else "jobs.example.com"
-    assert hosts == ([] if lasts else [asked] * (1 + MAX_TRIES))
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_a_name_server_that_is_busy_is_asked_again_in_a_first_run_too(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hosts: list[str] = []
-
-    def fail(host: str, *_: object, **__: object) -> None:
-        hosts.append(host)
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(PageError, match="Temporary failure in name resolution, after 8 tries"):
-        connect("https://jobs.example.com").page(1)
-    assert hosts == ["jobs.example.com"] * MAX_TRIES
+        with pytest.raises(PublicJobsError) as caught:
+            connect("https://jobs.example.com:8443/eu", has_answered=has_answered).page(1)
+        passes = times == MAX_TRIES
+        assert type(caught.value) is (PageError if passes else PublicJobsError)
+        assert ("after 8 tries" if passes else said) in str(caught.value)
+        assert "sesame" not in str(caught.value)
+        assert [call.args[0] for call in look_up.call_args_list] == [host] * times
 
 
 # What a server says.
@@ -500,7 +462,7 @@ def test_a_name_server_that_is_busy_is_asked_again_in_a_first_run_too(
     ],
 )
 def test_no_error_and_no_log_line_repeats_the_key(
-    connect: Connect,
+    answered: Answered,
     monkeypatch: pytest.MonkeyPatch,
     answer: bytes,
     caplog: pytest.LogCaptureFixture,
@@ -511,12 +473,11 @@ def test_no_error_and_no_log_line_repeats_the_key(
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_RDWR)
 
-    with raw_server(answer_and_close) as server:
-        api = connect(server.url, KEY)
-        with pytest.raises(PublicJobsError) as page:
-            api.page(1)
-        with pytest.raises(RequestError) as detail:
-            api.detail(JOB)
+    api, _ = answered(answer_and_close, key=KEY)
+    with pytest.raises(PublicJobsError) as page:
+        api.page(1)
+    with pytest.raises(RequestError) as detail:
+        api.detail(JOB)
 
     said = f"{page.value}{detail.value}{caplog.text}"
     assert KEY[:8] not in said

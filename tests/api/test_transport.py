@@ -1,42 +1,97 @@
-"""The session of a run: connections, rejections and https, on real sockets."""
+"""The session of a run: connections, https, and what a refusal means.
+
+A run never takes a limit for a job's own fault, and a job stops no run.
+"""
 
 import socket
-import ssl
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
-from api.conftest import Connect
-from api.raw_server import PAGE, answering, raw_server, response
-from api.simulated import FakeTime
+from api.conftest import DETAIL, JOB, PAGE, Answered, Connect, response
+from api.simulated import Api, FakeTime
+from hypothesis import given
+from hypothesis import strategies as st
+from public_jobs_sandbox.limits import ALGORITHMS, SlidingCounter
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from requests import Response
+from typing_extensions import override
 
 from tap_public_jobs.api import transport
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import is_rejection, log_pacing, retry_after
-from tap_public_jobs.errors import PublicJobsError
-
-JOB = JobRef("id-1", "job-1")
-DETAIL = response({"id": "id-1"})
-
+from tap_public_jobs.api.transport import is_rejection
+from tap_public_jobs.errors import AccessError, PublicJobsError
 
 # Connections, and what they carry.
 
 
 def test_plain_http_does_not_go_through_a_proxy(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+    answered: Answered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is for this computer alone; a proxy would read the key."""
-    with raw_server(answering(DETAIL)) as proxy, raw_server(answering(DETAIL)) as server:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        monkeypatch.setenv("http_proxy", proxy.url)
-        connect(server.url).detail(JOB)
+    _, proxy = answered(DETAIL)
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    monkeypatch.setenv("http_proxy", proxy.url)
+    api, server = answered(DETAIL)
+
+    api.detail(JOB)
 
     assert (len(server.heads), proxy.connections) == (1, 0)
+
+
+def test_no_other_password_is_sent_in_place_of_the_key(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password sesame\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    api, server = answered(DETAIL, by="https")
+
+    api.detail(JOB)
+
+    assert "\r\nAuthorization: Bearer a-key\r\n" in server.heads[0]
+
+
+@pytest.mark.parametrize("by", ["http", "https", "proxy"])
+def test_a_connection_is_not_used_again_after_five_idle_seconds(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """A load balancer may have forgotten it; one that is active stays.
+
+    Under https, the certificate may be that of an authority of your own.
+    """
+    time = FakeTime()
+    monkeypatch.setattr(transport, "monotonic", lambda: time.now)
+    api, server = answered(PAGE, DETAIL, by=by)
+    assert api.page(1).total == 0
+    opened = []
+    for seconds in (0, 4, 4, 6, 4):
+        time.now += seconds
+        assert api.detail(JOB)["id"] == "id-1"
+        opened.append(server.connections)
+
+    assert opened == [1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("by", ["https", "proxy"])
+@pytest.mark.usefixtures("tls")
+def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Also if it is that of a proxy which decrypts TLS."""
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    api, server = answered(PAGE, by=by)
+
+    said = "its certificate is not trusted.* set REQUESTS_CA_BUNDLE .*certificate verify failed"
+    with pytest.raises(PublicJobsError, match=said):
+        api.page(1)
+    assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")
 
 
 # The limit, and rejections.
@@ -57,194 +112,273 @@ def test_a_limit_that_allows_a_burst_of_its_size_never_rejects(connect: Connect)
     assert (throttle.requests, throttle.rejections) == (1 + jobs, 0)
 
 
-def rejection(*headers: str, status: str = "429 Too Many Requests") -> bytes:
-    return response(b"{}", status, *headers)
-
-
 @pytest.mark.parametrize(
-    ("answer", "status", "pause"),
+    ("status", "header", "pause"),
     [
-        (rejection("Retry-After: 0", status="403 Forbidden"), 403, 1.0169),
-        (rejection("Retry-After: 7"), 429, 8),
-        (rejection("Retry-After: soon"), 429, 60),
-        (rejection(), 429, 60),
+        (429, "", 60),
+        (429, "Retry-After: soon", 60),
+        (400, "retry-after: 1", 2),
+        (503, "Retry-After: 1", 2),
+        (403, "X-RateLimit-Remaining: 0", 60),
+        (503, "ratelimit-remaining: 0", 60),
+        # An hour at most, or it makes no sense; never less than the even pace.
+        (403, "Retry-After: 0", 60 / 59),
+        (429, "Retry-After: 3600", 3601),
+        (429, "Retry-After: 3601", 60),
+        (429, f"Retry-After: {'9' * 5000}", 60),
+        (429, "Retry-After:", 60),
+        (429, "Retry-After: Fri, 15 Jan 2010 08:00:00 GMT", 60 / 59),
+        (429, "Retry-After: Fri, 15 Jan 9999 08:00:00 GMT", 60),
+        (429, "Retry-After: Fri, 15 Jan 9999999999 08:00:00 GMT", 60),
     ],
 )
 def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
-    connect: Connect, caplog: pytest.LogCaptureFixture, answer: bytes, status: int, pause: float
+    answered: Answered, caplog: pytest.LogCaptureFixture, status: int, header: str, pause: float
 ) -> None:
     """A second later than the server asks: some servers round down."""
     time = FakeTime()
     throttle = time.throttle()
-    with raw_server(answering(answer, answer, PAGE)) as server:
-        api = connect(server.url, throttle=throttle)
-        assert api.page(2).total == 0
+    rejection = response(b"{}", f"{status} No", *filter(None, [header]))
+    api, server = answered(rejection, rejection, PAGE, throttle=throttle)
 
+    assert api.page(2).total == 0
     assert server.targets == ["/jobs?page=2&pageSize=10"] * 3
     assert (throttle.requests, throttle.rejections, api.retries) == (3, 2, 0)
-    assert time.waits == pytest.approx([pause, 60], abs=0.001)
-    assert [it.message[:20] for it in caplog.records] == [f"The API answered {status}"] * 2
+    assert time.waits == pytest.approx([pause, max(pause, 60)])
+    assert [it.levelname for it in caplog.records] == ["WARNING"] * 2
+    verb, until = "is" if status == 429 else "may be", timedelta(seconds=int(pause))
+    assert caplog.messages[0].startswith(
+        f"The API answered {status}, which {verb} its rate limit. Pausing until 0{until} UTC "
+        f"({pause:,.1f} s), then sending at most one request every 1.02 s. No action is needed;"
+    )
 
 
 @pytest.mark.parametrize(
-    ("status", "pause", "words"),
+    ("status", "headers"),
     [
-        (429, 1501.0, "is its rate limit. Pausing until 03:11:01 UTC (1,501.0 s), then"),
-        (503, 0.0, "may be its rate limit. Sending at most one request every 2 s."),
+        (403, {"RateLimit-Remaining": "1"}),
+        (404, {"RateLimit-Remaining": "0"}),
+        (403, {}),
+        (503, {}),
+        (500, {"Retry-After": "1"}),
+        (302, {"Retry-After": "1"}),
     ],
 )
-def test_what_may_be_a_rejection_is_logged_with_the_pause_and_the_new_pace(
-    caplog: pytest.LogCaptureFixture, status: int, pause: float, words: str
-) -> None:
-    log_pacing(Throttle(60, 60, epoch=lambda: 9_960.0), status, (pause, 2.0))
-
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert record.getMessage().startswith(f"The API answered {status}, which {words}")
-    assert "ending at most one request every 2 s. No action is needed;" in record.getMessage()
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "expected"),
-    [
-        (429, {}, True),
-        (429, {"Retry-After": "soon"}, True),
-        (400, {"retry-after": "1"}, True),
-        (503, {"Retry-After": "1"}, True),
-        (403, {"X-RateLimit-Remaining": "0"}, True),
-        (503, {"ratelimit-remaining": "0"}, True),
-        (403, {"RateLimit-Remaining": "1"}, False),
-        (404, {"RateLimit-Remaining": "0"}, False),
-        (403, {}, False),
-        (503, {}, False),
-        (500, {"Retry-After": "1"}, False),
-        (302, {"Retry-After": "1"}, False),
-    ],
-)
-def test_a_rejection_is_429_or_says_when_to_try_again_or_that_no_request_is_left(
-    status: int, headers: dict[str, str], expected: object
-) -> None:
+def test_any_other_answer_is_no_rejection(status: int, headers: dict[str, str]) -> None:
     response = Response()
     response.status_code = status
     response.headers.update(headers)
 
-    assert is_rejection(response) is expected
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("3600", 3601),
-        ("3601", None),
-        ("9" * 5000, None),
-        ("", None),
-        ("Fri, 15 Jan 2010 08:00:00 GMT", 1),
-        ("Fri, 15 Jan 9999 08:00:00 GMT", None),
-        ("Fri, 15 Jan 9999999999 08:00:00 GMT", None),
-    ],
-)
-def test_retry_after_is_an_hour_at_most_or_makes_no_sense(
-    value: str, seconds: float | None
-) -> None:
-    """And a second is added, because some servers round down."""
-    assert retry_after({"Retry-After": value}) == seconds
+    assert not is_rejection(response)
 
 
 @pytest.mark.usefixtures("no_waiting")
 def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
-    connect: Connect, caplog: pytest.LogCaptureFixture
+    answered: Answered, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With one slot, a request that kept it would stop the next one for ever.
 
     No fault but 503 may be a rejection.
     """
     throttle = FakeTime().throttle(limit=1)
-
-    def answer(connection: socket.socket, _: str) -> None:
-        if len(server.heads) == 1:
-            connection.shutdown(socket.SHUT_RDWR)
-        else:
-            connection.sendall(answers.pop(0))
-
-    answers = [
+    api, server = answered(
+        lambda connection, _: connection.shutdown(socket.SHUT_RDWR),
         b"not http\r\n\r\n",
         response(b"", "500 Internal Server Error"),
-        rejection("Retry-After: 0"),
+        response(b"", "503 No"),
+        response(b"", "429 No", "Retry-After: 0"),
         response(b"x", "200 OK", "Content-Encoding: gzip"),
         DETAIL,
-    ]
-    with raw_server(answer) as server:
-        api = connect(server.url, throttle=throttle)
-        assert api.detail(JOB) == {"id": "id-1"}
+        throttle=throttle,
+    )
 
+    assert api.detail(JOB)["id"] == "id-1"
     learnt_from = [it.getMessage() for it in caplog.records if it.name == transport.__name__]
-    assert (answers, [line[:23] for line in learnt_from]) == ([], ["The API answered 429, w"])
-    assert throttle.requests == len(server.heads) == 6
+    assert [line.partition(". No action")[0] for line in learnt_from] == [
+        f"The API answered {status} its rate limit. Sending at most one request every {seconds} s"
+        for status, seconds in (("503, which may be", 120), ("429, which is", 128))
+    ]
+    assert throttle.requests == len(server.heads) == 7
 
 
-@pytest.mark.parametrize("by", ["http", "https", "proxy"])
-@pytest.mark.usefixtures("_trusted")
-def test_a_connection_is_not_used_again_after_five_idle_seconds(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
+# A refusal: the limit, the key or a single job.
+
+
+JOBS = 40
+
+# Statuses of rejections, and headers, in which `{}` is the whole seconds until the next one.
+REJECTIONS = [
+    (403, {}),
+    (403, {"X-RateLimit-Remaining": "0"}),
+    (429, {}),
+    (429, {"Retry-After": "{}"}),
+    (503, {"Retry-After": "{}"}),
+    (503, {"X-RateLimit-Remaining": "0"}),
+]
+tenths = st.integers(0, 20).map(lambda it: it / 10)
+
+
+def limited(limit: int) -> st.SearchStrategy[Api]:
+    """An API that counts in any way, and allows what the run expects or half of it."""
+    names = st.sampled_from([f"job-{it}" for it in range(JOBS)])
+    return st.builds(
+        Api,
+        algorithm=st.sampled_from(sorted(ALGORITHMS)),
+        limit=st.just(limit),
+        period=st.just(float(limit)),
+        threads=st.integers(1, 10),
+        delays=st.lists(st.tuples(tenths, tenths), min_size=1, max_size=20),
+        others=st.sampled_from([0, limit - limit // 2]),
+        reject_with=st.sampled_from(REJECTIONS),
+        bad=st.dictionaries(names, st.sampled_from([401, 403, 429]), max_size=3),
+        time=st.builds(FakeTime, st.floats(0, 20)),
+    )
+
+
+@given(api=st.integers(4, 12).flatmap(limited))
+def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fail(api: Api) -> None:
+    """Even if the limit is half of what the run expects."""
+    api.read(JOBS)
+
+    assert sorted(api.refused) == sorted(api.bad)
+    assert sorted(api.fetched + api.refused) == sorted(f"job-{it}" for it in range(JOBS))
+
+
+@pytest.mark.parametrize("status", [401, 403, 429])
+@pytest.mark.parametrize("number", [0, 59, 150, 299])
+def test_a_single_job_that_is_refused_costs_a_run_seconds(status: int, number: int) -> None:
+    """A run that fetches it alone, too; and it costs the runs after it no pace."""
+    name, page = f"job-{number}", "jobs?page=1&pageSize=100"
+    api = Api("sliding_log", bad={name: status})
+    healthy = Api("sliding_log")
+
+    assert api.read(300) < 1.1 * healthy.read(300)
+    assert api.refused == [name]
+    assert len(api.fetched) == 299
+    first = api.seen.index((name, status))
+    assert api.seen[first:].count((name, status)) == 3
+    assert [it for it, _ in api.seen if it in {name, page}] == [page, *[name, page] * 2, name]
+    assert (api.throttle.rejections, api.throttle._pace.lessons) == (3, 0)
+
+    alone = Api("sliding_log", bad={"job-0": status})
+    assert alone.read(1) < healthy.read(1) + 15
+
+
+def test_jobs_that_are_known_to_be_refused_are_sent_once() -> None:
+    """Even if it is a limit after all, the next run tries them again."""
+    api = Api("sliding_log", bad={"job-0": 403, "job-1": 401})
+
+    assert api.read(3, tries=1) < 15
+    assert api.refused == ["job-0", "job-1"]
+    assert sorted(api.seen[1:]) == [("job-0", 403), ("job-1", 401), ("job-2", 200)]
+    assert api.throttle._pace.lessons == 0
+
+
+def test_a_rejection_is_the_limits_although_the_job_is_known_to_be_refused() -> None:
+    api = Api("sliding_log", 20, 20.0, others=10, reject_with=(429, {}))
+
+    api.read(40, tries=1)
+
+    assert sorted(api.fetched) == sorted(f"job-{number}" for number in range(40))
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"algorithm": "token_bucket", "others": 40},
+        {"algorithm": "sliding_counter", "others": 40},
+        {"algorithm": "sliding_counter", "limit": 12, "period": 6.0},
+    ],
+)
+@pytest.mark.parametrize("reject_with", [(403, {}), (429, {}), (429, {"Retry-After": "{}"})])
+def test_a_single_job_that_is_refused_makes_no_limit_look_like_another(
+    limit: dict[str, Any], reject_with: tuple[int, dict[str, str]], status: int
 ) -> None:
-    """A load balancer may have forgotten it; one that is active stays."""
+    """Although the limit may be a third of what is expected, and answers page 1 in between.
+
+    Page 1 gets less room than the detail that is sent after it, so a limit rejects page 1.
+    """
+    for threads, delay in ((4, 0.01), (4, 0.05), (8, 0.05)):
+        api = Api(**limit, threads=threads, delays=[(delay, delay)], reject_with=reject_with)
+        api.bad, api.time.now = {"job-0": status}, 1001.2  # into a window
+
+        api.read(100)
+
+        assert api.refused == ["job-0"]
+
+
+@pytest.mark.parametrize("reject_with", [(429, {"Retry-After": "{}"}), (429, {}), (503, {})])
+@pytest.mark.parametrize(
+    ("round_trip", "noise", "pages", "most"),
+    [(0.3, 0, 1, 1.06), (0.5, 0, 3, 1.06), (0.6, 0, 3, 1.06), (0.3, 0.06, 3, 1.15)],
+)
+def test_a_limit_without_bursts_costs_little_more_than_the_least_time(
+    reject_with: tuple[int, dict[str, str]],
+    round_trip: float,
+    noise: float,
+    pages: int,
+    most: float,
+) -> None:
+    """Whether it says how long to wait or not; an interval for each request is the least time.
+
+    If the network lets even requests catch up with each other, that pauses no whole period.
+    """
+    random = Random(0)  # noqa: S311  # always the same
+    each = round_trip / 2
+    delays = [(each + random.uniform(0, noise), each + random.uniform(0, noise)) for _ in range(97)]
+    api = Api("leaky_bucket", delays=delays, reject_with=reject_with)
+
+    assert api.read(300, pages=pages) < most * (299 + pages)
+    assert len(api.fetched) == 300
+    assert sum(status != 200 for _, status in api.seen) <= 20
+
+
+class CountsRejections(SlidingCounter):
+    """A sliding counter that counts what it rejects, as HAProxy's `http_req_rate` does."""
+
+    @override
+    def hit(self, now: float) -> float | None:
+        wait = super().hit(now)
+        self._current += wait is not None
+        return wait
+
+
+def test_a_limit_that_counts_what_it_rejects_rejects_one_request() -> None:
+    """Two more intervals, and page 1 has room."""
+    into_a_window = FakeTime(1010.0)
+    api = Api(threads=1, limiter=CountsRejections(60, 60.0), time=into_a_window)
+
+    assert api.read(180) < 190
+    assert [status for _, status in api.seen if status != 200] == [403]
+
+
+HELD = HeldSlots(-1_000_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("held", "answers", "pauses"),
+    [
+        pytest.param(None, "F", 0, id="the first answer: the plan"),
+        pytest.param(HELD, "FP", 1, id="after an answer in the last run: a limit"),
+        pytest.param(HELD, "FFP", 2, id="twice"),
+        pytest.param(HELD, "FFF", 2, id="three times: the plan, or a limit"),
+        pytest.param(None, "PFP", 1, id="after an answer in this run: a limit"),
+    ],
+)
+def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
+    answered: Answered, held: HeldSlots | None, answers: str, pauses: int
+) -> None:
     time = FakeTime()
-    monkeypatch.setattr(transport, "monotonic", lambda: time.now)
+    sent = {"P": PAGE, "F": response(b"{}", "403 Forbidden")}
+    api, server = answered(*(sent[it] for it in answers), throttle=time.throttle(held=held))
 
-    def answer(connection: socket.socket, head: str) -> None:
-        is_tunnel = head.startswith("CONNECT")
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" if is_tunnel else DETAIL)
-        if is_tunnel:
-            server.serve(connection, tls)
-
-    with raw_server(answer, tls if by == "https" else None) as server:
-        if by == "proxy":
-            monkeypatch.setenv("HTTPS_PROXY", server.url)
-        api = connect("https://127.0.0.1:1" if by == "proxy" else server.url)
-        opened = []
-        for seconds in (0, 4, 4, 6, 4):
-            time.now += seconds
-            api.detail(JOB)
-            opened.append(server.connections)
-
-    assert opened == [1, 1, 1, 2, 2]
-
-
-# https.
-
-
-@pytest.mark.usefixtures("_trusted")
-def test_https_works_with_an_authority_of_your_own_and_keeps_its_connection(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, tmp_path: Path
-) -> None:
-    """And no other password is sent in place of the key."""
-    netrc = tmp_path / "netrc"
-    netrc.write_text("machine 127.0.0.1 login me password sesame\n")
-    monkeypatch.setenv("NETRC", str(netrc))
-    with raw_server(answering(PAGE, DETAIL), tls) as server:
-        api = connect(server.url)
+    for _ in range(answers.count("P")):
         assert api.page(1).total == 0
-        assert api.detail(JOB) == {"id": "id-1"}
+    if answers.endswith("F"):
+        said = r"plan lacks the public API.* may use up the rate limit"
+        with pytest.raises(AccessError, match=said):
+            api.page(1)
 
-    assert (len(server.heads), server.connections) == (2, 1)
-    assert ["\r\nAuthorization: Bearer a-key\r\n" in head for head in server.heads] == [True] * 2
-
-
-@pytest.mark.parametrize("by", ["https", "proxy"])
-def test_a_certificate_that_is_not_trusted_is_named_at_once_and_gets_no_key(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext, by: str
-) -> None:
-    """Also if it is that of a proxy which decrypts TLS."""
-
-    def tunnel(connection: socket.socket, _: str) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        server.serve(connection, tls)
-
-    said = "its certificate is not trusted.* set REQUESTS_CA_BUNDLE .*certificate verify failed"
-    with raw_server(tunnel, tls if by == "https" else None) as server:
-        if by == "proxy":
-            monkeypatch.setenv("HTTPS_PROXY", server.url)
-        with pytest.raises(PublicJobsError, match=said):
-            connect("https://127.0.0.1:1" if by == "proxy" else server.url).page(1)
-
-    assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * (by == "proxy")
+    assert len(server.heads) == len(answers)
+    assert [it for it in time.waits if it > 2] == [60] * pauses

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import requests
-from api.raw_server import unused_port
+from api.conftest import unused_port
 from e2e.pipeline import environment, listening
-from webhook.served import NOTED, NOTIFICATION, TOKEN, post, serving
+from webhook.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY

@@ -1,12 +1,52 @@
-"""A receiver on a real socket, and the notification log behind it."""
+"""A receiver that is served from a thread, and the notification log behind it."""
 
+import contextlib
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from webhook.served import TOKEN, serving
+import requests
+import uvicorn
 
 from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.webhook.app import make_app
+from tap_public_jobs.webhook.senders import read_tokens
+
+TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
+NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
+NOTED = (200, '{"publicIds":1}')
+UNNAMED = (202, '{"publicIds":0}')
+FAILED = (503, "The notification log cannot be written")
+
+
+def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
+    response = requests.post(url, data=body, headers=headers, timeout=60)
+    return response.status_code, response.text
+
+
+def connect(url: str) -> socket.socket:
+    """Open a connection, for what no HTTP client would send."""
+    return socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), timeout=60)
+
+
+@contextlib.contextmanager
+def serving(log: ChangeLog, tokens: str = TOKEN, port: int = 0, **options: Any) -> Iterator[str]:
+    """Serve the receiver of a log from a thread, and yield its URL."""
+    options = {"signatures": None, "token_header": "Authorization"} | options
+    app = make_app(log, read_tokens(tokens, log.name), **options)
+    server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="off"))
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 @pytest.fixture(scope="module")

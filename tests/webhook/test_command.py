@@ -11,24 +11,69 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
-import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import requests
-from webhook.served import COMMAND, NOTED, NOTIFICATION, PREFIX, TOKEN, ended, post, run, served
+from webhook.conftest import NOTED, NOTIFICATION, TOKEN, connect, post
 
 from tap_public_jobs import changes
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
 from tap_public_jobs.sync.stored import dump
 from tap_public_jobs.webhook import app, payload
-from tap_public_jobs.webhook.cli import commands, read_state
+from tap_public_jobs.webhook.cli import commands, main, read_state
+
+COMMAND = "from tap_public_jobs.webhook.cli import main; main()"
+PREFIX = "PUBLIC_JOBS_WEBHOOK_"
+
+
+@contextlib.contextmanager
+def served(**settings: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run the receiver in a process of its own, and kill it at the end; yield its URL and it."""
+    command = [sys.executable, "-c", COMMAND, "serve", "--port", "0"]
+    variables = os.environ | {PREFIX + name: str(value) for name, value in settings.items()}
+    with subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if found := re.search(r"running on (http://\S+:\d+)", line):
+                break
+        else:
+            pytest.fail("it has ended")
+        try:
+            yield found[1], process
+        finally:
+            process.kill()
+
+
+def ended(line: str, code: str = COMMAND, **options: Any) -> tuple[int, str, str]:
+    """Run the command in a process of its own to its end: status, stdout, stderr."""
+    command = [sys.executable, "-c", code, *line.split()]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    return result.returncode, result.stdout, result.stderr
+
+
+Run = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command to its end: status, stdout, stderr."""
+
+    def run(line: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(line.split())
+        return end.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
@@ -41,24 +86,23 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     settings: dict[str, Any] = {"CHANGES_URL": "sqlite:///my.db", "TOKEN_FILE": secret}
     settings |= {"TOKEN_HEADER": "X-Token", "SIGNATURE_HEADER": "X-Check"}
     sent = {"X-Token": TOKEN, "X-Check": hmac.digest(b"sesame", NOTIFICATION, "sha256").hex()}
-    with served(SIGNATURE_SECRET="sesame\nacme other", **settings) as receiver:  # noqa: S106
-        hook = f"http://127.0.0.1:{receiver.port}/hooks"
+    with served(SIGNATURE_SECRET="sesame\nacme other", **settings) as (url, process):  # noqa: S106
+        hook = f"{url}/hooks"
         assert post(hook, **(sent | {"X-Check": ""})) == (401, "Not signed with the secret")
         response = requests.post(hook, NOTIFICATION, headers=sent, timeout=60)
-        with socket.create_connection(("127.0.0.1", receiver.port)) as connection:
+        with connect(url) as connection:
             start = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
             start += f"X-Check: {sent['X-Check']}\r\n"
             connection.sendall(f"{start}Content-Length: {len(NOTIFICATION)}\r\n\r\n".encode())
             assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
-            receiver.process.send_signal(stop)
+            process.send_signal(stop)
             connection.sendall(NOTIFICATION)
             answer = connection.recv(65536)
-        status = receiver.process.wait(timeout=60)
-        errors = receiver.stderr.read()
+        _, errors = process.communicate(timeout=60)
 
     assert (response.status_code, response.headers["Connection"]) == (200, "close")
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert status in {0, -signal.SIGTERM}
+    assert process.returncode in {0, -signal.SIGTERM}
     assert errors.count('INFO POST: 200 {"publicIds":1}\n') == 2
     assert TOKEN not in errors
     assert "Traceback" not in errors
@@ -68,77 +112,34 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
 def test_nothing_that_was_answered_is_lost() -> None:
     """Although the receiver is killed in the middle of many notifications."""
     answered: list[str] = []
-    many = threading.Event()
 
     def send(sender: int) -> None:
-        with contextlib.suppress(requests.ConnectionError):
+        with contextlib.suppress(requests.RequestException):  # killed at any point
             for number in count(sender, 16):
-                if post(hook, f'{{"publicId": "{number}"}}') == NOTED:
+                if post(f"{url}/hooks/{TOKEN}", f'{{"publicId": "{number}"}}') == NOTED:
                     answered.append(str(number))
                 if len(answered) >= 200:
-                    many.set()
+                    process.kill()
 
-    with ThreadPoolExecutor(16) as pool, served(TOKEN=TOKEN) as receiver:
-        hook = f"http://127.0.0.1:{receiver.port}/hooks/{TOKEN}"
-        for sender in range(16):
-            pool.submit(send, sender)
-        assert many.wait(60)
+    with served(TOKEN=TOKEN) as (url, process), ThreadPoolExecutor(16) as pool:
+        list(pool.map(send, range(16)))
 
+    assert len(answered) >= 200
     assert {*answered} <= {*ChangeLog("sqlite:///changes.db").read().public_ids}
 
 
 def test_headers_without_an_end_are_refused() -> None:
     """They would fill the memory, and a sender needs no token for them."""
     headers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 16_384) for number in range(1_000))
-    with (
-        served(TOKEN=TOKEN) as receiver,
-        socket.create_connection(("127.0.0.1", receiver.port)) as connection,
-        pytest.raises(ConnectionError),
-    ):
+    refused = pytest.raises(ConnectionError)
+    with served(TOKEN=TOKEN) as (url, _), connect(url) as connection, refused:
         connection.sendall(b"POST /hooks HTTP/1.1\r\n" + headers)
-
-
-@pytest.mark.parametrize(
-    ("settings", "arguments", "words"),
-    [
-        ({}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
-        ({"TOKEN_FILE": "no"}, "", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
-        ({"TOKEN_FILE": sys.executable}, "", "is not a file that can be read"),  # not UTF-8
-        ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_"),
-        ({"TOKEN": TOKEN}, "--signature-header X", "set both PUBLIC_JOBS_WEBHOOK_SIGNATURE_HEAD"),
-        (
-            {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"},
-            "",
-            "with the same organisations as PUBLIC_JOBS_WEBHOOK_TOKEN, or neither",
-        ),
-        ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "", "changes_url must be sqlite:///path/to/"),
-        ({"TOKEN": TOKEN}, "--changes-url sqlite:///no/no.db", "the folder of the file"),
-    ],
-)
-def test_a_wrong_setting_is_one_line(
-    settings: dict[str, str],
-    arguments: str,
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name, value in settings.items():
-        monkeypatch.setenv(PREFIX + name, value)
-    monkeypatch.delattr("uvicorn.run")  # else a setting that is not refused is served for ever
-
-    status, out, err = run(capsys, "serve", *arguments.split())
-
-    assert (status, out) == (2, "")
-    assert err.startswith("Error: ")
-    assert words in err
-    assert err.count("\n") == 1
-    assert TOKEN not in err
 
 
 def test_a_taken_port_ends_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        status, _, err = ended("serve", "--port", port, env=os.environ | {f"{PREFIX}TOKEN": TOKEN})
+        line = f"serve --port {taken.getsockname()[1]}"
+        status, _, err = ended(line, env=os.environ | {f"{PREFIX}TOKEN": TOKEN})
 
     assert status > 0
     assert "address already in use" in err
@@ -147,8 +148,8 @@ def test_a_taken_port_ends_it() -> None:
 
 def test_a_receiver_without_its_extra_names_the_remedy() -> None:
     """In a process of its own, because here the receiver is imported already."""
-    code = f"import sys; sys.modules['starlette.exceptions'] = None; {COMMAND[2]}"
-    status, _, err = ended("serve", code=code)
+    code = f"import sys; sys.modules['starlette.exceptions'] = None; {COMMAND}"
+    status, _, err = ended("serve", code)
 
     assert (status, "Traceback" in err) == (2, False)
     assert "install tap-public-jobs[webhook]" in err
@@ -192,58 +193,76 @@ def test_a_state_that_cannot_be_read_is_that_of_a_first_run(content: Any, state:
 
 
 @pytest.fixture
-def states() -> list[str]:
-    """The arguments for two logs, each with a state that has read all of it."""
-    arguments = []
+def states() -> str:
+    """The options for two logs, each with a state that has read all of it."""
     for name in ("default", "acme"):
         log = ChangeLog(f"sqlite:///changes.db?name={name}")
         log.append({log.name: ["a"]})
         read = replace(STATE, last_read=LastRead(log.read().log_id, 1, 0))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
-        arguments += ["--state", f"{name}={name}.json"]
-    return arguments
+    return "--state default=default.json --state acme=acme.json"
 
 
-def test_the_names_with_news_are_printed(
-    states: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(capsys, "news", *states) == (1, "", "")
-    assert run(capsys, "news", "--state", "default.json") == (1, "", "")
-    ChangeLog("sqlite:///changes.db?name=acme").append({"acme": [None]})
-    assert run(capsys, "news", *states) == (0, "acme\n", "")
+def test_the_names_with_news_are_printed(states: str, run: Run) -> None:
+    assert run(f"news {states}") == (1, "", "")
+    assert run("news --state default.json") == (1, "", "")
     url = "sqlite:///changes.db?name=acme"
-    assert run(capsys, "news", "--changes-url", url, "--state", "acme.json") == (0, "", "")
-    assert run(capsys, "news", "--changes-url", url, *states[:2]) == (1, "", "")
+    ChangeLog(url).append({"acme": [None]})
+    assert run(f"news {states}") == (0, "acme\n", "")
+    assert run(f"news --changes-url {url} --state acme.json") == (0, "", "")
+    assert run(f"news --changes-url {url} --state default=default.json") == (1, "", "")
     # A log that is not there does not hide the news of others.
-    status, out, err = run(capsys, "news", *states, "--state", "typo=x")
+    status, out, err = run(f"news {states} --state typo=x")
     assert (status, out) == (0, "acme\n")
     assert err.startswith(
         "Error: There is no notification log with the name typo: add a line `typo <token>`"
     )
     Path("default.json").rename("day=1.json")
-    assert run(capsys, "news", "--state", "default=day=1.json") == (1, "", "")
+    assert run("news --state default=day=1.json") == (1, "", "")
+
+
+SIGNED = {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("settings", "line", "words"),
     [
-        ((), "Missing option '--state'"),
-        (("--state", "x=x"), "There is no notification log with the name x"),
+        ({}, "serve", "PUBLIC_JOBS_WEBHOOK_TOKEN must be a secret of 32 or more"),
+        ({"TOKEN_FILE": "no"}, "serve", "PUBLIC_JOBS_WEBHOOK_TOKEN_FILE is not a file that can be"),
+        ({"TOKEN_FILE": sys.executable}, "serve", "is not a file that can be read"),  # not UTF-8
+        ({"TOKEN": TOKEN, "SIGNATURE_SECRET": "s"}, "serve", f"set both {PREFIX}SIGNATURE_HEADER"),
+        ({"TOKEN": TOKEN}, "serve --signature-header X", f"set both {PREFIX}SIGNATURE_HEADER"),
+        (SIGNED, "serve", f"with the same organisations as {PREFIX}TOKEN, or neither"),
         (
-            ("--state", "x", "--changes-url", "sqlite:///no.db"),
+            {"TOKEN": TOKEN, "CHANGES_URL": "x.db"},
+            "serve",
+            "changes_url must be sqlite:///path/to/",
+        ),
+        ({"TOKEN": TOKEN}, "serve --changes-url sqlite:///no/no.db", "the folder of the file"),
+        ({}, "news", "Missing option '--state'"),
+        ({}, "news --state x=x", "There is no notification log with the name x"),
+        (
+            {},
+            "news --state x --changes-url sqlite:///no.db",
             "There is no notification log in no.db",
         ),
     ],
 )
 @pytest.mark.usefixtures("states")
-def test_an_error_is_not_taken_for_the_absence_of_news(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+def test_a_mistake_is_one_line_and_not_taken_for_the_absence_of_news(
+    run: Run, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], line: str, words: str
 ) -> None:
-    status, out, err = run(capsys, "news", *arguments)
+    for name, value in settings.items():
+        monkeypatch.setenv(PREFIX + name, value)
+    monkeypatch.delattr("uvicorn.run")  # else a setting that is not refused is served for ever
+
+    status, out, err = run(line)
 
     assert (status, out) == (2, "")
-    assert err.startswith(f"Error: {words}")
+    assert err.startswith("Error: ")
+    assert words in err
     assert err.count("\n") == 1
+    assert TOKEN not in err
 
 
 @pytest.mark.usefixtures("states")
@@ -251,14 +270,10 @@ def test_a_scheduler_may_start_it_often_and_without_stdin() -> None:
     """It imports nothing else that takes long."""
     slow = ("singer_sdk", "requests", "psycopg", "starlette", "uvicorn", "standardwebhooks")
     code = f"import atexit, sys; atexit.register(lambda: print(*{{*{slow}}} & {{*sys.modules}}));"
+    line = "news --state acme=-"
     with Path("acme.json").open() as file:
-        arguments = ("news", "--state", "acme=-")
-        assert ended(*arguments, code=code + COMMAND[2], stdin=file) == (1, "\n", "")
-    assert ended(*arguments, code=f"import sys; sys.stdin = None; {COMMAND[2]}") == (
-        0,
-        "acme\n",
-        "",
-    )
+        assert ended(line, code + COMMAND, stdin=file) == (1, "\n", "")
+    assert ended(line, f"import sys; sys.stdin = None; {COMMAND}") == (0, "acme\n", "")
 
 
 @pytest.mark.parametrize(
@@ -266,18 +281,11 @@ def test_a_scheduler_may_start_it_often_and_without_stdin() -> None:
     [(MemoryError, 2, "\nMemoryError\n"), (KeyboardInterrupt, 130, "\n")],
 )
 def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    error: type[BaseException],
-    status: int,
-    end: str,
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], status: int, end: str
 ) -> None:
-    def fail(_: ChangeLog) -> None:
-        raise error
+    monkeypatch.setattr(ChangeLog, "positions", mock.Mock(side_effect=error))
 
-    monkeypatch.setattr(ChangeLog, "positions", fail)
-
-    ended_with, out, err = run(capsys, "news", "--state", "default.json")
+    ended_with, out, err = run("news --state default.json")
 
     assert (ended_with, out) == (status, "")
     assert err.endswith(end)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from starlette.datastructures import Headers
-from webhook.served import NOTED, NOTIFICATION, TOKEN, post, serving
+from webhook.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY, read_payload
