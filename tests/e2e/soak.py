@@ -23,8 +23,8 @@ from harness import parse
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
+from support.histories import ANY_REFRESH, Histories
 from support.listener import hearing
-from test_model import ANY_REFRESH, Histories
 from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef
