@@ -1,5 +1,6 @@
 """The streams: where a run and Singer meet."""
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
@@ -49,6 +50,10 @@ class PublicJobsStream(Stream):
     TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE
 
     emit_activate_version_messages = False
+
+    # The run writes checkpoints. With those of the SDK, one for so many records, the size of all
+    # states together would grow with the square of the number of jobs.
+    STATE_MSG_FREQUENCY = sys.maxsize
 
     def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
         schema = SCHEMAS.get_schema(self.name)

@@ -73,6 +73,7 @@ def refused(**config: Any) -> str:
         ({"base_url": "http://jobs.example.com"}, NO_TLS),
         ({"base_url": "http://127.0.0.1.example.com"}, NO_TLS),
         ({"base_url": "http://localhost@a.example.com"}, NO_END),
+        ({"base_url": r"http://a.example.com\.localhost"}, NO_URL),
         ({"base_url": "https://me:pass-word@a.example.com"}, NO_END),
         ({"base_url": f"https://a.example.com?key={KEY}"}, NO_END),
         ({"base_url": "https://jobs.example.com/#"}, NO_END),
