@@ -69,7 +69,7 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
     if "api_key" not in given:
         with suppress(KeyError, OSError, TypeError, ValueError):
-            given["api_key"] = Path(given["api_key_file"]).read_text("utf-8").strip()
+            given["api_key"] = Path(given["api_key_file"]).read_text("utf-8-sig").strip()
             del given["api_key_file"]
     defaults = {name: rules["default"] for name, rules in SETTINGS.items() if "default" in rules}
     return defaults | given

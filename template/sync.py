@@ -44,12 +44,16 @@ NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
 ENV = Path(".env")
 WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
+# It is there from a load that found no DuckDB file until one that is complete.
+IS_NEW = Path("output/warehouse.is-new")
 
 # Of a TCP port.
 LARGEST_PORT = 65_535
 
 # Meltano hands .env to the tap; alerts and pings take these from it, too.
-OF_THE_NETWORK = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+OF_THE_NETWORK = (
+    "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"
+)  # fmt: skip
 
 
 class Interrupted(BaseException):
@@ -202,10 +206,11 @@ def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
     """Run the tap and the target."""
     target = f"target-{options.warehouse}"
     if options.warehouse == "duckdb" and not WAREHOUSE.exists():
-        # The first run, or the file is gone: then the state knows the dates, and all details are
-        # fetched again.
-        refresh = "all"
         WAREHOUSE.parent.mkdir(exist_ok=True)
+        IS_NEW.touch()
+    if IS_NEW.exists():
+        # The state may know details that only an earlier file had: all are fetched again.
+        refresh = "all"
     mode = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": refresh} if refresh else {}
     status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
     if options.webhooks:
@@ -214,6 +219,7 @@ def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
     records = summary.fields["records"] if summary else {}
     jobs = records.get("jobs", 0)
     if not status:
+        IS_NEW.unlink(missing_ok=True)
         return Load("", jobs)
     broken = target_broke(lines, target)
     failure = f"The load failed: {reason(lines, target if broken else TAP)}"
@@ -455,6 +461,7 @@ def main() -> int:
     """Run the command, and return its status."""
     options = parse(sys.argv[1:])
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
+    os.environ |= {it: value for it in OF_THE_NETWORK if (value := setting(it))}
     if flaw := wrong(options):
         if options.scheduled:
             alert(options, flaw)
@@ -466,7 +473,6 @@ def main() -> int:
 
 def start(options: argparse.Namespace) -> int:
     """Run as the options say, and return the status."""
-    os.environ |= {it: value for it in OF_THE_NETWORK if (value := setting(it))}
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, interrupt)
     if options.scheduled or options.if_news:

@@ -23,7 +23,7 @@ KEY = "pj_0123456789-secret"
 NO_URL = "base_url must be a URL such as https://jobs.example.com, without quotes or spaces."
 NO_END = "base_url must end before /api/public/v1, and have no user name, password, ? or #."
 NO_TLS = "base_url must begin with https://, because over plain http anyone can read the key."
-NO_KEY = "api_key must be the key alone: no quotes, space, line break, umlaut or word Bearer."
+NO_KEY = "api_key must be the key alone, here or in api_key_file: no quotes, space, line break, "
 REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 PLACE = (
     "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"

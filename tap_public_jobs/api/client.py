@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import backoff
-import urllib3
 from requests import Response
+from urllib3.exceptions import HTTPError
 
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Page
@@ -161,7 +161,8 @@ class PublicJobsClient:
                 return document
             document = None
             fault: Exception = _FaultError(f"{place(url)}: the response is not the expected JSON")
-        except (BodyError, OSError, urllib3.exceptions.HTTPError, zlib.error) as error:
+        # ValueError and TypeError: requests cannot read an odd address of a proxy.
+        except (BodyError, OSError, TypeError, ValueError, HTTPError, zlib.error) as error:
             fault = self._fault(error, url)
         raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
@@ -191,7 +192,9 @@ class PublicJobsClient:
         said = shortened(words, 200)
         if why := why_unreachable(error, cause, has_answered=self.has_answered):
             host = url.split("/")[2]
-            msg = f"Nothing was loaded: {host} cannot be reached, because {why} ({said})"
+            # An address that is wrong may have a password in any part.
+            quoted_cause = "" if isinstance(error, ValueError) else f" ({said})"
+            msg = f"Nothing was loaded: {host} cannot be reached, because {why}{quoted_cause}"
             return PublicJobsError(msg)
         return _FaultError(f"{place(url)}: {type(error).__name__}: {said}")
 

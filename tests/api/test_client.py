@@ -417,6 +417,7 @@ def test_a_file_without_certificates_is_named_at_once(
         (f"HTTPS_PROXY={A_PROXY}", socket.EAI_NONAME, "the proxy did not connect", 1, MAX_TRIES),
         ("ALL_PROXY=ftp://me:sesame@x", 0, "an address is wrong. Correct HTTPS_PROXY, ALL", 0, 0),
         ("HTTPS_PROXY=http://me:sesame@x:99999", 0, "an address is wrong. Correct HTTPS_", 0, 0),
+        ("HTTPS_PROXY=http://me:sesame#x@y", 0, "an address is wrong. Correct HTTPS_PROXY", 0, 0),
         ("ALL_PROXY=socks5://x", 0, "the proxy is no HTTP proxy. Correct HTTPS_PROXY or A", 0, 0),
         ("REQUESTS_CA_BUNDLE=no.pem", 0, "certificates are not found. Correct REQUESTS_CA", 0, 0),
     ],
@@ -445,6 +446,19 @@ def test_what_the_network_lacks_is_named_at_once(
         assert ("after 8 tries" if passes else said) in str(caught.value)
         assert "sesame" not in str(caught.value)
         assert [call.args[0] for call in look_up.call_args_list] == [host] * times
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("proxy", ["http://me:sesame@", "http://me:ses[ame@x", "http://me:€@x"])
+def test_an_odd_address_of_a_proxy_is_an_error_in_one_line(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Of some, requests fails to read the parts."""
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+
+    with pytest.raises(PageError, match="Error: .*, after 8 tries") as caught:
+        connect("https://jobs.example.com").page(1)
+    assert "ses" not in str(caught.value)
 
 
 # What a server says.
