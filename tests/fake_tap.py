@@ -5,7 +5,7 @@ from typing import Any
 
 from fake_api import FakeApi
 from harness import Output, captured
-from model_target import ModelTarget
+from model_target import ModelTarget, plain
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
@@ -131,9 +131,9 @@ class Pipeline:
 
     def periods(self) -> dict[str, tuple[str | None, str, str, str | None]]:
         """The rows of `job_publications`: four times by id."""
-        names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
-        rows = self.targets["upsert"].rows["job_publications"]
-        return {key: tuple(row[it] for it in names) for key, row in rows.items()}
+        names = ("openedafter", "firstseenat", "lastseenat", "unpublishedat")
+        rows = map(plain, self.targets["upsert"].all("job_publications"))
+        return {row["id"]: tuple(row[it] for it in names) for row in rows}
 
     def runs_of_periods(self) -> dict[str, tuple[int | None, ...]]:
         """The same, with the number of a run for its time, from 1 on."""

@@ -8,13 +8,15 @@ A scenario is a list of runs, each with what happens before it and what is expec
     run(unpublish("3"), webhook("4"), asks="list 3 4", closes="3")
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import LIST, Pipeline
+from fake_tap import CONFIG, LIST, Pipeline
+from harness import catalog_of, select_only
+from model_target import plain
 
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.changelog import ChangeLog
@@ -27,9 +29,12 @@ BROKEN = RequestError("the response is 500, after 8 tries", 500)
 GONE = NotFoundError("the response is 404", 404)
 REFUSED = AccessError("the API refused the key (401)")
 
+NO_STATE = "First run (no state). If there was an earlier one, pass its state, or"
+
 COMPARED = {
-    "jobs": ("publicId", "jobTitle"),
-    "job_details": ("publicId", "jobTitle", "roleOverview"),
+    "jobs": ("publicid", "jobtitle"),
+    "job_publications": ("publicid",),
+    "job_details": ("publicid", "jobtitle", "roleoverview"),
 }
 # Of the fixture `api`.
 EVERY = "0 1 2 3 4 5 6 7 8 9"
@@ -71,6 +76,11 @@ def fail(*keys: object) -> Event:
     return answer(BROKEN, *keys)
 
 
+def lag(*keys: object) -> Event:
+    """These details answer from now on as they are now."""
+    return lambda it: [answer(it.api.published[f"{key}"], key)(it) for key in keys]
+
+
 def answer_as_usual(pipeline: Pipeline) -> None:
     pipeline.api.answers.clear()
 
@@ -80,8 +90,18 @@ def heal(pipeline: Pipeline) -> None:
     pipeline.api.answers, pipeline.api.hidden, pipeline.api.total = {}, set(), "exact"
 
 
-def lose_state(pipeline: Pipeline) -> None:
-    pipeline.state = {}
+def load_state(state: dict[str, Any]) -> Event:
+    """The next run gets this state, and not that of the last run."""
+    return lambda it: setattr(it, "state", state)
+
+
+def misspell_log(pipeline: Pipeline) -> None:
+    """The setting `changes_url` names no log."""
+    pipeline.config["changes_url"] += "x"
+
+
+def correct_log(pipeline: Pipeline) -> None:
+    pipeline.config["changes_url"] = pipeline.config["changes_url"].removesuffix("x")
 
 
 def webhook(*keys: object) -> Event:
@@ -121,8 +141,11 @@ def run(
     *events: Event,
     refresh: str | None = None,
     later: float = 60,
+    catalog: dict[str, Any] | None = None,
+    upto: int | None = None,
     asks: str | None = None,
     writes: str | None = None,
+    dates: Mapping[str, tuple[int | None, ...]] | None = None,
     closes: str = "",
     activates: str | None = None,
     fails: str = "",
@@ -141,8 +164,11 @@ def run(
         events: They happen before it.
         refresh: The `detail_refresh` from this run on.
         later: Seconds since the last run.
+        catalog: What it selects, if not everything.
+        upto: The target dies after it has read this many messages.
         asks: Its requests in order: `list` for one reading of it, or the id of a job.
         writes: The jobs whose details are written.
+        dates: The rows of `job_publications` of some jobs: of each time, the number of its run.
         closes: The jobs that it closes.
         activates: The streams that it activates.
         fails: A part of its error; without one, it has to succeed.
@@ -156,29 +182,36 @@ def run(
             event(pipeline)
         pipeline.config |= config | ({"detail_refresh": refresh} if refresh else {})
         log.clear()
-        api, tables, closed = pipeline.api, pipeline.hard.rows, pipeline.closed
-        state, before = pipeline.sync_state, (api.listed(), {**api.published})
+        api, tables = pipeline.api, pipeline.hard.rows
+        state, before = pipeline.state, (api.listed(), {**api.published})
 
-        requests = pipeline.run(later=later)
+        requests = pipeline.run(later=later, catalog=catalog, upto=upto)
 
         api.on_request = lambda _: None
         warnings = [it.message for it in log.records if it.levelname == "WARNING"]
         assert (fails in pipeline.error, bool(pipeline.error)) == (True, bool(fails))
         assert (warns in f"{warnings}", bool(warnings)) == (True, bool(warns))
         assert says in log.text + pipeline.error
+        assert (NO_STATE in log.text) is (state == {})
         assert asks in {None, " ".join(words(requests))}
         assert writes in {None, " ".join(pipeline.output.rows("job_details"))}
         assert activates in {None, " ".join(pipeline.activated)}
-        assert pipeline.closed - closed == {*closes.split()}
+        rows = map(plain, pipeline.output.records("job_publications"))
+        assert {row["id"] for row in rows if row["unpublishedat"]} == {*closes.split()}
+        if dates:
+            assert dates.items() <= pipeline.runs_of_periods().items()
         assert not pipeline.closed & api.published.keys()
         for opened_after, first_seen, last_seen, unpublished in pipeline.periods().values():
             assert (opened_after or "") < first_seen <= last_seen < (unpublished or "9")
         for stream in ("jobs", "job_details"):
             assert pipeline.hard.rows[stream].keys() >= tables[stream].keys() & api.published.keys()
+        # Its own state comes first, so that what the SDK writes loses nothing.
+        assert pipeline.output.order[:1] in ([], ["STATE"])
         if not requests:
-            assert (pipeline.output.of("SCHEMA"), pipeline.sync_state) == ([], state)
-        is_unchanged = before == (api.listed(), api.published)
-        if is_unchanged and api.listed() and pipeline.output.records("job_publications"):
+            assert pipeline.output.of("SCHEMA") == []
+            assert pipeline.state["bookmarks"]["jobs"] == state["bookmarks"]["jobs"]
+        is_whole = upto is None and before == (api.listed(), api.published)
+        if is_whole and api.listed() and pipeline.output.records("job_publications"):
             assert_equal_to_the_list(pipeline, log.text)
 
     return play
@@ -194,8 +227,9 @@ def assert_equal_to_the_list(pipeline: Pipeline, log: str) -> None:
             assert pipeline.hard.rows[stream].keys() == listed
     usual = listed - {f"{it}".removeprefix("pub-") for it in api.answers}
     for stream, fields in COMPARED.items() if not pipeline.error else ():
-        found = {key: [target.rows[stream][key][it] for it in fields] for key in usual}
-        assert found == {key: [api.published[key].get(it) for it in fields] for key in usual}
+        for key in usual:
+            row, job = plain(target.rows[stream][key]), plain(api.published[key])
+            assert [row[it] for it in fields] == [job.get(it) for it in fields]
 
 
 def words(requests: list[str]) -> list[str]:
@@ -221,6 +255,14 @@ def play(api: FakeApi, changes_url: str, caplog: pytest.LogCaptureFixture) -> Pl
     return play
 
 
+def without(column: str) -> dict[str, Any]:
+    """A catalog in which this column of the details is not selected."""
+    catalog = catalog_of(CONFIG)
+    for entry in catalog["streams"][2]["metadata"]:
+        entry["metadata"]["selected"] = entry["breadcrumb"] != ["properties", column]
+    return catalog
+
+
 NO_LIST = answer_pages(PageError("page 1: 503"))
 EIGHT_TIMES = " ".join(["list"] * 8)
 ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
@@ -229,10 +271,22 @@ LOADED = run(asks=f"list {EVERY}", activates="jobs job_details", says="(10 new)"
 NOTIFIED = run(refresh="notified", asks=f"list {EVERY}", activates="jobs")
 OTHER_JOB = {"id": "x", "publicId": "x"}
 OTHERS = answer_pages(Page([OTHER_JOB], 3, 1))
-# What makes a run fetch details again.
-REFETCHING: dict[str, dict[str, Any]] = {
-    "other columns": {"stream_maps": {"job_details": {"twice": "jobTitle + jobTitle"}}},
-    "details that expire at once": {"detail_max_age_days": 0},
+ONLY_JOBS = select_only(CONFIG, "jobs")
+NO_PUBLICATIONS = select_only(CONFIG, "jobs", "job_details")
+NO_JOBS = select_only(CONFIG, "job_publications", "job_details")
+DAMAGED = "The saved state is damaged, or of another version of the tap"
+NO_LOG = "There is no notification log in"
+FLAT = {"flattening_enabled": True, "flattening_max_depth": 1}
+# What the records of details are made of, before and after a change.
+COLUMNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "selection": ({"catalog": without("location")}, {}),
+    "column_naming": ({}, {"column_naming": "snake_case"}),
+    "stream_maps": ({}, {"stream_maps": {"job_details": {"x": "1"}}}),
+    "stream_map_config": (
+        {"stream_maps": {"job_details": {"x": "jobTitle"}}},
+        {"stream_maps": {"job_details": {"x": "config['a']"}}, "stream_map_config": {"a": "b"}},
+    ),
+    "flattening_separator": (FLAT, FLAT | {"flattening_separator": "-"}),
 }
 # A job that the list does not show yet; nothing but this webhook names it.
 UNLISTED = (publish("new"), hide("new"), webhook("new"))
@@ -266,6 +320,31 @@ GAPS: dict[str, tuple[Event, str, str]] = {
 
 # Scenarios that begin without a state.
 FIRST_RUNS: dict[str, list[Step]] = {
+    # A job opened in (openedAfter, firstSeenAt], and closed in (lastSeenAt, unpublishedAt].
+    **{
+        f"the times of four runs under {refresh}": [
+            run(refresh=refresh, dates=dict.fromkeys(EVERY.split(), (None, 1, 1, None))),
+            run(publish("new"), dates={"new": (1, 2, 2, None), "1": (None, 1, 2, None)}),
+            run(
+                unpublish(0, 2),
+                closes="0 2",
+                dates={"new": (1, 2, 3, None), "0": (None, 1, 2, 3), "2": (None, 1, 2, 3)},
+            ),
+            run(publish("0"), dates={"0": (3, 4, 4, None), "2": (None, 1, 2, 3)}),
+        ]
+        for refresh in ("all", "changed")
+    },
+    # Nobody will ever name a change of it.
+    "a detail that was fetched before the notification log began expires": [
+        run(misspell_log, refresh="changed", warns=NO_LOG),
+        run(correct_log, refresh="notified", asks="list"),
+        run(webhook("5"), later=8 * DAY, asks=f"list {EVERY}"),
+        run(webhook("5"), later=8 * DAY, asks="list 5"),
+    ],
+    "the last state but one covers all details, and so may be the last that a target reads": [
+        run(refresh="changed", upto=-1),
+        run(asks="list"),
+    ],
     "a run that is stopped remembers what fails, and the next one asks for the others first": [
         run(fail(0, 1, 2), at("detail pub-5", stop), asks="list 0 1 2 3 4 5", fails="143"),
         run(asks="list 5 6 7 8 9 0 1 2", fails="'pub-0'"),
@@ -446,6 +525,46 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(later=-30 * DAY, fails="'pub-3'", warns="The clock was 30 days ahead"),
         run(later=HOUR, warns="'pub-3'"),
     ],
+    # The next complete one knows when a job was first seen.
+    "an incomplete list closes nothing, and writes no times": [
+        run(
+            *(publish("new", "passing"), edit("3", id="")),
+            writes="0 1 2 4 5 6 7 8 9 new passing",
+            dates={"1": (None, 1, 1, None)},
+            activates="",
+            fails="without a usable id or publicId was left out: page 2, item 1",
+        ),
+        run(
+            *(edit("3", id="3"), unpublish("passing")),
+            closes="passing",
+            dates={"new": (1, 2, 3, None), "passing": (1, 2, 2, 3), "3": (None, 1, 3, None)},
+        ),
+    ],
+    "a job closed while job_publications is deselected is written once it is selected again": [
+        run(unpublish("0"), catalog=NO_PUBLICATIONS),
+        run(closes="0", dates={"0": (None, 1, 1, 2)}),
+        run(later=HOUR),
+    ],
+    "a job closed while job_publications is deselected, and published again, begins anew": [
+        run(unpublish("0"), catalog=NO_PUBLICATIONS),
+        run(publish("0"), dates={"0": (2, 3, 3, None)}),
+    ],
+    **{
+        f"a saved state with the bookmarks {bookmarks} is set aside": [
+            run(
+                load_state({"bookmarks": bookmarks}),
+                refresh="changed",
+                asks=f"list {EVERY}",
+                activates="jobs",
+                warns=warns,
+            ),
+        ]
+        for bookmarks, warns in (
+            ({"jobs": {"sync": {"format": 99}}}, f"{DAMAGED} (ValueError: format 99 is not known)"),
+            (5, f"{DAMAGED} (AttributeError: 'int' object has no attribute 'get')"),
+            ({"jobs": {}}, ""),
+        )
+    },
     "all fetches all again, also within the same second": [
         run(unpublish("3"), later=0, closes="3", activates="jobs job_details", says="9 refreshed"),
     ],
@@ -479,12 +598,12 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(publish(*range(10, 30)), fail(*range(30)), later=DAY, fails="'pub-5'", warns="'pub-0'"),
     ],
     "after a lost state, a short list deletes nothing for an hour": [
-        run(lose_state, hide(7, 8, 9), total(10), fails="the list shows 7 of 10", activates=""),
+        run(load_state({}), hide(7, 8, 9), total(10), fails="the list shows 7 of 10", activates=""),
         run(later=1, fails="the list shows 7 of 10", activates=""),
         run(later=HOUR / 2, fails="the list shows 7 of 10", activates=""),
     ],
     "after a lost state, an empty list costs one request, and removes nothing": [
-        run(lose_state, hide(*range(10)), asks="list", writes="", activates=""),
+        run(load_state({}), hide(*range(10)), asks="list", writes="", activates=""),
         run(later=2 * HOUR, asks="list", writes="", activates=""),
         run(heal, unpublish(*range(9)), asks="list 9", activates="jobs job_details"),
         run(unpublish("9"), asks="list 9", closes="9", activates="jobs job_details"),
@@ -574,6 +693,19 @@ UNDER_CHANGED: dict[str, list[Step]] = {
             asks="list 9 0",
             closes="9",
         ),
+    ],
+    # One that is new or refreshed is asked for once, and so is one that lacks a field.
+    "a detail that lacks a change that the list shows is asked for twice": [
+        run(
+            *(lag(3, 4), answer({"id": "5"}, 5)),
+            *(publish("new"), answer({"id": "new", "jobTitle": "Another"}, "new")),
+            *(edit(key, jobTitle="Edited") for key in "345"),
+            webhook("3"),
+            asks="list 3 4 5 new",
+        ),
+        run(lambda it: it.api.answers.pop("pub-3"), asks="list 3 4"),
+        run(detail_max_age_days=0, asks=f"list {EVERY} new"),
+        run(detail_max_age_days=7, asks="list"),
     ],
     # Not only with the help of a known job, which the total may still count.
     "a list that was short is so until it shows its whole total by itself": [
@@ -697,11 +829,30 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
     ],
     # The detail of a closed job cannot be fetched again; its last one stays.
     **{
-        f"{refresh} activates no details, although it has {cause}": [
-            run(unpublish("3"), webhook("3"), refresh=refresh, closes="3", activates="jobs", **it),
+        f"{refresh} activates no details, although another {setting} has it fetch all again": [
+            run(refresh=refresh, **before),
+            # Also if no run in between writes details.
+            *(run(catalog=ONLY_JOBS, stream_maps={}) for _ in range(refresh == "changed")),
+            run(unpublish("3"), webhook("3"), closes="3", activates="jobs", says=says, **after),
+            run(writes=""),
+        ]
+        for refresh, says in (
+            ("changed", "Fetching 9 of 9 details (9 changed)"),
+            ("notified", "The selected columns changed; fetching all details again."),
+        )
+        for setting, (before, after) in COLUMNS.items()
+    },
+    **{
+        f"{refresh} activates no details, although they expire at once": [
+            run(
+                *(unpublish("3"), webhook("3")),
+                detail_max_age_days=0,
+                refresh=refresh,
+                closes="3",
+                activates="jobs",
+            ),
         ]
         for refresh in ("changed", "notified")
-        for cause, it in REFETCHING.items()
     },
     **{
         f"{refresh} takes in what was notified, and leaves no news": [
@@ -710,6 +861,25 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         ]
         for refresh, asks in (("changed", "list 3 4"), ("all", f"list {EVERY}"))
     },
+    # The position stays, so that the next run that can read the log misses nothing.
+    **{
+        f"a log that cannot be read is {consequence} under {refresh}": [
+            run(webhook("3"), misspell_log, refresh=refresh, **expected),
+            run(correct_log, refresh="notified", asks="list 3"),
+        ]
+        for refresh, consequence, expected in (
+            ("notified", "an error", {"asks": "", "fails": NO_LOG}),
+            ("changed", "a warning", {"asks": "list", "warns": NO_LOG}),
+            ("all", "a warning", {"asks": f"list {EVERY}", "warns": NO_LOG}),
+        )
+    },
+    # Nobody will ever name a change of it. While every change is named, nothing expires.
+    # Without news, too: the row that it wrote is newer than all others.
+    "a run that is killed after its first record leaves work": [
+        run(catalog=NO_JOBS, asks=""),
+        run(catalog=NO_JOBS, refresh="changed", upto=3),
+        run(catalog=NO_JOBS, refresh="notified", asks="list"),
+    ],
     # The answer may be from before the change.
     "a notification that arrives while its job is fetched is not lost": [
         run(webhook("3"), at("detail pub-3", webhook("3")), asks="list 3"),
@@ -749,11 +919,6 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         run(later=DAY - 2 * HOUR, asks="new list"),
         run(asks="new", warns="No longer waiting for"),
         run(asks=""),
-    ],
-    "a draft costs one reading of the list and one request": [
-        run(webhook("draft"), asks="list"),
-        run(later=11 * 60, asks="draft"),
-        run(later=11 * 60, asks=""),
     ],
     "of a flood of unknown publicIds, the last twenty are asked for once, and none is remembered": [
         run(webhook("x-7"), asks="list"),
