@@ -334,6 +334,12 @@ FIRST_RUNS: dict[str, list[Step]] = {
         ]
         for refresh in ("all", "changed")
     },
+    # Its change may have been named before a list showed it.
+    "a detail that was fetched before the first complete list expires": [
+        run(total(11), refresh="notified", fails="the list shows 10 of 11 jobs"),
+        run(heal, later=DAY, asks="list"),
+        run(webhook("5"), later=8 * DAY, asks=f"list {EVERY}"),
+    ],
     # Nobody will ever name a change of it.
     "a detail that was fetched before the notification log began expires": [
         run(misspell_log, refresh="changed", warns=NO_LOG),
@@ -769,14 +775,18 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         ),
         run(asks="list", activates="jobs"),
     ],
+    # Between half of a week, their greatest age, and all of it.
+    "details do not all expire in one run": [
+        *(run(later=DAY, asks="list") for _ in range(4)),
+        run(later=DAY, asks="list 0 4 5 6 8 9"),
+        run(later=DAY, asks="list 1 2 7"),
+        run(later=DAY, asks="list 3"),
+    ],
     **{
-        f"after {days} days, details of {age} days are asked for: {asks}": [
-            run(later=days * DAY, detail_max_age_days=age, asks=asks, writes=asks[5:]),
+        f"all details have expired at the greatest age of {age} days": [
+            run(later=age * DAY, detail_max_age_days=age, asks=f"list {EVERY}", writes=EVERY),
         ]
-        for days, age, asks in (
-            *((7, 7, f"list {EVERY}"), (3, 7, "list"), (1, 1, f"list {EVERY}")),
-            (0, 0, f"list {EVERY}"),
-        )
+        for age in (0, 1)
     },
     "an unlisted job whose detail loads is asked for once, and found by another reading": [
         run(hide("3"), at("detail pub-3", heal), asks="list 3 list", writes=""),
