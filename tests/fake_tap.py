@@ -19,6 +19,12 @@ CONFIG = {
     "max_concurrent_requests": 2,
     "page_size": 3,
 }
+# The fields to compare, as `plain` names them.
+COMPARED = {
+    "jobs": ("publicid", "jobtitle"),
+    "job_publications": ("publicid",),
+    "job_details": ("publicid", "jobtitle", "roleoverview"),
+}
 
 
 class Pipeline:
@@ -128,6 +134,19 @@ class Pipeline:
     def activated(self) -> list[str]:
         """The streams that the last run activated."""
         return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
+
+    def truth(self, stream: str) -> dict[str, list[Any]]:
+        """The published jobs by id, as far as a stream has to show them."""
+        jobs = {key: plain(job) for key, job in self.api.published.items()}
+        return {key: [job.get(it) for it in COMPARED[stream]] for key, job in jobs.items()}
+
+    def found(self, target: str, stream: str) -> dict[str, list[Any]]:
+        """What a target has of the jobs that are published by the rule."""
+        model = self.targets[target]
+        rows = {key: plain(row) for key, row in model.rows[stream].items()}
+        return {
+            key: [rows.get(key, {}).get(it) for it in COMPARED[stream]] for key in model.published()
+        }
 
     def periods(self) -> dict[str, tuple[str | None, str, str, str | None]]:
         """The rows of `job_publications`: four times by id."""

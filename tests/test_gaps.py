@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import CONFIG, LIST, Pipeline
+from fake_tap import COMPARED, CONFIG, LIST, Pipeline
 from harness import catalog_of, select_only
 from model_target import plain
 
+from tap_public_jobs import changes
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
+from tap_public_jobs.sync import state
 from tap_public_jobs.sync.state import HOUR
 
 DAY = 24 * HOUR
@@ -31,11 +33,6 @@ REFUSED = AccessError("the API refused the key (401)")
 
 NO_STATE = "First run (no state). If there was an earlier one, pass its state, or"
 
-COMPARED = {
-    "jobs": ("publicid", "jobtitle"),
-    "job_publications": ("publicid",),
-    "job_details": ("publicid", "jobtitle", "roleoverview"),
-}
 # Of the fixture `api`.
 EVERY = "0 1 2 3 4 5 6 7 8 9"
 
@@ -90,18 +87,28 @@ def heal(pipeline: Pipeline) -> None:
     pipeline.api.answers, pipeline.api.hidden, pipeline.api.total = {}, set(), "exact"
 
 
-def load_state(state: dict[str, Any]) -> Event:
+def load_state(loaded: dict[str, Any]) -> Event:
     """The next run gets this state, and not that of the last run."""
-    return lambda it: setattr(it, "state", state)
+    return lambda it: setattr(it, "state", loaded)
 
 
 def misspell_log(pipeline: Pipeline) -> None:
     """The setting `changes_url` names no log."""
-    pipeline.config["changes_url"] += "x"
+    pipeline.config["changes_url"] = f"{pipeline.config['changes_url']}x"
+
+
+def read_log_to(position: int, log_id: str | None = None) -> Event:
+    """The last run has read a log that differs from the one that is there."""
+
+    def change(pipeline: Pipeline) -> None:
+        last_read = pipeline.sync_state["log"]
+        last_read[:2] = [log_id or last_read[0], position]
+
+    return change
 
 
 def correct_log(pipeline: Pipeline) -> None:
-    pipeline.config["changes_url"] = pipeline.config["changes_url"].removesuffix("x")
+    pipeline.config["changes_url"] = f"{pipeline.config['changes_url']}".removesuffix("x")
 
 
 def webhook(*keys: object) -> Event:
@@ -183,7 +190,7 @@ def run(
         pipeline.config |= config | ({"detail_refresh": refresh} if refresh else {})
         log.clear()
         api, tables = pipeline.api, pipeline.hard.rows
-        state, before = pipeline.state, (api.listed(), {**api.published})
+        last, before = pipeline.state, (api.listed(), {**api.published})
 
         requests = pipeline.run(later=later, catalog=catalog, upto=upto)
 
@@ -192,7 +199,7 @@ def run(
         assert (fails in pipeline.error, bool(pipeline.error)) == (True, bool(fails))
         assert (warns in f"{warnings}", bool(warnings)) == (True, bool(warns))
         assert says in log.text + pipeline.error
-        assert (NO_STATE in log.text) is (state == {})
+        assert (NO_STATE in log.text) is (last == {})
         assert asks in {None, " ".join(words(requests))}
         assert writes in {None, " ".join(pipeline.output.rows("job_details"))}
         assert activates in {None, " ".join(pipeline.activated)}
@@ -209,7 +216,7 @@ def run(
         assert pipeline.output.order[:1] in ([], ["STATE"])
         if not requests:
             assert pipeline.output.of("SCHEMA") == []
-            assert pipeline.state["bookmarks"]["jobs"] == state["bookmarks"]["jobs"]
+            assert pipeline.state["bookmarks"]["jobs"] == last["bookmarks"]["jobs"]
         is_whole = upto is None and before == (api.listed(), api.published)
         if is_whole and api.listed() and pipeline.output.records("job_publications"):
             assert_equal_to_the_list(pipeline, log.text)
@@ -219,17 +226,16 @@ def run(
 
 def assert_equal_to_the_list(pipeline: Pipeline, log: str) -> None:
     """Hold the tables against the jobs that the list shows after a run that wrote publications."""
-    api, target = pipeline.api, pipeline.targets["upsert"]
+    api = pipeline.api
     listed = {it["id"] for it in api.listed()}
-    assert target.published() == listed
+    assert pipeline.targets["upsert"].published() == listed
     if "Resuming the last run" not in log:  # such a run may leave a row more
         for stream in pipeline.activated:
             assert pipeline.hard.rows[stream].keys() == listed
     usual = listed - {f"{it}".removeprefix("pub-") for it in api.answers}
-    for stream, fields in COMPARED.items() if not pipeline.error else ():
-        for key in usual:
-            row, job = plain(target.rows[stream][key]), plain(api.published[key])
-            assert [row[it] for it in fields] == [job.get(it) for it in fields]
+    for stream in COMPARED if not pipeline.error else ():
+        found, truth = pipeline.found("upsert", stream), pipeline.truth(stream)
+        assert {it: found[it] for it in usual} == {it: truth[it] for it in usual}
 
 
 def words(requests: list[str]) -> list[str]:
@@ -275,6 +281,7 @@ ONLY_JOBS = select_only(CONFIG, "jobs")
 NO_PUBLICATIONS = select_only(CONFIG, "jobs", "job_details")
 NO_JOBS = select_only(CONFIG, "job_publications", "job_details")
 DAMAGED = "The saved state is damaged, or of another version of the tap"
+NOT_COVERED = "The notification log does not cover everything since the last run"
 NO_LOG = "There is no notification log in"
 FLAT = {"flattening_enabled": True, "flattening_max_depth": 1}
 # What the records of details are made of, before and after a change.
@@ -784,7 +791,14 @@ UNDER_CHANGED: dict[str, list[Step]] = {
     ],
     **{
         f"all details have expired at the greatest age of {age} days": [
-            run(later=age * DAY, detail_max_age_days=age, asks=f"list {EVERY}", writes=EVERY),
+            run(
+                unpublish("3"),
+                later=age * DAY,
+                detail_max_age_days=age,
+                asks="list 3 0 1 2 4 5 6 7 8 9",
+                closes="3",
+                activates="jobs",
+            ),
         ]
         for age in (0, 1)
     },
@@ -805,6 +819,7 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
             later=4_000_000_000,
             asks="list 5 new 3 4",
             closes="5",
+            activates="jobs",
         ),
         run(asks=""),
     ],
@@ -853,18 +868,6 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         for setting, (before, after) in COLUMNS.items()
     },
     **{
-        f"{refresh} activates no details, although they expire at once": [
-            run(
-                *(unpublish("3"), webhook("3")),
-                detail_max_age_days=0,
-                refresh=refresh,
-                closes="3",
-                activates="jobs",
-            ),
-        ]
-        for refresh in ("changed", "notified")
-    },
-    **{
         f"{refresh} takes in what was notified, and leaves no news": [
             run(edit("3", roleOverview="x"), webhook("3", "4"), refresh=refresh, asks=asks),
             run(refresh="notified", asks=""),
@@ -873,17 +876,31 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
     },
     # The position stays, so that the next run that can read the log misses nothing.
     **{
-        f"a log that cannot be read is {consequence} under {refresh}": [
-            run(webhook("3"), misspell_log, refresh=refresh, **expected),
+        f"a log that cannot be read costs an error under notified, but a warning under {refresh}": [
+            run(webhook("3"), misspell_log, asks="", fails=NO_LOG),
+            run(refresh=refresh, asks=asks, warns=NO_LOG),
             run(correct_log, refresh="notified", asks="list 3"),
         ]
-        for refresh, consequence, expected in (
-            ("notified", "an error", {"asks": "", "fails": NO_LOG}),
-            ("changed", "a warning", {"asks": "list", "warns": NO_LOG}),
-            ("all", "a warning", {"asks": f"list {EVERY}", "warns": NO_LOG}),
-        )
+        for refresh, asks in (("changed", "list"), ("all", f"list {EVERY}"))
     },
     # Nobody will ever name a change of it. While every change is named, nothing expires.
+    # A change of the detail alone is found if a notification that is left names it.
+    **{
+        f"a run reads the list, and all that is left of the log, if {what} was read last": [
+            run(webhook("1"), asks="list 1"),
+            run(
+                *(edit("3", jobTitle="Edited"), edit("4", roleOverview="Edited"), webhook("4")),
+                last_read,
+                asks="list 1 3 4",
+                says=NOT_COVERED,
+            ),
+            run(asks=""),
+        ]
+        for what, last_read in {
+            "another log": read_log_to(2, "another"),
+            "more of it": read_log_to(100),
+        }.items()
+    },
     # Without news, too: the row that it wrote is newer than all others.
     "a run that is killed after its first record leaves work": [
         run(catalog=NO_JOBS, asks=""),
@@ -992,12 +1009,12 @@ def test_nothing_is_written_before_the_list_was_read(
 
     The news that the run had read stays unread.
     """
-    state = play(NOTIFIED, run(asks="")).sync_state
+    before = play(NOTIFIED, run(asks="")).sync_state
     api.answers[page] = error
     for event in (webhook("3"), webhook(), webhook()):
         pipeline = play(run(event, later=2 * HOUR, fails=str(error)))
         assert (api.requests, pipeline.output.of("SCHEMA")) == (LIST[:page], [])
-        assert pipeline.sync_state == state
+        assert pipeline.sync_state == before
     play(run(answer_as_usual, asks="list 3"))
 
 
@@ -1054,3 +1071,48 @@ def test_a_long_confirmation_says_how_long_it_takes_and_begins_again_if_it_is_st
     )
 
     assert sorted(api.details) == sorted(f"pub-{key}" for key in (*gone, "10"))
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_crash_at_any_message_loses_and_duplicates_no_period(
+    api: FakeApi, pipeline: Pipeline, number: int
+) -> None:
+    """The target has read this many messages of the second run, and kept the last state."""
+    api.unpublish("0")
+    api.publish("new")
+    pipeline.run(upto=number)
+
+    pipeline.run()
+
+    periods = pipeline.runs_of_periods()
+    assert periods["new"] in [(1, 2, 3, None), (1, 3, 3, None)]
+    assert periods["0"] in [(None, 1, 1, 2), (None, 1, 1, 3)]
+    assert periods.keys() == {*api.published, "0"}
+
+
+def test_closings_are_written_and_the_last_ones_kept_while_they_cannot_be(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "MOST_CLOSED", 2)
+    play(
+        LOADED,
+        run(unpublish(0, 1, 2), closes="0 1 2"),
+        run(unpublish(3, 4, 5), catalog=ONLY_JOBS),
+        run(closes="4 5"),
+    )
+
+
+def test_a_full_log_costs_a_warning_and_the_list_and_what_it_dropped_is_not_fetched(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "KEPT", 1)
+    play(
+        NOTIFIED,
+        run(
+            *(edit("3", jobTitle="Edited"), webhook("4"), webhook("5")),
+            asks="list 3 5",
+            warns="The notification log was full and dropped 1 notifications",
+            says=NOT_COVERED,
+        ),
+        run(asks=""),
+    )

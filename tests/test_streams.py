@@ -144,6 +144,24 @@ def test_messages_come_in_an_order_that_no_crash_makes_wrong(
     assert not any("version" in message for message in output.of("RECORD", "job_publications"))
 
 
+def test_state_is_written_in_proportion_to_the_jobs() -> None:
+    """Every N/20 details, so some 20 times a run, and ever less often in a list."""
+    api = FakeApi()
+    for number in range(1_200):
+        api.publish(f"{number:08}-a-uuid-has-36-characters-1234567")
+    pipeline = first_run(api, page_size=100)
+
+    others = ("jobs", "job_publications")
+    kinds = [it["type"] for it in pipeline.output.messages if it.get("stream") not in others]
+    assert kinds[3:] == [
+        "SCHEMA",
+        *(["RECORD"] * 60 + ["STATE"]) * 19,
+        *["RECORD"] * 60,
+        *["ACTIVATE_VERSION", "STATE", "STATE"],
+    ]
+    assert len(json.dumps(pipeline.state, separators=(",", ":"))) / 1_200 < 150
+
+
 @pytest.mark.parametrize("order", [*permutations(ORDER)])
 def test_no_order_of_streams_loses_rows(
     api: FakeApi, order: tuple[type[PublicJobsStream], ...], monkeypatch: pytest.MonkeyPatch
