@@ -37,12 +37,10 @@ class ModelTarget:
 
     Attributes:
         schemas: Each SCHEMA so far, by stream.
-        activations: Stream and version of each ACTIVATE_VERSION so far.
     """
 
     def __init__(self, load_method: LoadMethod = "upsert", removal: Removal = "hard") -> None:
         self.schemas: dict[str, list[Json]] = defaultdict(list)
-        self.activations: list[tuple[str, int]] = []
         self._load_method = load_method
         self._removal = removal
         self._keys: dict[str, list[str]] = {}
@@ -98,7 +96,6 @@ class ModelTarget:
         table[key] = version, row
 
     def _activate(self, stream: str, version: int) -> None:
-        self.activations.append((stream, version))
         table = self._tables[stream]
         for key in [key for key, (older, _) in table.items() if older < version]:
             if self._removal == "hard":

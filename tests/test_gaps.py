@@ -137,11 +137,11 @@ def stop(_: Pipeline) -> None:
 def drift(pipeline: Pipeline) -> None:
     """The second reading of the list passes by a job."""
 
-    def on_page(number: int) -> None:
+    def on_request(request: str) -> None:
         pipeline.api.hidden = {"3"} if pipeline.api.pages.count(1) == 2 else set()
-        pipeline.api.total = 10 if number == 1 else "exact"
+        pipeline.api.total = 10 if request == "page 1" else "exact"
 
-    pipeline.api.on_page = on_page
+    pipeline.api.on_request = on_request
 
 
 def run(
@@ -685,7 +685,7 @@ UNDER_ALL: dict[str, list[Step]] = {
     # The list that is read after the details drifts past it.
     "a job that is renamed during the run is not passed by, and fetched by the next one": [
         run(
-            *(at("detail pub-3", edit("3", publicId="pub-renamed")), drift),
+            at("detail pub-3", edit("3", publicId="pub-renamed"), drift),
             asks=f"list {EVERY} list list",
             activates="jobs",
         ),

@@ -56,10 +56,7 @@ def test_every_job_arrives_whole_and_no_request_is_wasted(sandbox: Sandbox, conf
     details = {job["id"]: detail(job) for job in jobs}
     assert [*output.rows("jobs")] == [*summaries]
     for stream, expected in (("jobs", summaries), ("job_details", details)):
-        rows = output.rows(stream)
-        differing = [expected[key].items() ^ row.items() for key, row in rows.items()]
-        assert {field for fields in differing for field, _ in fields} == set()
-        assert rows == expected
+        assert output.rows(stream) == expected
     asked = paths(sandbox.requests)
     assert asked[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
     assert sorted(asked[3:]) == sorted(f"/jobs/{job['publicId']}" for job in jobs)

@@ -311,14 +311,14 @@ class Histories(RuleBasedStateMachine):
         turns = cycle(readings)
         known: list[str] = []
 
-        def on_page(number: int) -> None:
-            if number == 1:
+        def on_request(request: str) -> None:
+            if request == "page 1":
                 places, total = next(turns)
                 self.api.hidden = {key for place, key in enumerate(known) if place in places}
                 counted = len(self.api.published)
                 self.api.total = counted + total if isinstance(total, int) else total
 
-        self.api.on_page = on_page
+        self.api.on_request = on_request
         for moment in moments:
             known[:] = self.known()
             self.run(refresh, **moment)
@@ -326,7 +326,7 @@ class Histories(RuleBasedStateMachine):
 
     def mend_list(self) -> None:
         """Show all jobs again; notify of them, because a run may have known that it lacks some."""
-        self.api.hidden, self.api.total, self.api.on_page = set(), "exact", lambda _: None
+        self.api.hidden, self.api.total, self.api.on_request = set(), "exact", lambda _: None
         self.paid.clear()
         self.log.append({self.log.name: [job["publicId"] for job in self.api.published.values()]})
 
