@@ -3,6 +3,8 @@
 What is missing is a gap. It is new for an hour, and each run that sees it fails. After that it is
 known, and runs warn.
 
+Each run keeps what the next one needs: dates, details, and how far it read the notification log.
+
 A scenario is a list of runs, each with what happens before it and what is expected of it:
 
     run(unpublish("3"), webhook("4"), asks="list 3 4", closes="3")
@@ -883,7 +885,6 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         ]
         for refresh, asks in (("changed", "list"), ("all", f"list {EVERY}"))
     },
-    # Nobody will ever name a change of it. While every change is named, nothing expires.
     # A change of the detail alone is found if a notification that is left names it.
     **{
         f"a run reads the list, and all that is left of the log, if {what} was read last": [
