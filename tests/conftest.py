@@ -17,7 +17,6 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
 from tap_public_jobs.api import client
-from tap_public_jobs.changelog import ChangeLog
 
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
 hypothesis.settings.register_profile(
@@ -122,20 +121,3 @@ def pipeline(api: FakeApi) -> Pipeline:
 @pytest.fixture
 def changes_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'changes.db'}"
-
-
-@pytest.fixture
-def log(changes_url: str) -> ChangeLog:
-    """A notification log with one notification."""
-    log = ChangeLog(changes_url)
-    log.append({log.name: ["pub-1"]})
-    return log
-
-
-@pytest.fixture
-def notified(api: FakeApi, log: ChangeLog, changes_url: str) -> Pipeline:
-    """A pipeline under `detail_refresh: notified`, after its first run, which is a backfill."""
-    assert log
-    pipeline = first_run(api, detail_refresh="notified", changes_url=changes_url)
-    assert (pipeline.error, len(api.details)) == ("", 10)
-    return pipeline

@@ -4,7 +4,7 @@
 A test changes the organisation between two runs, between two requests, or within one:
 
     api = FakeApi(page_size=2, jobs=3)
-    api.on_page = lambda number: api.unpublish("0") if number == 2 else None  # the list drifts
+    api.on_request = lambda it: api.unpublish("0") if it == "page 2" else None  # the list drifts
     api.hidden.add("2")  # published, but not listed
     api.answers["pub-1"] = RequestError("the response is 500", 500)
     api.answers[1] = lambda page: page._replace(items=[])
@@ -47,7 +47,6 @@ class FakeApi:
         total: The total that the pages show: `exact` counts the listed jobs.
             A function is called for each page.
         shown_size: The page size that the pages show; `page_size` by default.
-        on_page: Called with the number of a page before it is answered.
         on_request: Called with each request, as in `requests`, before it is answered.
         retries: Always 0: no request is tried again.
         requests: Every request so far, such as `page 1` and `detail pub-1`.
@@ -62,7 +61,6 @@ class FakeApi:
         self.answers: dict[int | str, Any] = {}
         self.total: Total | Callable[[], Total] = "exact"
         self.shown_size = page_size
-        self.on_page: Callable[[int], object] = lambda _: None
         self.on_request: Callable[[str], object] = lambda _: None
         self.requests: list[str] = []
         self.tries: dict[str, int | None] = {}
@@ -107,7 +105,6 @@ class FakeApi:
     def page(self, number: int) -> Page:
         """Return one page of the list; pages after the last one are empty."""
         self._request(f"page {number}")
-        self.on_page(number)
         jobs = self.listed()
         items = jobs[(number - 1) * self._page_size : number * self._page_size]
         total = self.total() if callable(self.total) else self.total

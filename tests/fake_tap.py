@@ -5,7 +5,7 @@ from typing import Any
 
 from fake_api import FakeApi
 from harness import Output, captured
-from model_target import ModelTarget
+from model_target import ModelTarget, plain
 
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
@@ -18,6 +18,12 @@ CONFIG = {
     "base_url": "https://jobs.example.com",
     "max_concurrent_requests": 2,
     "page_size": 3,
+}
+# The fields to compare, as `plain` names them.
+COMPARED = {
+    "jobs": ("publicid", "jobtitle"),
+    "job_publications": ("publicid",),
+    "job_details": ("publicid", "jobtitle", "roleoverview"),
 }
 
 
@@ -129,11 +135,24 @@ class Pipeline:
         """The streams that the last run activated."""
         return [message["stream"] for message in self.output.of("ACTIVATE_VERSION")]
 
+    def truth(self, stream: str) -> dict[str, list[Any]]:
+        """The published jobs by id, as far as a stream has to show them."""
+        jobs = {key: plain(job) for key, job in self.api.published.items()}
+        return {key: [job.get(it) for it in COMPARED[stream]] for key, job in jobs.items()}
+
+    def found(self, target: str, stream: str) -> dict[str, list[Any]]:
+        """What a target has of the jobs that are published by the rule."""
+        model = self.targets[target]
+        rows = {key: plain(row) for key, row in model.rows[stream].items()}
+        return {
+            key: [rows.get(key, {}).get(it) for it in COMPARED[stream]] for key in model.published()
+        }
+
     def periods(self) -> dict[str, tuple[str | None, str, str, str | None]]:
         """The rows of `job_publications`: four times by id."""
-        names = ("openedAfter", "firstSeenAt", "lastSeenAt", "unpublishedAt")
-        rows = self.targets["upsert"].rows["job_publications"]
-        return {key: tuple(row[it] for it in names) for key, row in rows.items()}
+        names = ("openedafter", "firstseenat", "lastseenat", "unpublishedat")
+        rows = map(plain, self.targets["upsert"].all("job_publications"))
+        return {row["id"]: tuple(row[it] for it in names) for row in rows}
 
     def runs_of_periods(self) -> dict[str, tuple[int | None, ...]]:
         """The same, with the number of a run for its time, from 1 on."""

@@ -37,12 +37,10 @@ class ModelTarget:
 
     Attributes:
         schemas: Each SCHEMA so far, by stream.
-        activations: Stream and version of each ACTIVATE_VERSION so far.
     """
 
     def __init__(self, load_method: LoadMethod = "upsert", removal: Removal = "hard") -> None:
         self.schemas: dict[str, list[Json]] = defaultdict(list)
-        self.activations: list[tuple[str, int]] = []
         self._load_method = load_method
         self._removal = removal
         self._keys: dict[str, list[str]] = {}
@@ -98,7 +96,6 @@ class ModelTarget:
         table[key] = version, row
 
     def _activate(self, stream: str, version: int) -> None:
-        self.activations.append((stream, version))
         table = self._tables[stream]
         for key in [key for key, (older, _) in table.items() if older < version]:
             if self._removal == "hard":
@@ -107,16 +104,18 @@ class ModelTarget:
                 table[key] = table[key][0], table[key][1] | {DELETED: True}
 
 
+def plain(row: Row) -> Row:
+    """Name columns in lower case without underscores, whatever the tap and a target named them."""
+    return {name.replace("_", "").lower(): value for name, value in row.items()}
+
+
 def published_now(publications: Iterable[Row]) -> set[str]:
     """Return the ids of the published jobs, by the rule that holds on every target.
 
     Args:
         publications: One row per job of `job_publications`, however its columns are named.
     """
-    rows = [
-        {name.replace("_", "").lower(): value for name, value in row.items()}
-        for row in publications
-    ]
+    rows = [plain(row) for row in publications]
     latest = max((row["lastseenat"] for row in rows), default=None)
     published = [row for row in rows if not row.get("unpublishedat")]  # a CSV file has no null
     return {row["id"] for row in published if row["lastseenat"] == latest}

@@ -3,22 +3,28 @@
 What is missing is a gap. It is new for an hour, and each run that sees it fails. After that it is
 known, and runs warn.
 
+Each run keeps what the next one needs: dates, details, and how far it read the notification log.
+
 A scenario is a list of runs, each with what happens before it and what is expected of it:
 
     run(unpublish("3"), webhook("4"), asks="list 3 4", closes="3")
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from fake_api import FakeApi
-from fake_tap import LIST, Pipeline
+from fake_tap import COMPARED, CONFIG, LIST, Pipeline
+from harness import catalog_of, select_only
+from model_target import plain
 
+from tap_public_jobs import changes
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
+from tap_public_jobs.sync import state
 from tap_public_jobs.sync.state import HOUR
 
 DAY = 24 * HOUR
@@ -27,10 +33,8 @@ BROKEN = RequestError("the response is 500, after 8 tries", 500)
 GONE = NotFoundError("the response is 404", 404)
 REFUSED = AccessError("the API refused the key (401)")
 
-COMPARED = {
-    "jobs": ("publicId", "jobTitle"),
-    "job_details": ("publicId", "jobTitle", "roleOverview"),
-}
+NO_STATE = "First run (no state). If there was an earlier one, pass its state, or"
+
 # Of the fixture `api`.
 EVERY = "0 1 2 3 4 5 6 7 8 9"
 
@@ -71,6 +75,11 @@ def fail(*keys: object) -> Event:
     return answer(BROKEN, *keys)
 
 
+def lag(*keys: object) -> Event:
+    """These details answer from now on as they are now."""
+    return lambda it: [answer(it.api.published[f"{key}"], key)(it) for key in keys]
+
+
 def answer_as_usual(pipeline: Pipeline) -> None:
     pipeline.api.answers.clear()
 
@@ -80,8 +89,28 @@ def heal(pipeline: Pipeline) -> None:
     pipeline.api.answers, pipeline.api.hidden, pipeline.api.total = {}, set(), "exact"
 
 
-def lose_state(pipeline: Pipeline) -> None:
-    pipeline.state = {}
+def load_state(loaded: dict[str, Any]) -> Event:
+    """The next run gets this state, and not that of the last run."""
+    return lambda it: setattr(it, "state", loaded)
+
+
+def misspell_log(pipeline: Pipeline) -> None:
+    """The setting `changes_url` names no log."""
+    pipeline.config["changes_url"] = f"{pipeline.config['changes_url']}x"
+
+
+def read_log_to(position: int, log_id: str | None = None) -> Event:
+    """The last run has read a log that differs from the one that is there."""
+
+    def change(pipeline: Pipeline) -> None:
+        last_read = pipeline.sync_state["log"]
+        last_read[:2] = [log_id or last_read[0], position]
+
+    return change
+
+
+def correct_log(pipeline: Pipeline) -> None:
+    pipeline.config["changes_url"] = f"{pipeline.config['changes_url']}".removesuffix("x")
 
 
 def webhook(*keys: object) -> Event:
@@ -110,19 +139,22 @@ def stop(_: Pipeline) -> None:
 def drift(pipeline: Pipeline) -> None:
     """The second reading of the list passes by a job."""
 
-    def on_page(number: int) -> None:
+    def on_request(request: str) -> None:
         pipeline.api.hidden = {"3"} if pipeline.api.pages.count(1) == 2 else set()
-        pipeline.api.total = 10 if number == 1 else "exact"
+        pipeline.api.total = 10 if request == "page 1" else "exact"
 
-    pipeline.api.on_page = on_page
+    pipeline.api.on_request = on_request
 
 
 def run(
     *events: Event,
     refresh: str | None = None,
     later: float = 60,
+    catalog: dict[str, Any] | None = None,
+    upto: int | None = None,
     asks: str | None = None,
     writes: str | None = None,
+    dates: Mapping[str, tuple[int | None, ...]] | None = None,
     closes: str = "",
     activates: str | None = None,
     fails: str = "",
@@ -141,8 +173,11 @@ def run(
         events: They happen before it.
         refresh: The `detail_refresh` from this run on.
         later: Seconds since the last run.
+        catalog: What it selects, if not everything.
+        upto: The target dies after it has read this many messages.
         asks: Its requests in order: `list` for one reading of it, or the id of a job.
         writes: The jobs whose details are written.
+        dates: The rows of `job_publications` of some jobs: of each time, the number of its run.
         closes: The jobs that it closes.
         activates: The streams that it activates.
         fails: A part of its error; without one, it has to succeed.
@@ -156,29 +191,36 @@ def run(
             event(pipeline)
         pipeline.config |= config | ({"detail_refresh": refresh} if refresh else {})
         log.clear()
-        api, tables, closed = pipeline.api, pipeline.hard.rows, pipeline.closed
-        state, before = pipeline.sync_state, (api.listed(), {**api.published})
+        api, tables = pipeline.api, pipeline.hard.rows
+        last, before = pipeline.state, (api.listed(), {**api.published})
 
-        requests = pipeline.run(later=later)
+        requests = pipeline.run(later=later, catalog=catalog, upto=upto)
 
         api.on_request = lambda _: None
         warnings = [it.message for it in log.records if it.levelname == "WARNING"]
         assert (fails in pipeline.error, bool(pipeline.error)) == (True, bool(fails))
         assert (warns in f"{warnings}", bool(warnings)) == (True, bool(warns))
         assert says in log.text + pipeline.error
+        assert (NO_STATE in log.text) is (last == {})
         assert asks in {None, " ".join(words(requests))}
         assert writes in {None, " ".join(pipeline.output.rows("job_details"))}
         assert activates in {None, " ".join(pipeline.activated)}
-        assert pipeline.closed - closed == {*closes.split()}
+        rows = map(plain, pipeline.output.records("job_publications"))
+        assert {row["id"] for row in rows if row["unpublishedat"]} == {*closes.split()}
+        if dates:
+            assert dates.items() <= pipeline.runs_of_periods().items()
         assert not pipeline.closed & api.published.keys()
         for opened_after, first_seen, last_seen, unpublished in pipeline.periods().values():
             assert (opened_after or "") < first_seen <= last_seen < (unpublished or "9")
         for stream in ("jobs", "job_details"):
             assert pipeline.hard.rows[stream].keys() >= tables[stream].keys() & api.published.keys()
+        # Its own state comes first, so that what the SDK writes loses nothing.
+        assert pipeline.output.order[:1] in ([], ["STATE"])
         if not requests:
-            assert (pipeline.output.of("SCHEMA"), pipeline.sync_state) == ([], state)
-        is_unchanged = before == (api.listed(), api.published)
-        if is_unchanged and api.listed() and pipeline.output.records("job_publications"):
+            assert pipeline.output.of("SCHEMA") == []
+            assert pipeline.state["bookmarks"]["jobs"] == last["bookmarks"]["jobs"]
+        is_whole = upto is None and before == (api.listed(), api.published)
+        if is_whole and api.listed() and pipeline.output.records("job_publications"):
             assert_equal_to_the_list(pipeline, log.text)
 
     return play
@@ -186,16 +228,16 @@ def run(
 
 def assert_equal_to_the_list(pipeline: Pipeline, log: str) -> None:
     """Hold the tables against the jobs that the list shows after a run that wrote publications."""
-    api, target = pipeline.api, pipeline.targets["upsert"]
+    api = pipeline.api
     listed = {it["id"] for it in api.listed()}
-    assert target.published() == listed
+    assert pipeline.targets["upsert"].published() == listed
     if "Resuming the last run" not in log:  # such a run may leave a row more
         for stream in pipeline.activated:
             assert pipeline.hard.rows[stream].keys() == listed
     usual = listed - {f"{it}".removeprefix("pub-") for it in api.answers}
-    for stream, fields in COMPARED.items() if not pipeline.error else ():
-        found = {key: [target.rows[stream][key][it] for it in fields] for key in usual}
-        assert found == {key: [api.published[key].get(it) for it in fields] for key in usual}
+    for stream in COMPARED if not pipeline.error else ():
+        found, truth = pipeline.found("upsert", stream), pipeline.truth(stream)
+        assert {it: found[it] for it in usual} == {it: truth[it] for it in usual}
 
 
 def words(requests: list[str]) -> list[str]:
@@ -221,6 +263,14 @@ def play(api: FakeApi, changes_url: str, caplog: pytest.LogCaptureFixture) -> Pl
     return play
 
 
+def without(column: str) -> dict[str, Any]:
+    """A catalog in which this column of the details is not selected."""
+    catalog = catalog_of(CONFIG)
+    for entry in catalog["streams"][2]["metadata"]:
+        entry["metadata"]["selected"] = entry["breadcrumb"] != ["properties", column]
+    return catalog
+
+
 NO_LIST = answer_pages(PageError("page 1: 503"))
 EIGHT_TIMES = " ".join(["list"] * 8)
 ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
@@ -229,10 +279,23 @@ LOADED = run(asks=f"list {EVERY}", activates="jobs job_details", says="(10 new)"
 NOTIFIED = run(refresh="notified", asks=f"list {EVERY}", activates="jobs")
 OTHER_JOB = {"id": "x", "publicId": "x"}
 OTHERS = answer_pages(Page([OTHER_JOB], 3, 1))
-# What makes a run fetch details again.
-REFETCHING: dict[str, dict[str, Any]] = {
-    "other columns": {"stream_maps": {"job_details": {"twice": "jobTitle + jobTitle"}}},
-    "details that expire at once": {"detail_max_age_days": 0},
+ONLY_JOBS = select_only(CONFIG, "jobs")
+NO_PUBLICATIONS = select_only(CONFIG, "jobs", "job_details")
+NO_JOBS = select_only(CONFIG, "job_publications", "job_details")
+DAMAGED = "The saved state is damaged, or of another version of the tap"
+NOT_COVERED = "The notification log does not cover everything since the last run"
+NO_LOG = "There is no notification log in"
+FLAT = {"flattening_enabled": True, "flattening_max_depth": 1}
+# What the records of details are made of, before and after a change.
+COLUMNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "selection": ({"catalog": without("location")}, {}),
+    "column_naming": ({}, {"column_naming": "snake_case"}),
+    "stream_maps": ({}, {"stream_maps": {"job_details": {"x": "1"}}}),
+    "stream_map_config": (
+        {"stream_maps": {"job_details": {"x": "jobTitle"}}},
+        {"stream_maps": {"job_details": {"x": "config['a']"}}, "stream_map_config": {"a": "b"}},
+    ),
+    "flattening_separator": (FLAT, FLAT | {"flattening_separator": "-"}),
 }
 # A job that the list does not show yet; nothing but this webhook names it.
 UNLISTED = (publish("new"), hide("new"), webhook("new"))
@@ -266,6 +329,37 @@ GAPS: dict[str, tuple[Event, str, str]] = {
 
 # Scenarios that begin without a state.
 FIRST_RUNS: dict[str, list[Step]] = {
+    # A job opened in (openedAfter, firstSeenAt], and closed in (lastSeenAt, unpublishedAt].
+    **{
+        f"the times of four runs under {refresh}": [
+            run(refresh=refresh, dates=dict.fromkeys(EVERY.split(), (None, 1, 1, None))),
+            run(publish("new"), dates={"new": (1, 2, 2, None), "1": (None, 1, 2, None)}),
+            run(
+                unpublish(0, 2),
+                closes="0 2",
+                dates={"new": (1, 2, 3, None), "0": (None, 1, 2, 3), "2": (None, 1, 2, 3)},
+            ),
+            run(publish("0"), dates={"0": (3, 4, 4, None), "2": (None, 1, 2, 3)}),
+        ]
+        for refresh in ("all", "changed")
+    },
+    # Its change may have been named before a list showed it.
+    "a detail that was fetched before the first complete list expires": [
+        run(total(11), refresh="notified", fails="the list shows 10 of 11 jobs"),
+        run(heal, later=DAY, asks="list"),
+        run(webhook("5"), later=8 * DAY, asks=f"list {EVERY}"),
+    ],
+    # Nobody will ever name a change of it.
+    "a detail that was fetched before the notification log began expires": [
+        run(misspell_log, refresh="changed", warns=NO_LOG),
+        run(correct_log, refresh="notified", asks="list"),
+        run(webhook("5"), later=8 * DAY, asks=f"list {EVERY}"),
+        run(webhook("5"), later=8 * DAY, asks="list 5"),
+    ],
+    "the last state but one covers all details, and so may be the last that a target reads": [
+        run(refresh="changed", upto=-1),
+        run(asks="list"),
+    ],
     "a run that is stopped remembers what fails, and the next one asks for the others first": [
         run(fail(0, 1, 2), at("detail pub-5", stop), asks="list 0 1 2 3 4 5", fails="143"),
         run(asks="list 5 6 7 8 9 0 1 2", fails="'pub-0'"),
@@ -446,6 +540,46 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(later=-30 * DAY, fails="'pub-3'", warns="The clock was 30 days ahead"),
         run(later=HOUR, warns="'pub-3'"),
     ],
+    # The next complete one knows when a job was first seen.
+    "an incomplete list closes nothing, and writes no times": [
+        run(
+            *(publish("new", "passing"), edit("3", id="")),
+            writes="0 1 2 4 5 6 7 8 9 new passing",
+            dates={"1": (None, 1, 1, None)},
+            activates="",
+            fails="without a usable id or publicId was left out: page 2, item 1",
+        ),
+        run(
+            *(edit("3", id="3"), unpublish("passing")),
+            closes="passing",
+            dates={"new": (1, 2, 3, None), "passing": (1, 2, 2, 3), "3": (None, 1, 3, None)},
+        ),
+    ],
+    "a job closed while job_publications is deselected is written once it is selected again": [
+        run(unpublish("0"), catalog=NO_PUBLICATIONS),
+        run(closes="0", dates={"0": (None, 1, 1, 2)}),
+        run(later=HOUR),
+    ],
+    "a job closed while job_publications is deselected, and published again, begins anew": [
+        run(unpublish("0"), catalog=NO_PUBLICATIONS),
+        run(publish("0"), dates={"0": (2, 3, 3, None)}),
+    ],
+    **{
+        f"a saved state with the bookmarks {bookmarks} is set aside": [
+            run(
+                load_state({"bookmarks": bookmarks}),
+                refresh="changed",
+                asks=f"list {EVERY}",
+                activates="jobs",
+                warns=warns,
+            ),
+        ]
+        for bookmarks, warns in (
+            ({"jobs": {"sync": {"format": 99}}}, f"{DAMAGED} (ValueError: format 99 is not known)"),
+            (5, f"{DAMAGED} (AttributeError: 'int' object has no attribute 'get')"),
+            ({"jobs": {}}, ""),
+        )
+    },
     "all fetches all again, also within the same second": [
         run(unpublish("3"), later=0, closes="3", activates="jobs job_details", says="9 refreshed"),
     ],
@@ -479,12 +613,12 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(publish(*range(10, 30)), fail(*range(30)), later=DAY, fails="'pub-5'", warns="'pub-0'"),
     ],
     "after a lost state, a short list deletes nothing for an hour": [
-        run(lose_state, hide(7, 8, 9), total(10), fails="the list shows 7 of 10", activates=""),
+        run(load_state({}), hide(7, 8, 9), total(10), fails="the list shows 7 of 10", activates=""),
         run(later=1, fails="the list shows 7 of 10", activates=""),
         run(later=HOUR / 2, fails="the list shows 7 of 10", activates=""),
     ],
     "after a lost state, an empty list costs one request, and removes nothing": [
-        run(lose_state, hide(*range(10)), asks="list", writes="", activates=""),
+        run(load_state({}), hide(*range(10)), asks="list", writes="", activates=""),
         run(later=2 * HOUR, asks="list", writes="", activates=""),
         run(heal, unpublish(*range(9)), asks="list 9", activates="jobs job_details"),
         run(unpublish("9"), asks="list 9", closes="9", activates="jobs job_details"),
@@ -553,7 +687,7 @@ UNDER_ALL: dict[str, list[Step]] = {
     # The list that is read after the details drifts past it.
     "a job that is renamed during the run is not passed by, and fetched by the next one": [
         run(
-            *(at("detail pub-3", edit("3", publicId="pub-renamed")), drift),
+            at("detail pub-3", edit("3", publicId="pub-renamed"), drift),
             asks=f"list {EVERY} list list",
             activates="jobs",
         ),
@@ -574,6 +708,19 @@ UNDER_CHANGED: dict[str, list[Step]] = {
             asks="list 9 0",
             closes="9",
         ),
+    ],
+    # One that is new or refreshed is asked for once, and so is one that lacks a field.
+    "a detail that lacks a change that the list shows is asked for twice": [
+        run(
+            *(lag(3, 4), answer({"id": "5"}, 5)),
+            *(publish("new"), answer({"id": "new", "jobTitle": "Another"}, "new")),
+            *(edit(key, jobTitle="Edited") for key in "345"),
+            webhook("3"),
+            asks="list 3 4 5 new",
+        ),
+        run(lambda it: it.api.answers.pop("pub-3"), asks="list 3 4"),
+        run(detail_max_age_days=0, asks=f"list {EVERY} new"),
+        run(detail_max_age_days=7, asks="list"),
     ],
     # Not only with the help of a known job, which the total may still count.
     "a list that was short is so until it shows its whole total by itself": [
@@ -637,14 +784,25 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         ),
         run(asks="list", activates="jobs"),
     ],
+    # Between half of a week, their greatest age, and all of it.
+    "details do not all expire in one run": [
+        *(run(later=DAY, asks="list") for _ in range(4)),
+        run(later=DAY, asks="list 0 4 5 6 8 9"),
+        run(later=DAY, asks="list 1 2 7"),
+        run(later=DAY, asks="list 3"),
+    ],
     **{
-        f"after {days} days, details of {age} days are asked for: {asks}": [
-            run(later=days * DAY, detail_max_age_days=age, asks=asks, writes=asks[5:]),
+        f"all details have expired at the greatest age of {age} days": [
+            run(
+                unpublish("3"),
+                later=age * DAY,
+                detail_max_age_days=age,
+                asks="list 3 0 1 2 4 5 6 7 8 9",
+                closes="3",
+                activates="jobs",
+            ),
         ]
-        for days, age, asks in (
-            *((7, 7, f"list {EVERY}"), (3, 7, "list"), (1, 1, f"list {EVERY}")),
-            (0, 0, f"list {EVERY}"),
-        )
+        for age in (0, 1)
     },
     "an unlisted job whose detail loads is asked for once, and found by another reading": [
         run(hide("3"), at("detail pub-3", heal), asks="list 3 list", writes=""),
@@ -663,6 +821,7 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
             later=4_000_000_000,
             asks="list 5 new 3 4",
             closes="5",
+            activates="jobs",
         ),
         run(asks=""),
     ],
@@ -697,11 +856,18 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
     ],
     # The detail of a closed job cannot be fetched again; its last one stays.
     **{
-        f"{refresh} activates no details, although it has {cause}": [
-            run(unpublish("3"), webhook("3"), refresh=refresh, closes="3", activates="jobs", **it),
+        f"{refresh} activates no details, although another {setting} has it fetch all again": [
+            run(refresh=refresh, **before),
+            # Also if no run in between writes details.
+            *(run(catalog=ONLY_JOBS, stream_maps={}) for _ in range(refresh == "changed")),
+            run(unpublish("3"), webhook("3"), closes="3", activates="jobs", says=says, **after),
+            run(writes=""),
         ]
-        for refresh in ("changed", "notified")
-        for cause, it in REFETCHING.items()
+        for refresh, says in (
+            ("changed", "Fetching 9 of 9 details (9 changed)"),
+            ("notified", "The selected columns changed; fetching all details again."),
+        )
+        for setting, (before, after) in COLUMNS.items()
     },
     **{
         f"{refresh} takes in what was notified, and leaves no news": [
@@ -710,6 +876,38 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         ]
         for refresh, asks in (("changed", "list 3 4"), ("all", f"list {EVERY}"))
     },
+    # The position stays, so that the next run that can read the log misses nothing.
+    **{
+        f"a log that cannot be read costs an error under notified, but a warning under {refresh}": [
+            run(webhook("3"), misspell_log, asks="", fails=NO_LOG),
+            run(refresh=refresh, asks=asks, warns=NO_LOG),
+            run(correct_log, refresh="notified", asks="list 3"),
+        ]
+        for refresh, asks in (("changed", "list"), ("all", f"list {EVERY}"))
+    },
+    # A change of the detail alone is found if a notification that is left names it.
+    **{
+        f"a run reads the list, and all that is left of the log, if {what} was read last": [
+            run(webhook("1"), asks="list 1"),
+            run(
+                *(edit("3", jobTitle="Edited"), edit("4", roleOverview="Edited"), webhook("4")),
+                last_read,
+                asks="list 1 3 4",
+                says=NOT_COVERED,
+            ),
+            run(asks=""),
+        ]
+        for what, last_read in {
+            "another log": read_log_to(2, "another"),
+            "more of it": read_log_to(100),
+        }.items()
+    },
+    # Without news, too: the row that it wrote is newer than all others.
+    "a run that is killed after its first record leaves work": [
+        run(catalog=NO_JOBS, asks=""),
+        run(catalog=NO_JOBS, refresh="changed", upto=3),
+        run(catalog=NO_JOBS, refresh="notified", asks="list"),
+    ],
     # The answer may be from before the change.
     "a notification that arrives while its job is fetched is not lost": [
         run(webhook("3"), at("detail pub-3", webhook("3")), asks="list 3"),
@@ -749,11 +947,6 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         run(later=DAY - 2 * HOUR, asks="new list"),
         run(asks="new", warns="No longer waiting for"),
         run(asks=""),
-    ],
-    "a draft costs one reading of the list and one request": [
-        run(webhook("draft"), asks="list"),
-        run(later=11 * 60, asks="draft"),
-        run(later=11 * 60, asks=""),
     ],
     "of a flood of unknown publicIds, the last twenty are asked for once, and none is remembered": [
         run(webhook("x-7"), asks="list"),
@@ -817,12 +1010,12 @@ def test_nothing_is_written_before_the_list_was_read(
 
     The news that the run had read stays unread.
     """
-    state = play(NOTIFIED, run(asks="")).sync_state
+    before = play(NOTIFIED, run(asks="")).sync_state
     api.answers[page] = error
     for event in (webhook("3"), webhook(), webhook()):
         pipeline = play(run(event, later=2 * HOUR, fails=str(error)))
         assert (api.requests, pipeline.output.of("SCHEMA")) == (LIST[:page], [])
-        assert pipeline.sync_state == state
+        assert pipeline.sync_state == before
     play(run(answer_as_usual, asks="list 3"))
 
 
@@ -879,3 +1072,48 @@ def test_a_long_confirmation_says_how_long_it_takes_and_begins_again_if_it_is_st
     )
 
     assert sorted(api.details) == sorted(f"pub-{key}" for key in (*gone, "10"))
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_crash_at_any_message_loses_and_duplicates_no_period(
+    api: FakeApi, pipeline: Pipeline, number: int
+) -> None:
+    """The target has read this many messages of the second run, and kept the last state."""
+    api.unpublish("0")
+    api.publish("new")
+    pipeline.run(upto=number)
+
+    pipeline.run()
+
+    periods = pipeline.runs_of_periods()
+    assert periods["new"] in [(1, 2, 3, None), (1, 3, 3, None)]
+    assert periods["0"] in [(None, 1, 1, 2), (None, 1, 1, 3)]
+    assert periods.keys() == {*api.published, "0"}
+
+
+def test_closings_are_written_and_the_last_ones_kept_while_they_cannot_be(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "MOST_CLOSED", 2)
+    play(
+        LOADED,
+        run(unpublish(0, 1, 2), closes="0 1 2"),
+        run(unpublish(3, 4, 5), catalog=ONLY_JOBS),
+        run(closes="4 5"),
+    )
+
+
+def test_a_full_log_costs_a_warning_and_the_list_and_what_it_dropped_is_not_fetched(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "KEPT", 1)
+    play(
+        NOTIFIED,
+        run(
+            *(edit("3", jobTitle="Edited"), webhook("4"), webhook("5")),
+            asks="list 3 5",
+            warns="The notification log was full and dropped 1 notifications",
+            says=NOT_COVERED,
+        ),
+        run(asks=""),
+    )

@@ -10,9 +10,8 @@ from functools import cache, partial
 from itertools import cycle
 from typing import Any
 
-from e2e.stores import FIELDS
 from fake_api import FakeApi, Total
-from fake_tap import CONFIG, Pipeline
+from fake_tap import COMPARED, CONFIG, Pipeline
 from harness import select_only
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -23,10 +22,6 @@ from tap_public_jobs.errors import RequestError
 # The targets whose history of publications is whole.
 UPSERTING = ("hard", "upsert", "append")
 STREAMS = ("jobs", "job_publications", "job_details")
-# The fields to compare, by stream.
-COMPARED = {
-    "jobs": ("publicId", "jobTitle"), "job_details": ("publicId", "jobTitle", "roleOverview")
-}  # fmt: skip
 # The times of a row in order, and whether its job was published then.
 PERIODS = {
     "opened_after": False, "first_seen_at": True, "last_seen_at": True, "unpublished_at": False
@@ -121,25 +116,15 @@ class Histories(RuleBasedStateMachine):
         self.check_tables()
         # A resumed run may leave a row of a job that was unpublished in between, until now.
         assert self.run("all", later=HOUR)
-        for stream in COMPARED:
+        for stream in ("jobs", "job_details"):
             assert self.pipeline.hard.rows[stream].keys() == self.api.published.keys()
-            assert self.found("overwrite", stream) == self.truth(stream)
+            assert self.pipeline.found("overwrite", stream) == self.pipeline.truth(stream)
         for key in self.api.published:  # and nothing notifies of it
             self.api.edit(key, roleOverview="An overview that only its age brings.")
         assert self.run("changed", later=MOST_AHEAD + OLDEST_DETAIL)
         self.check_tables()
         self.every_time_is_true()
         self.folder.cleanup()
-
-    def truth(self, stream: str) -> dict[str, list[str | None]]:
-        jobs = self.api.published.items()
-        return {key: [job.get(field) for field in COMPARED[stream]] for key, job in jobs}
-
-    def found(self, target: str, stream: str) -> dict[str, list[str | None]]:
-        """What a target has of the jobs that are published by the rule."""
-        model = self.pipeline.targets[target]
-        rows, columns = model.rows[stream], [FIELDS[stream][it] for it in COMPARED[stream]]
-        return {key: [rows.get(key, {}).get(it) for it in columns] for key in model.published()}
 
     def run(
         self,
@@ -252,7 +237,8 @@ class Histories(RuleBasedStateMachine):
         """The rule finds what is published, with its content, on every target that upserts."""
         for target in UPSERTING:
             for stream in COMPARED:
-                assert self.found(target, stream) == self.truth(stream)
+                found, truth = self.pipeline.found(target, stream), self.pipeline.truth(stream)
+                assert found == truth
 
     @rule(refresh=ANY_REFRESH, upto=st.integers(0, 60), selection=SELECTIONS, moment=MOMENTS)
     def crash(
@@ -325,14 +311,14 @@ class Histories(RuleBasedStateMachine):
         turns = cycle(readings)
         known: list[str] = []
 
-        def on_page(number: int) -> None:
-            if number == 1:
+        def on_request(request: str) -> None:
+            if request == "page 1":
                 places, total = next(turns)
                 self.api.hidden = {key for place, key in enumerate(known) if place in places}
                 counted = len(self.api.published)
                 self.api.total = counted + total if isinstance(total, int) else total
 
-        self.api.on_page = on_page
+        self.api.on_request = on_request
         for moment in moments:
             known[:] = self.known()
             self.run(refresh, **moment)
@@ -340,7 +326,7 @@ class Histories(RuleBasedStateMachine):
 
     def mend_list(self) -> None:
         """Show all jobs again; notify of them, because a run may have known that it lacks some."""
-        self.api.hidden, self.api.total, self.api.on_page = set(), "exact", lambda _: None
+        self.api.hidden, self.api.total, self.api.on_request = set(), "exact", lambda _: None
         self.paid.clear()
         self.log.append({self.log.name: [job["publicId"] for job in self.api.published.values()]})
 

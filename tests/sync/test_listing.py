@@ -67,16 +67,6 @@ class Reading:
         self.listing = reader.resolve_unlisted()
         self.doubts = [why for _, why in self.listing.doubts]
 
-    def assert_complete(self, jobs: list[str]) -> None:
-        listing = self.listing
-        assert [it.summary and it.summary["id"] for it in listing.jobs.values()] == jobs
-        assert [*listing.jobs] == jobs
-        assert (listing.gone, listing.missing, listing.is_complete) == ([], {}, True)
-
-    def assert_incomplete(self, doubt: str) -> None:
-        assert self.doubts == [doubt]
-        assert (self.listing.gone, self.listing.is_complete) == ([], False)
-
 
 def ids(*numbers: int) -> list[str]:
     return [str(number) for number in numbers]
@@ -106,8 +96,9 @@ def test_one_sweep_is_enough_when_it_shows_what_the_list_promises(
 
     reading = Reading(api, numbers)
 
-    reading.assert_complete(ids(*numbers))
-    assert reading.doubts == []
+    assert [*reading.listing.jobs] == ids(*numbers)
+    assert (reading.listing.missing, reading.doubts) == ({}, [])
+    assert reading.listing.is_complete
     assert api.pages == [*range(1, pages + 1)]
     assert api.details == []
 
@@ -133,8 +124,9 @@ def test_a_list_that_shows_less_than_it_promises_is_read_eight_times(
     reading = Reading(api, [1, 6])
 
     assert [*reading.listing.jobs] == ids(*range(1, jobs + 1))
-    assert reading.listing.missing == {"6": ""}
-    reading.assert_incomplete(f"the list shows {jobs} of {total:,} jobs")
+    assert (reading.listing.gone, reading.listing.missing) == ([], {"6": ""})
+    assert reading.doubts == [f"the list shows {jobs} of {total:,} jobs"]
+    assert not reading.listing.is_complete
     assert api.pages == [*range(1, pages + 1)] * MAX_SWEEPS
     assert api.details == []
     assert reading.waits == [1, 2, 3, 4, 5, 6, 7]
@@ -158,11 +150,11 @@ def test_a_job_without_a_usable_key_is_left_out_and_its_place_named(item: object
 
     first, second = Reading(api), Reading(api, [1, 2, 4], short_since=KNOWN)
 
-    assert [*first.listing.jobs] == ids(1, 2, 4)
     place = "a job without a usable id or publicId was left out: page 2, item 1 of the list"
-    first.assert_incomplete(place)
-    second.assert_complete(ids(1, 2, 4))
-    assert second.doubts == [place]
+    for reading in (first, second):
+        assert [*reading.listing.jobs] == ids(1, 2, 4)
+        assert (reading.listing.missing, reading.doubts) == ({}, [place])
+    assert (first.listing.is_complete, second.listing.is_complete) == (False, True)
     assert api.pages == [1, 2, 3] * 2
     api.total = 9
     assert Reading(api, short_since=KNOWN).doubts == [f"{place}; the list shows 3 of 9 jobs"]
@@ -177,11 +169,11 @@ def test_jobs_published_at_the_front_are_seen_in_a_later_sweep(page_size: int) -
     api = api_with(1, 2, 3, 4, page_size=page_size)
     new = iter(range(10, 15))
 
-    def publish(number: int) -> None:
-        if number > 1 and (job := next(new, None)):
+    def publish(request: str) -> None:
+        if request != "page 1" and (job := next(new, None)):
             api.publish(str(job), first=True)
 
-    api.on_page = publish
+    api.on_request = publish
 
     listing = Reading(api, [1, 2, 3, 4]).listing
 
@@ -200,25 +192,25 @@ def move_to_the_front(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("drift", "page", "jobs", "shown"),
+    ("drift", "jobs", "shown"),
     [
-        pytest.param(close_another, 2, (1, 2, 3, 4, 5), (1, 2, 4, 5, 3), id="totals differ"),
-        pytest.param(close_another, 2, (1, 2, 3), (1, 2, 3), id="the last page is empty"),
-        pytest.param(move_to_the_front, 2, (1, 2, 3, 4), (1, 2, 4, 3), id="one comes twice"),
+        pytest.param(close_another, (1, 2, 3, 4, 5), (1, 2, 4, 5, 3), id="totals differ"),
+        pytest.param(close_another, (1, 2, 3), (1, 2, 3), id="the last page is empty"),
+        pytest.param(move_to_the_front, (1, 2, 3, 4), (1, 2, 4, 3), id="one comes twice"),
     ],
 )
 def test_a_job_with_a_new_public_id_that_the_pages_pass_by_is_not_closed(
-    drift: Callable[[FakeApi], None], page: int, jobs: tuple[int, ...], shown: tuple[int, ...]
+    drift: Callable[[FakeApi], None], jobs: tuple[int, ...], shown: tuple[int, ...]
 ) -> None:
     """Its old publicId is 404, so the list is read once more if it changed while it was read."""
     api = api_with(*jobs)
     api.publish("3", "pub-renamed")
 
-    def change(number: int) -> None:
-        if number == page == len(api.pages):
+    def change(_: str) -> None:
+        if api.requests == ["page 1", "page 2"]:
             drift(api)
 
-    api.on_page = change
+    api.on_request = change
 
     reading = Reading(api, jobs)
 
