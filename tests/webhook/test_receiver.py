@@ -240,18 +240,14 @@ class Slow(ChangeLog):
         super().append(changes)
 
 
-@pytest.fixture
-def slow(tmp_path: Path) -> Slow:
-    return Slow(f"sqlite:///{tmp_path / 'changes.db'}")
-
-
 def test_what_waits_too_long_is_answered_and_not_written(
-    slow: Slow, caplog: pytest.LogCaptureFixture
+    changes_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The sender tries again, so no queue grows while the database hangs.
 
     Health does not wait for the commit: it answers what the last one has shown.
     """
+    slow = Slow(changes_url)
     with ThreadPoolExecutor() as pool, serving(slow) as url:
         hook = f"{url}/hooks/{TOKEN}"
         first = pool.submit(post, hook)
@@ -270,8 +266,9 @@ def test_what_waits_too_long_is_answered_and_not_written(
 
 
 @pytest.mark.parametrize(("last", "noted"), [("c", True), ("\ud800", False)])
-def test_those_that_wait_share_a_commit(slow: Slow, last: str, *, noted: bool) -> None:
+def test_those_that_wait_share_a_commit(changes_url: str, last: str, *, noted: bool) -> None:
     """If it fails, it fails for all its senders."""
+    slow = Slow(changes_url)
     waiting = [("acme", "a"), ("default", "b"), ("acme", last)]
 
     async def burst() -> list[bool]:

@@ -5,7 +5,6 @@ import hmac
 import json
 import time
 from base64 import b64encode, urlsafe_b64encode
-from pathlib import Path
 
 import click
 import pytest
@@ -89,16 +88,15 @@ def test_the_token_may_be_in_a_header(
     assert log.read().position == before + 2 * is_right
 
 
-def test_each_token_writes_the_log_of_its_name(tmp_path: Path) -> None:
+def test_each_token_writes_the_log_of_its_name(changes_url: str) -> None:
     """Two tokens of one name are both valid, so that one can replace the other without a gap."""
-    url = f"sqlite:///{tmp_path / 'changes.db'}"
     lines = f"acme {'a' * 32}\nacme {'b' * 32}\n\nother {'c' * 32}\n{TOKEN}\n"
-    with serving(ChangeLog(url), lines) as base_url:
+    with serving(ChangeLog(changes_url), lines) as base_url:
         for token in ("a" * 32, "b" * 32, "c" * 32, TOKEN):
             assert post(f"{base_url}/hooks/{token}/", json.dumps({"publicId": token[0]})) == NOTED
 
     for name, noted in (("acme", ["a", "b"]), ("other", ["c"]), ("default", ["3"])):
-        assert ChangeLog(f"{url}?name={name}").read().public_ids == noted
+        assert ChangeLog(f"{changes_url}?name={name}").read().public_ids == noted
 
 
 @pytest.mark.parametrize(
