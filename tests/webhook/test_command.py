@@ -228,7 +228,7 @@ SIGNED = {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER":
         ({"TOKEN": TOKEN}, "serve --changes-url sqlite:///no/no.db", "the folder of the file"),
         ({}, "news", "Missing option '--state'"),
         ({}, "news --state x=x", "There is no notification log with the name x"),
-        ({}, "news --state x --changes-url sqlite:///no.db", "There is no notification log in no"),
+        ({}, "news --state x --changes-url sqlite:///no.db", "is no notification log in no.db"),
     ],
 )
 @pytest.mark.usefixtures("states")
@@ -248,12 +248,14 @@ def test_a_mistake_is_one_line_and_not_taken_for_the_absence_of_news(
     assert TOKEN not in err
 
 
+@pytest.mark.parametrize("missing", ["uvicorn", "starlette.applications"])
 def test_a_receiver_without_its_extra_names_the_remedy(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, "tap_public_jobs.webhook.app")  # imported already
 
-    said = "Error: The receiver needs uvicorn: install tap-public-jobs[webhook].\n"
+    said = f"Error: The receiver needs {missing}: install tap-public-jobs[webhook].\n"
     assert run("serve") == (2, "", said)
 
 
