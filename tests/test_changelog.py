@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -142,16 +143,14 @@ URLS = [
     "postgresql://me:sesame@127.0.0.1:port/db",
     "postgresql:///me:sesame@127.0.0.1/db",
 ]
+NAMES = ["", "a b", "a/b", "é", "x" * 65, "a&name=b"]
 
 
 @pytest.mark.parametrize(
     ("url", "error"),
     [
         *((url, NO_URL) for url in URLS),
-        *(
-            (f"sqlite:///changes.db?name={name}", NO_NAME)
-            for name in ("", "a b", "a/b", "é", "x" * 65, "a&name=b")
-        ),
+        *((f"sqlite:///changes.db?name={name}", NO_NAME) for name in NAMES),
     ],
 )
 def test_a_url_that_cannot_be_is_refused_and_not_shown(url: str, error: str) -> None:
@@ -194,6 +193,11 @@ def test_a_path_that_cannot_be_is_an_error(file: Path, tmp_path: Path) -> None:
             use()
 
 
+def shown(connection: sa.Connection, command: str, *names: str) -> list[Any]:
+    """The settings of a database, as a command shows them."""
+    return [connection.exec_driver_sql(f"{command} {it}").scalar() for it in names]
+
+
 def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
     file: Path, changes_url: str
 ) -> None:
@@ -201,10 +205,7 @@ def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
     log.append({log.name: ["a"]})
 
     with log._transaction() as connection:
-        modes = [
-            connection.exec_driver_sql(f"PRAGMA {it}").scalar()
-            for it in ("journal_mode", "synchronous", "busy_timeout")
-        ]
+        modes = shown(connection, "PRAGMA", "journal_mode", "synchronous", "busy_timeout")
 
     assert modes == ["delete", 3, 10_000]  # 3: EXTRA
     assert [path.name for path in file.parent.iterdir()] == [file.name]
@@ -216,10 +217,8 @@ def test_no_wait_for_a_server_is_endless(empty_database: str) -> None:
         server = connection.connection.driver_connection
         assert server
         options = server.info.get_parameters()
-        timeouts = [
-            connection.exec_driver_sql(f"SHOW {it}").scalar()
-            for it in ("statement_timeout", "idle_in_transaction_session_timeout")
-        ]
+        limits = ("statement_timeout", "idle_in_transaction_session_timeout")
+        timeouts = shown(connection, "SHOW", *limits)
 
     names = ("connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval")
     assert [options[it] for it in names] == ["10", "10000", "5", "1"]

@@ -8,6 +8,7 @@ import socketserver
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -111,6 +112,14 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [*os.environ]:
         if name.lower().endswith(("_proxy", "_ca_bundle")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds between the tries so far; they pass at once."""
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    return waits
 
 
 @pytest.fixture

@@ -233,11 +233,9 @@ def test_what_is_nested_too_deeply_becomes_text() -> None:
     def lists(levels: int) -> str:
         return "[" * levels + "1.50" + "]" * levels
 
-    document = json_object(f'{{"a": {lists(900)}, "b": {lists(99)}, "c": 1}}'.encode())
+    document: Any = json_object(f'{{"a": {lists(900)}, "b": {lists(99)}, "c": 1}}'.encode())
 
-    shallow = json_object(f'{{"b": {lists(99)}}}'.encode())
-    assert document
-    assert shallow
+    shallow: Any = json_object(f'{{"b": {lists(99)}}}'.encode())
     value = document["a"]
     for _ in range(DEEPEST - 1):
         (value,) = value

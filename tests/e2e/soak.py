@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import psycopg
 import pytest
-from e2e.pipeline import environment, options, program
+from e2e.pipeline import environment, hearing, options, program
 from e2e.quick_tap import NOW
 from e2e.targets import DUCKDB, CheckedTarget, Target, meltanolabs, sqlite
 from fake_api import FakeApi
@@ -24,7 +24,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from support.histories import ANY_REFRESH, Histories
-from support.listener import hearing
 from typing_extensions import override
 
 from tap_public_jobs.api.models import JobRef

@@ -20,13 +20,12 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from e2e.pipeline import Project, installed, run
+from e2e.pipeline import Project, hearing, installed, run
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox, SeenRequest
-from support.listener import hearing
 from support.plugins import REPOSITORY
 
 from tap_public_jobs.changelog import ChangeLog
