@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import Run, run
-from support.plugins import REPOSITORY
+from e2e.pipeline import REPOSITORY, Run, run
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]

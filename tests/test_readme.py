@@ -8,8 +8,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from e2e.pipeline import REPOSITORY
 from harness import catalog_of, demo, sync
-from support.plugins import REPOSITORY
 
 from tap_public_jobs.tap import TapPublicJobs
 

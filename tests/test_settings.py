@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.plugins import REPOSITORY, definition, plugin
+from e2e.pipeline import REPOSITORY, definition, plugin
 
 from plugins.settings import OWN, written
 from tap_public_jobs.api.client import API_PATH

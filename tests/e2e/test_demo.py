@@ -9,12 +9,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from e2e.pipeline import Project, installed, run
+from e2e.pipeline import REPOSITORY, Project, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.demo import VEGA
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
-from support.plugins import REPOSITORY
 
 # The demo runs the Meltano project around its own code, so that is the copy's.
 CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from dotenv import dotenv_values
-from e2e.pipeline import environment, installed, run
+from e2e.pipeline import REPOSITORY, definition, environment, installed, run
 from e2e.scenario import FIELDS, published
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
@@ -25,7 +25,6 @@ from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
 from support.listener import hearing
-from support.plugins import REPOSITORY, definition
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 DRIVER = "postgresql+psycopg://"
