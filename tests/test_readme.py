@@ -110,22 +110,6 @@ def test_the_page_on_kubernetes_shows_what_the_template_makes(language: str, fil
     ]
 
 
-@pytest.mark.parametrize(
-    ("file", "keys"),
-    [
-        ("template/meltano.yml.jinja", ["send_anonymous_usage_stats: false"]),
-        ("template/transform/dbt_project.yml", ["flags:", "  send_anonymous_usage_stats: false"]),
-    ],
-)
-def test_a_project_reports_no_usage(file: str, keys: list[str]) -> None:
-    """As the page on the network says; dbt ignores the flags of a package."""
-    lines = [
-        line.partition(" #")[0] for line in (REPOSITORY / file).read_text("utf-8").splitlines()
-    ]
-
-    assert [line for line in lines if line in keys] == keys
-
-
 @pytest.mark.parametrize("page", ["errors", "setup-errors", "warnings"])
 def test_every_message_that_has_a_heading_is_one_that_a_test_provokes(page: str) -> None:
     tests = "\n".join(path.read_text("utf-8") for path in REPOSITORY.glob("tests/**/*.py"))

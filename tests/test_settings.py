@@ -248,9 +248,8 @@ class TestEnvironment:
         """PowerShell writes UTF-16."""
         Path(".env").write_text("# für uns\nTAP_PUBLIC_JOBS_PAGE_SIZE=2\n", encoding)
 
-        with pytest.raises(PublicJobsError) as caught:
+        with pytest.raises(PublicJobsError, match=r"^The file .env is not in UTF-8"):
             TapPublicJobs(parse_env_config=True)
-        assert str(caught.value).startswith("The file .env is not in UTF-8")
 
 
 @pytest.mark.parametrize(
