@@ -255,11 +255,7 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         ("--config", '{"page_size": NaN}', "cannot be used (invalid literal for int() "),
         ("--config", '{"api_key": "pj_secret-ü"}', "cannot be used ('utf-8' codec can't "),
         ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
-        (
-            "--state",
-            '{"bookmarks": {}}\n{}',
-            f"cannot be used (Extra data: line 2 column 1 (char 18)). {LAST_STATE}",
-        ),
+        ("--state", '{"bookmarks": {}}\n{}', f": line 2 column 1 (char 18)). {LAST_STATE}"),
         ("--state", '{"bookmarks": {"issues": {"since": 1}}}', NO_STATE),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", "[1]", NO_CATALOG),

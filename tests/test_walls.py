@@ -132,8 +132,7 @@ def test_what_of_the_sdk_is_private_or_final_and_used_all_the_same_is_what_is_li
                 private |= {f"{kind}.{it}" for it in shared}
                 final |= {f"{kind}.{it}" for it in sealed & vars(cls).keys()}
 
-    assert private == PRIVATE
-    assert final == FINAL
+    assert (private, final) == (PRIVATE, FINAL)
 
 
 def test_nothing_imports_from_a_file_of_tests() -> None:
