@@ -472,7 +472,8 @@ def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_s
         process.kill()
         assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
         with it.start("./sync", LOADS="done") as waiting:
-            await_line(waiting, "Waiting for the run that is still going.")
+            assert waiting.stdout
+            assert waiting.stdout.readline() == "Waiting for the run that is still going.\n"
             (it.folder / ".pipe").write_text("end\n", "utf-8")
             assert "1,040 jobs loaded" in waiting.communicate()[0]
 
