@@ -29,6 +29,7 @@ from tap_public_jobs.tap import TapPublicJobs
 pytestmark = pytest.mark.timeout(60)
 
 Config = dict[str, Any]
+NOTIFIED: Config = {"detail_refresh": "notified"}
 Tap = list[str] | Program
 
 COMMAND = Path(sys.executable).with_name("tap-public-jobs")
@@ -123,27 +124,6 @@ def test_a_run_ends_with_status_zero_and_a_summary(
     assert len(done.stderr.splitlines()) < 25  # none per request
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            {"base_url": "{base_url}/{api_key}"},
-            "/…/api/public/v1/jobs?page=1&pageSize=10: the response is 404",
-        ),
-        ({"stream_maps": '{{"jobs": {{"x": "a({api_key})"}}}}'}, "expressions a(…). Correct the"),
-        ({"changes_url": "sqlite:///{api_key}"}, "There is no notification log in …. Correct"),
-    ],
-)
-def test_no_line_shows_the_key_wherever_it_was_put(
-    forked: Program, config: Config, change: dict[str, str], said: str
-) -> None:
-    wrong = {name: text.format(**config) for name, text in change.items()}
-    done = run(forked, "--config=ENV", config=config | wrong)
-
-    assert said in done.stderr
-    assert config["api_key"] not in done.stderr
-
-
 def test_no_name_from_the_api_forges_a_line(
     forked: Program, sandbox: Sandbox, config: Config
 ) -> None:
@@ -198,7 +178,7 @@ def test_the_connection_test_counts_the_jobs(
     """As the list does, if it does. Under `notified` it also needs the notification log."""
     api = FakeApi(page_size, jobs=jobs)
     api.total = total
-    notified = {"detail_refresh": "notified", "changes_url": "sqlite:///nowhere.db"}
+    notified = NOTIFIED | {"changes_url": "sqlite:///nowhere.db"}
     tap, other = TapPublicJobs(config=CONFIG), TapPublicJobs(config=CONFIG | notified)
     vars(tap)["client"] = vars(other)["client"] = api
     with caplog.at_level("INFO"):
@@ -225,21 +205,25 @@ NO_MAP = "| stream_maps or flattening cannot be applied: "
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {"api_key": "pj_wrong"},
-            "The API refused the key (401). Compare TAP_PUBLIC_JOBS_API_KEY in .env",
-        ),
+        ({"api_key": "pj_1"}, "The API refused the key (401). Compare TAP_PUBLIC_JOBS_API_KEY in"),
         ({"detail_max_age_days": "NaN"}, "| detail_max_age_days: 'NaN' is not of type 'number'."),
-        ({"stream_maps": '{"jobs": {"x": "a("}}'}, f"{NO_MAP}MapExpressionError: Failed to parse "),
         ({"stream_maps": '{"jobs": {"x": ""}}'}, f"{NO_MAP}IndexError: string index out of range."),
         ({"flattening_enabled": True, "flattening_max_depth": -1}, f"{NO_MAP}ConfigValidationErr"),
+        # The key where it does not belong.
+        ({"stream_maps": '{"jobs": {"x": "%(api_key)s("}}'}, "Failed to parse expression …(."),
+        ({"base_url": "%(base_url)s/%(api_key)s"}, "/…/api/public/v1/jobs?page=1&pageSize=10: the"),
+        (
+            NOTIFIED | {"changes_url": "sqlite:///%(api_key)s"},
+            "There is no notification log in …. ",
+        ),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("--test",)], ids=["sync", "test"])
-def test_a_wrong_setting_is_one_line_and_status_one(
+def test_a_wrong_setting_is_one_line_without_the_key_and_status_one(
     forked: Program, config: Config, change: Config, said: str, arguments: tuple[str, ...]
 ) -> None:
-    done = run(forked, "--config=ENV", *arguments, config=config | change)
+    wrong = {name: str(it) % config for name, it in change.items()}
+    done = run(forked, "--config=ENV", *arguments, config=config | wrong)
 
     assert done.returncode == 1
     (line,) = complaints(done.stderr)
@@ -271,11 +255,7 @@ NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `va
         ("--config", '{"page_size": NaN}', "cannot be used (invalid literal for int() "),
         ("--config", '{"api_key": "pj_secret-ü"}', "cannot be used ('utf-8' codec can't "),
         ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
-        (
-            "--state",
-            '{"bookmarks": {}}\n{}',
-            f"cannot be used (Extra data: line 2 column 1 (char 18)). {LAST_STATE}",
-        ),
+        ("--state", '{"bookmarks": {}}\n{}', f": line 2 column 1 (char 18)). {LAST_STATE}"),
         ("--state", '{"bookmarks": {"issues": {"since": 1}}}', NO_STATE),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", "[1]", NO_CATALOG),

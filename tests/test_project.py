@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import Run, run
-from support.plugins import REPOSITORY
+from e2e.pipeline import REPOSITORY, Run, definition, run
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]
@@ -56,11 +55,10 @@ def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:
         if path.name not in {"RELEASING.md", "release.yml"}
         for line in by_name.findall(text)
     }
-    definition = REPOSITORY / "plugins" / "extractors" / "tap-public-jobs.yml"
     minor = VERSION.rpartition(".")[0]
 
     assert released or found == set()
-    assert yaml.safe_load(definition.read_text("utf-8"))["pip_url"] == (
+    assert definition("extractors", "tap-public-jobs")["pip_url"] == (
         f"tap-public-jobs~={minor}.0" if released else "../tap-public-jobs"
     )
 

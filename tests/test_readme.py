@@ -8,8 +8,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from e2e.pipeline import REPOSITORY
 from harness import catalog_of, demo, sync
-from support.plugins import REPOSITORY
 
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -108,22 +108,6 @@ def test_the_page_on_kubernetes_shows_what_the_template_makes(language: str, fil
     assert blocks(language, PAGES["orchestrators"]) == [
         made.read_text(encoding="utf-8").strip().replace("{{ unit }}", "my-pipeline") + "\n"
     ]
-
-
-@pytest.mark.parametrize(
-    ("file", "keys"),
-    [
-        ("template/meltano.yml.jinja", ["send_anonymous_usage_stats: false"]),
-        ("template/transform/dbt_project.yml", ["flags:", "  send_anonymous_usage_stats: false"]),
-    ],
-)
-def test_a_project_reports_no_usage(file: str, keys: list[str]) -> None:
-    """As the page on the network says; dbt ignores the flags of a package."""
-    lines = [
-        line.partition(" #")[0] for line in (REPOSITORY / file).read_text("utf-8").splitlines()
-    ]
-
-    assert [line for line in lines if line in keys] == keys
 
 
 @pytest.mark.parametrize("page", ["errors", "setup-errors", "warnings"])

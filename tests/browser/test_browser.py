@@ -24,6 +24,7 @@ from urllib.parse import urlencode
 
 import duckdb
 import pytest
+from e2e.pipeline import REPOSITORY
 from e2e.scenario import job_row
 from e2e.stores import TABLES
 from public_jobs_sandbox.meltano import uv_command
@@ -32,7 +33,6 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from support.expected import DAY, KEY, Row, Tables, make, monday
-from support.plugins import REPOSITORY
 from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
 
 from benchmarks import years

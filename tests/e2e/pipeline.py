@@ -15,10 +15,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, Self
 
+import yaml
 from forked import Program
 from public_jobs_sandbox.meltano import uv_command
-from support.plugins import REPOSITORY
 
+REPOSITORY = Path(__file__).parents[2]
 Settings = dict[str, Any]
 
 
@@ -136,6 +137,18 @@ class Project:
             command.append("--no-install")
         command += ["tap-public-jobs", target, *others]
         return run(*command, folder=self.folder, **variables)
+
+
+def plugin(kind: str, name: str) -> dict[str, Any]:
+    """A plugin as this project has it, in meltano.yml."""
+    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
+    return dict(next(it for it in project["plugins"][kind] if it["name"] == name))
+
+
+def definition(kind: str, name: str) -> dict[str, Any]:
+    """A plugin as `meltano add --from-ref` puts it into a project of one's own."""
+    path = REPOSITORY / "plugins" / kind / f"{name}.yml"
+    return dict(yaml.safe_load(path.read_text("utf-8")))
 
 
 @cache

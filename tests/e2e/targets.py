@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from e2e.pipeline import Settings, environment, installed, program, written
+from e2e.pipeline import Settings, environment, installed, plugin, program, written
 from e2e.scenario import Recording, job_row
 from e2e.stores import (
     FIELDS,
@@ -32,7 +32,6 @@ from forked import Program
 from harness import parse
 from model_target import DELETED, LoadMethod, ModelTarget, Removal
 from public_jobs_sandbox.postings import Job
-from support.plugins import plugin
 
 Value = Any
 

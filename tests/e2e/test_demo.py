@@ -9,17 +9,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from e2e.pipeline import Project, installed, run
+from e2e.pipeline import REPOSITORY, Project, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.demo import VEGA
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
-from support.plugins import REPOSITORY
 
 # The demo runs the Meltano project around its own code, so that is the copy's.
 CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"
 DEMO = [sys.executable, "-c", CODE, "demo"]
-USERS_KEY = "pj_this_key_is_the_users_own"
 PUBLISHED = make_jobs(120)
 README = (REPOSITORY / "README.md").read_text("utf-8")
 Shell = dict[str, str]
@@ -27,16 +25,11 @@ Table = list[list[str]]
 
 
 @pytest.fixture(scope="module")
-def users_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the user's own warehouse and state would be."""
-    return tmp_path_factory.mktemp("users")
-
-
-@pytest.fixture(scope="module")
-def shell(project: Project, users_files: Path) -> Iterator[Shell]:
+def shell(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell and a `.env` for another API: with any of these settings a sync would fail."""
+    users_files = tmp_path_factory.mktemp("users")  # of their warehouse and state
     theirs = {
-        "TAP_PUBLIC_JOBS_API_KEY": USERS_KEY,
+        "TAP_PUBLIC_JOBS_API_KEY": "pj_this_key_is_the_users_own",
         "TAP_PUBLIC_JOBS_BASE_URL": "http://127.0.0.1:1",
         "TAP_PUBLIC_JOBS_MAX_CONCURRENT_REQUESTS": "0",
         "TARGET_DUCKDB_FILEPATH": str(users_files / "warehouse.duckdb"),
@@ -120,9 +113,9 @@ def test_the_throttle_is_at_work_and_later_syncs_fetch_what_is_new_or_gone(shown
     assert list(map(int, asked)) == [122, 2 + 4 + 18, 2 + 25 + 6, 2 + 6 + 20]
 
 
-def test_the_users_key_warehouse_and_state_are_left_alone(shown: str, users_files: Path) -> None:
-    assert USERS_KEY not in shown
-    assert not [*users_files.iterdir()]
+def test_the_users_key_warehouse_and_state_are_left_alone(shown: str, shell: Shell) -> None:
+    assert shell["TAP_PUBLIC_JOBS_API_KEY"] not in shown
+    assert [*Path(shell["TARGET_DUCKDB_FILEPATH"]).parent.iterdir()] == []
 
 
 @pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute

@@ -8,12 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import Project, variables
+from e2e.pipeline import REPOSITORY, Project, variables
 from e2e.scenario import FIELDS, Recording, published, record
 from e2e.targets import TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
 from public_jobs_sandbox.state import Sandbox
-from support.plugins import REPOSITORY
 
 
 @pytest.fixture(scope="module")

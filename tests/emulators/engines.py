@@ -21,12 +21,11 @@ from xml.etree import ElementTree as ET
 
 import duckdb
 import requests
-from e2e.pipeline import Settings, environment, installed, listening, run
+from e2e.pipeline import Settings, definition, environment, installed, listening, run
 from e2e.stores import FIELDS, Database, Row, columns_of
 from e2e.targets import DUCKDB, Target, as_double, metadata, types
 from model_target import Removal
 from queries.answers import ANSWERS
-from support.plugins import definition
 
 HERE = Path(__file__).parent
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.pipeline import installed, program, written
+from e2e.pipeline import installed, plugin, program, written
 from e2e.scenario import RUNS, record
 from e2e.stores import FIELDS, properties, utc
 from e2e.targets import as_double, each, load_and_compare
@@ -21,7 +21,6 @@ from public_jobs_sandbox.postings import make_jobs
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
 from support.expected import TABLES as FINAL_TABLES
 from support.expected import History, assert_holds
-from support.plugins import plugin
 from support.portal import first_day, opened
 from support.warehouses import Builds, run_dbt
 

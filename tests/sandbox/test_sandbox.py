@@ -7,12 +7,14 @@ import json
 import signal
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from click.testing import CliRunner
+from dotenv import dotenv_values
 from e2e.pipeline import run
 from jsonschema import Draft202012Validator
 from public_jobs_sandbox.app import JOBS_PATH
@@ -94,18 +96,11 @@ def test_the_command_serves_until_ctrl_c() -> None:
         text=True,
     ) as process:
         assert process.stdout
-        exports = dict(
-            process.stdout.readline().removeprefix("export ").strip().split("=", 1)
-            for _ in range(2)
-        )
-        answers = [
-            requests.get(
-                exports["TAP_PUBLIC_JOBS_BASE_URL"] + JOBS_PATH,
-                headers={"x-api-key": exports["TAP_PUBLIC_JOBS_API_KEY"]},
-                timeout=10,
-            )
-            for _ in range(3)
-        ]
+        lines = "".join(process.stdout.readline() for _ in range(2))
+        exports = dotenv_values(stream=StringIO(lines))
+        url = f"{exports['TAP_PUBLIC_JOBS_BASE_URL']}{JOBS_PATH}"
+        headers = {"x-api-key": exports["TAP_PUBLIC_JOBS_API_KEY"]}
+        answers = [requests.get(url, headers=headers, timeout=10) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 0
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg
-from e2e.pipeline import environment, installed, program, variables
+from e2e.pipeline import REPOSITORY, environment, installed, plugin, program, variables
 from e2e.stores import Database
 from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
-from support.plugins import REPOSITORY, plugin
 
 TRANSFORM = REPOSITORY / "transform"
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from dotenv import dotenv_values
-from e2e.pipeline import environment, hearing, installed, run
+from e2e.pipeline import REPOSITORY, definition, environment, hearing, installed, run
 from e2e.scenario import FIELDS, published
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
@@ -24,7 +24,6 @@ from harness import demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
-from support.plugins import REPOSITORY, definition
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 DRIVER = "postgresql+psycopg://"
@@ -139,16 +138,23 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
     assert CASES["holds"].get(schedule, "").format(folder=folder) in others
 
+    def read(file: str) -> Any:
+        return yaml.safe_load((folder / file).read_text("utf-8"))
+
+    settings = read("meltano.yml")
+    # As the page on the network says; dbt ignores the flags of a package.
+    for sender in (settings, read("transform/dbt_project.yml")["flags"]):
+        assert sender["send_anonymous_usage_stats"] is False
+
     if warehouse == "snowflake":
         names = ("account", "user", "database", "warehouse")
         answers = {name: CASES["common"][f"snowflake_{name}"] for name in names}
-        settings = yaml.safe_load((folder / "meltano.yml").read_text("utf-8"))
-        profiles = yaml.safe_load((folder / "transform/profiles.yml").read_text("utf-8"))
+        profiles = read("transform/profiles.yml")
         (loader,) = settings["environments"][0]["config"]["plugins"]["loaders"]
         for config in (loader["config"], profiles["public_jobs"]["outputs"]["snowflake"]):
             assert {name: config[name] for name in names} == answers
 
-    plugins = yaml.safe_load((folder / "plugins.yml").read_text("utf-8"))["plugins"]
+    plugins = read("plugins.yml")["plugins"]
     (tap,) = plugins["extractors"]
     assert tap == definition("extractors", "tap-public-jobs") | {"pip_url": tap["pip_url"]}
     assert plugins["loaders"] == [definition("loaders", f"target-{warehouse}")]
@@ -182,9 +188,11 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
 
 
-# Stands in for Meltano. The nth run writes the log of the nth name in LOADS, and fails if the last
-# line of that log is an error. The command of dbt that FAILS names fails; or the first build.
-MELTANO = """#!/bin/sh
+# What stands in for the programs of a project. The nth run of Meltano writes the log of the nth
+# name in LOADS, and fails if its last line is an error. The command of dbt that FAILS names fails,
+# or the first build.
+PROGRAMS = {
+    ".venv/bin/meltano": """#!/bin/sh
 flock --nonblock .lock true
 [ "$?$(umask)" = 10077 ] || echo "not locked" >> calls
 case "$2" in
@@ -199,58 +207,59 @@ run*) [ "$LOADS" != hangs ] || bin/tap-public-jobs
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
 state*) echo '{"singer_state": {}}' ;;
 esac
-"""
-HANGS = """#!/bin/sh
+""",
+    "bin/tap-public-jobs": """#!/bin/sh
 trap 'echo the tap stops; exit 143' TERM
 mkfifo .pipe || exit
 echo hanging
 while read -r word < .pipe; do [ "$word" != end ] || exit 0; done
-"""
-SLEEP = """#!/bin/sh
+""",
+    "bin/sleep": """#!/bin/sh
 echo "sleep $*" >> calls
 [ -z "$WAITS" ] || { echo waiting; exec /bin/sleep 600; }
-"""
-NEWS = '#!/bin/sh\n[ "$2$3" = --state.meltano/state.json ] && exit $NEWS\nexit 9\n'
+""",
+    ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook": """#!/bin/sh
+[ "$2$3" = --state.meltano/state.json ] && exit $NEWS
+exit 9
+""",
+} | {
+    f"bin/{load}.log": "".join(f"{json.dumps({'level': 'info'} | it)}\n" for it in lines)
+    for load, lines in CASES["logs"].items()
+}
 Heard = list[tuple[str, Any]]
 
 
 class Project:
-    """A project with Meltano, `sleep` and the receiver replaced, and with addresses that listen."""
+    """A copy of a project, with other programs, and with addresses that listen."""
 
-    def __init__(self, folder: Path, heard: Heard, address: str) -> None:
-        self.folder, self.heard = folder, heard
+    def __init__(self, made: Path, tmp_path: Path, heard: Heard, address: str) -> None:
+        self.made, self.heard = made, heard
+        self.folder = folder = shutil.copytree(made, tmp_path / "my projects" / made.name)
         self.variables = {
             "HOSTNAME": "pod-1",
             "PATH": f"{folder}/bin:/usr/bin:/bin",
             "PING_URL": f"http://{address}/ping",
+            "ALERT_URL": f"json://{address}/secret",
+            "FAILS": "none",
+            "WAITS": "",
         }
-        self.variables |= {"ALERT_URL": f"json://{address}/secret", "FAILS": "none", "WAITS": ""}
         python = installed("meltano~=4.4 apprise~=2.2") / "python"
-        news = ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook"
-        programs = {".venv/bin/meltano": MELTANO, "bin/sleep": SLEEP, news: NEWS}
-        programs |= {"bin/tap-public-jobs": HANGS}
-        programs |= {".venv/bin/python": f'#!/bin/sh\nexec {python} "$@"\n'}
-        for load, lines in CASES["logs"].items():
-            programs[f"bin/{load}.log"] = "".join(
-                f"{json.dumps({'level': 'info'} | it)}\n" for it in lines
-            )
+        programs = PROGRAMS | {".venv/bin/python": f'#!/bin/sh\nexec {python} "$@"\n'}
         for name, text in programs.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, "utf-8")
             (folder / name).chmod(0o755)
         shutil.copy(folder / ".env.new", folder / ".env")
         (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
-        (folder / "output").mkdir(exist_ok=True)
+        (folder / "output").mkdir()
         (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
-        self.failing = folder / ".meltano/failing.json"
-        self.failing.unlink(missing_ok=True)
 
     def command(self) -> str:
         """What the schedule runs."""
         schedule = self.folder.name.partition("-")[2]
         text = (self.folder / CASES["schedules"][schedule][0]).read_text("utf-8")
         (found,) = re.finditer(f"^{CASES['commands'][schedule]}$", text, re.MULTILINE)
-        return " ".join(found.groups())
+        return " ".join(found.groups()).replace(str(self.made), str(self.folder))
 
     def start(self, command: str, **variables: str) -> subprocess.Popen[str]:
         (self.folder / "calls").write_text("", "utf-8")
@@ -277,6 +286,11 @@ def last_two(output: str) -> str:
     return "\n".join(output.rstrip().splitlines()[-2:])
 
 
+def await_line(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdout
+    assert any(text in line for line in process.stdout)
+
+
 @pytest.fixture(scope="module")
 def listener() -> Iterator[tuple[Heard, str]]:
     heard: Heard = []
@@ -290,8 +304,8 @@ def listener() -> Iterator[tuple[Heard, str]]:
 
 
 @pytest.fixture
-def project(made: Made, listener: tuple[Heard, str]) -> Callable[[str], Project]:
-    return lambda name: Project(made[0] / name, *listener)
+def project(made: Made, listener: tuple[Heard, str], tmp_path: Path) -> Callable[[str], Project]:
+    return lambda name: Project(made[0] / name, tmp_path, *listener)
 
 
 LOAD, BUILD = "run", "invoke dbt-duckdb:build"
@@ -309,11 +323,7 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
     project: Callable[[str], Project], load: str, fails: str, status: int, builds: bool, says: str
 ) -> None:
     it = project("duckdb-none")
-    copy = it.folder / "output/warehouse-copy.duckdb"
-    copy.unlink(missing_ok=True)
-    link = it.folder.with_name("a link")
-    link.unlink(missing_ok=True)
-    link.symlink_to(it.folder / "sync")
+    it.folder.with_name("a link").symlink_to(it.folder / "sync")
 
     ended, called, said = it.run("'../a link'", LOADS=load, FAILS=fails)
 
@@ -321,7 +331,8 @@ def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
     assert said.startswith(says)
     assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
     assert it.heard == []  # somebody is looking
-    assert copy.exists() == (builds and fails == "none")
+    copied = (it.folder / "output/warehouse-copy.duckdb").exists()
+    assert copied == (builds and fails == "none")
 
 
 SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
@@ -408,8 +419,9 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
     def times(minutes_ago: list[int | None]) -> list[float]:
         return [now - MINUTE * age if age is not None else 0 for age in minutes_ago]
 
+    failing = it.folder / ".meltano/failing.json"
     if case["before"]:
-        it.failing.write_text(json.dumps(times(case["before"])), "utf-8")
+        failing.write_text(json.dumps(times(case["before"])), "utf-8")
 
     status, calls, _ = it.run("./sync --if-news", LOADS=case["load"], NEWS=str(case["news"]))
 
@@ -417,30 +429,27 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
     assert calls.count("notified run") == case["runs"]
     assert WAIT not in calls
     assert len(it.heard) == case["alerts"]
-    assert it.failing.exists() == bool(case["after"])
+    assert failing.exists() == bool(case["after"])
     if case["after"]:
-        written = json.loads(it.failing.read_text("utf-8"))
+        written = json.loads(failing.read_text("utf-8"))
         assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
 
 
 @pytest.mark.parametrize(
     ("sent", "loads", "status", "alerts"),
     [
-        (signal.SIGTERM, "hangs", 143, 0),
-        (signal.SIGINT, "hangs", 130, 0),
-        (signal.SIGTERM, "refused", 143, 0),  # while it waits for the retry
-        (signal.SIGALRM, "hangs", 1, 1),  # after the time limit
+        (signal.SIGTERM, "hangs", 143, []),
+        (signal.SIGINT, "hangs", 130, []),
+        (signal.SIGTERM, "refused", 143, []),  # while it waits for the retry
+        (signal.SIGALRM, "hangs", 1, ["The run did not end within 345 minutes."]),
     ],
 )
 def test_a_signal_stops_the_tap_and_nothing_is_built(
-    project: Callable[[str], Project], sent: int, loads: str, status: int, alerts: int
+    project: Callable[[str], Project], sent: int, loads: str, status: int, alerts: list[str]
 ) -> None:
     it = project("duckdb-systemd")
-    (it.folder / ".pipe").unlink(missing_ok=True)
-    seen = "hanging" if loads == "hangs" else "waiting"
     with it.start("./sync --scheduled", LOADS=loads, WAITS="yes") as process:
-        assert process.stdout
-        assert any(seen in line for line in process.stdout)
+        await_line(process, "hanging" if loads == "hangs" else "waiting")
         if sent == signal.SIGTERM and loads == "hangs":  # as README.md says
             run("pkill", "-TERM", "-f", f"{it.folder}/sync.py", folder=it.folder).succeeded()
         else:
@@ -450,19 +459,15 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
     assert process.returncode == status
     assert ("the tap stops" in output) == (loads == "hangs")
     assert "dbt-duckdb" not in (it.folder / "calls").read_text("utf-8")
-    assert [text.partition("\n")[0] for _, text in it.heard] == [
-        "The run did not end within 345 minutes."
-    ] * alerts
+    assert [text.partition("\n")[0] for _, text in it.heard] == alerts
 
 
 def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
     project: Callable[[str], Project],
 ) -> None:
     it = project("duckdb-systemd")
-    (it.folder / ".pipe").unlink(missing_ok=True)
     with it.start("./sync", LOADS="hangs") as process:
-        assert process.stdout
-        assert any("hanging" in line for line in process.stdout)
+        await_line(process, "hanging")
         process.kill()
         assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
         with it.start("./sync", LOADS="done") as waiting:
@@ -473,10 +478,10 @@ def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_s
 
 
 def test_sync_fills_a_database_anew_and_names_what_else_is_gone(
-    made: Made, listener: tuple[Heard, str], tmp_path: Path
+    project: Callable[[str], Project],
 ) -> None:
     """Meltano's stand-in makes no database, so there is nothing to copy."""
-    it = Project(shutil.copytree(made[0] / "duckdb-none", tmp_path / "it"), *listener)
+    it = project("duckdb-none")
     shutil.rmtree(it.folder / "output")
     status, calls, said = it.run("./sync", LOADS="done")
     assert (status, calls) == (1, [f"all {LOAD}", BUILD])
@@ -485,7 +490,7 @@ def test_sync_fills_a_database_anew_and_names_what_else_is_gone(
 
     for script in (it.folder / "sync", it.folder / "setup"):
         script.write_text(script.read_text("utf-8").replace("/template'", "/gone'"), "utf-8")
-    says = f"The tap's clone {made[0]}/gone is gone: clone it there again.\n"
+    says = f"The tap's clone {it.made.parent}/gone is gone: clone it there again.\n"
     assert it.run("./sync")[:2] == (1, [])
     assert it.errors == says
     (it.folder / ".env.new").unlink()
@@ -533,11 +538,11 @@ def test_a_second_try_writes_the_answers_that_were_given(
 
 @pytest.mark.parametrize(("address", "works"), CASES["addresses"].items())
 def test_questions_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
-    made: Made, listener: tuple[Heard, str], tmp_path: Path, address: str, works: bool
+    made: Made, project: Callable[[str], Project], address: str, works: bool
 ) -> None:
     """Without uv, in an environment that is there."""
     assert ("@ is %40" in made[1].get(address, "")) is not works
-    it = Project(shutil.copytree(made[0] / "postgres-none", tmp_path / "it"), *listener)
+    it = project("postgres-none")
     (it.folder / ".env.new").unlink()
     url = f"TARGET_POSTGRES_SQLALCHEMY_URL={DRIVER}{address}"
     (it.folder / ".env").write_text(f"TAP_PUBLIC_JOBS_API_KEY=x\n{url}\n", "utf-8")

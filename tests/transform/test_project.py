@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from e2e.pipeline import plugin
 from harness import catalog_of
 from support.expected import TABLES, History, assert_holds
-from support.plugins import plugin
 from support.portal import FIRST_DAY, Portal, opened
 from support.warehouses import (
     HISTORY_ALONE,

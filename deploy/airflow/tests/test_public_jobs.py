@@ -20,13 +20,12 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from e2e.pipeline import Project, hearing, installed, run
+from e2e.pipeline import REPOSITORY, Project, hearing, installed, run
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox, SeenRequest
-from support.plugins import REPOSITORY
 
 from tap_public_jobs.changelog import ChangeLog
 
@@ -40,6 +39,37 @@ IN_FLIGHT = 16  # the default of max_concurrent_requests
 PATIENCE = 280
 """Seconds without a word from the scheduler or an alert after which a test fails."""
 WEBHOOK_SECRET = "T0/B0/webhook-secret"  # noqa: S105  # opens nothing
+CONFIG = """\
+# Airflow as in production, in seconds instead of minutes.
+[core]
+executor = LocalExecutor
+parallelism = 4
+load_examples = False
+dags_are_paused_at_creation = False
+
+[api]
+host = 127.0.0.1
+workers = 1
+secret_key = the same for all services
+
+[api_auth]
+jwt_secret = the same for all services, with the 64 bytes that the algorithm asks for
+
+[scheduler]
+# A worker that died is noticed soon.
+task_instance_heartbeat_sec = 2
+task_instance_heartbeat_timeout = 30
+task_instance_heartbeat_timeout_detection_interval = 2
+
+[dag_processor]
+# A run's alert is sent while the file is processed, which a busy machine delays.
+dag_file_processor_timeout = 280
+
+[workers]
+# The server may start after the first task.
+execution_api_timeout = 60
+execution_api_retries = 30
+"""
 # Airflow's own way to change what DAGs say, for all of one installation: no test waits for a retry.
 POLICY = "import datetime\ndef task_policy(it): it.retry_delay = datetime.timedelta(0, 1)\n"
 
@@ -193,7 +223,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     home = tmp_path_factory.mktemp("airflow")
     shutil.copytree(REPOSITORY / "deploy" / "airflow" / "dags", home / "dags")
     (home / "dags" / "organisations.yaml").write_text(json.dumps(ORGANISATIONS), "utf-8")
-    shutil.copy(Path(__file__).with_name("airflow.cfg"), home)
+    (home / "airflow.cfg").write_text(CONFIG, "utf-8")
     (home / "config").mkdir()
     (home / "config" / "airflow_local_settings.py").write_text(POLICY, "utf-8")
     # Bash reads it in a task, unless SHLVL says that it runs in another shell.
