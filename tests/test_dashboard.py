@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
-from support.expected import KEY, Row, Tables, make
+from e2e.stores import Row
+from support.expected import KEY, Tables, make
 
 from dashboard import page
 

@@ -25,15 +25,15 @@ from urllib.parse import urlencode
 import duckdb
 import pytest
 from e2e.scenario import job_row
-from e2e.stores import TABLES
+from e2e.stores import TABLES, Row
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from support.expected import DAY, KEY, Row, Tables, make, monday
+from support.expected import DAY, KEY, Tables, make, make_table, monday
 from support.plugins import REPOSITORY
-from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
+from support.portal import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
 
 from benchmarks import years
 
@@ -150,18 +150,13 @@ def publication(*values: Any) -> Row:
 
 def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None:
     """Make the raw tables of an organisation anew, by the DuckDB that dbt has."""
-    statements = [f'create schema if not exists "{schema}"']
-    for table, columns in TABLES.items():
+    statements = ["begin", f"drop schema if exists {schema} cascade", f"create schema {schema}"]
+    for table in TABLES:
         is_of_jobs = table != "job_publications"
         rows = [job_row(it, table) for it in tables["jobs"]] if is_of_jobs else tables[table]
-        file = warehouse.folder / f"{table}.json"
-        file.write_text(json.dumps(rows, default=str), "utf-8")
-        kinds = {column: warehouse.target.types[kind] for column, kind in columns.items()}
-        statements.append(
-            f'create or replace table "{schema}".{table} as '  # noqa: S608
-            f"select * from read_json('{file}', format='array', columns={kinds})"
-        )
-    warehouse.run("; ".join(statements))
+        types = warehouse.target.column_types(table)
+        make_table(statements.append, f"{schema}.{table}", types, rows)
+    warehouse.run("; ".join([*statements, "commit"]))
 
 
 def run_page(warehouse: DuckDB) -> None:

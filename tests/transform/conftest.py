@@ -2,13 +2,11 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from e2e.pipeline import installed
+from e2e.pipeline import installed, run
 from public_jobs_sandbox.meltano import uv_command
-from support.portal import Portal, opened
-from support.warehouses import DuckDB, Postgres, Warehouse, run_dbt
+from support.portal import DuckDB, Portal, Postgres, Warehouse, opened
 from typing_extensions import override
 
 DBT = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
@@ -25,18 +23,10 @@ class WithDbt2(DuckDB):
             # It has no wheels for older Pythons, and none of its Python is used.
             wheel = ["--no-deps", "--python-version", "3.12", "--target", str(library), LIBRARY]
             subprocess.run([*uv_command(), "pip", "install", "-q", *wheel], check=True)
-        variables = self.variables | {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
-        options = (*arguments, "--target", "duckdb")
-        return run_dbt(run, self.folder, self.project, *options, **variables)
-
-
-def run(
-    arguments: list[str], variables: dict[str, str], folder: Path
-) -> subprocess.CompletedProcess[str]:
-    command: list[str | Path] = [installed(DBT) / "dbt", *arguments]
-    return subprocess.run(
-        command, env=variables, cwd=folder, capture_output=True, text=True, check=False
-    )
+        shell = self.shell | {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
+        options = ("--no-use-colors", *arguments, "--target", "duckdb")
+        ended = run(installed(DBT) / "dbt", *options, folder=self.project, **shell)
+        return ended.status, ended.output
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,17 @@ import yaml
 from e2e.scenario import FIELDS
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds, comparable
-from support.portal import FIRST_DAY, Portal, first_day, opened
-from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB, Warehouse
+from support.portal import (
+    FIRST_DAY,
+    HISTORY_ALONE,
+    TRANSFORM,
+    WITHOUT_TESTS,
+    DuckDB,
+    Portal,
+    Warehouse,
+    first_day,
+    opened,
+)
 
 from transform.columns import MARTS
 
@@ -34,13 +43,13 @@ ANSWERED = re.findall(
     (PAGES / "monday.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
-# Queries of the comments in the database.
-COMMENTS = {
-    "dbt-duckdb": "select column_name as name, comment from duckdb_columns() "
-    "where schema_name = 'analytics' and table_name = '{table}'",
-    "dbt-postgres": "select attname as name, col_description(attrelid, attnum) as comment "
-    "from pg_attribute where attrelid = 'analytics.{table}'::regclass and attnum > 0",
-}
+COMMENTS = """(
+    select attname as name, description as comment
+    from pg_class
+    inner join pg_attribute on attrelid = oid
+    inner join pg_description on objoid = oid and objsubid = attnum
+    where relname = '{}'
+) as comments"""
 
 pytestmark = pytest.mark.e2e
 
@@ -173,8 +182,7 @@ def test_every_other_final_table_has_a_unit_test() -> None:
 
 @pytest.mark.parametrize("table", MODELS)
 def test_the_database_has_the_descriptions_as_comments(finished: Portal, table: str) -> None:
-    query = COMMENTS[finished.warehouse.utility].format(table=table)
-    rows = finished.warehouse.rows(f"({query}) as comments")
+    rows = finished.warehouse.rows(COMMENTS.format(table))
     comments = {row["name"]: row["comment"] for row in rows}
     assert comments == {
         column["name"]: column["description"] for column in MODELS[table]["columns"]

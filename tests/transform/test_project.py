@@ -15,14 +15,16 @@ import pytest
 from harness import catalog_of
 from support.expected import TABLES, History, assert_holds
 from support.plugins import plugin
-from support.portal import FIRST_DAY, Portal, opened
-from support.warehouses import (
+from support.portal import (
+    FIRST_DAY,
     HISTORY_ALONE,
     TRANSFORM,
     WITHOUT_TESTS,
     DuckDB,
+    Portal,
     Warehouse,
     dbt_command,
+    opened,
 )
 
 from transform.columns import DICTIONARY, written
