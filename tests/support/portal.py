@@ -8,7 +8,7 @@ import copy
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,18 +16,22 @@ from typing import Any, ClassVar
 
 import psycopg
 import pytest
-from e2e.pipeline import environment, installed, program, variables
+from e2e.pipeline import environment, installed, program, run, variables
 from e2e.stores import Database, Row
 from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
 from forked import Program
 from harness import demo, sync
+from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.state import Sandbox
 from support.plugins import REPOSITORY, plugin
+from typing_extensions import override
 
 from tap_public_jobs.tap import TapPublicJobs
 
 TRANSFORM = REPOSITORY / "transform"
+DBT = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
@@ -141,7 +145,30 @@ class Postgres(Builds):
             connection.execute(statement.encode())
 
 
+class WithDbt2(DuckDB):
+    """A file in which dbt 2 builds."""
+
+    @override
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        library = self.folder / "library"
+        if not library.exists():
+            # It has no wheels for older Pythons, and none of its Python is used.
+            wheel = ["--no-deps", "--python-version", "3.12", "--target", str(library), LIBRARY]
+            subprocess.run([*uv_command(), "pip", "install", "-q", *wheel], check=True)
+        shell = self.shell | {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
+        options = ("--no-use-colors", *arguments, "--target", "duckdb")
+        ended = run(installed(DBT) / "dbt", *options, folder=self.project, **shell)
+        return ended.status, ended.output
+
+
 Warehouse = DuckDB | Postgres
+
+
+def new_warehouse(kind: str, folder: Path, new_database: Callable[[], str]) -> Warehouse:
+    """An empty warehouse; what makes a database is only asked for a server's."""
+    if kind == "PostgreSQL":
+        return Postgres(folder, new_database())
+    return DuckDB(folder) if kind == "DuckDB" else WithDbt2(folder)
 
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)

@@ -1,29 +1,24 @@
-"""The project, held against the tap, and what users set: their own project, organisations, fields.
-
-A field has one history whether or not it has a column, and none if it is ignored.
-"""
+"""The project, held against the tap, and what users set: their own project, and organisations."""
 
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from harness import catalog_of
 from support.expected import TABLES, History, assert_holds
 from support.plugins import plugin
 from support.portal import (
     FIRST_DAY,
-    HISTORY_ALONE,
     TRANSFORM,
     WITHOUT_TESTS,
     DuckDB,
-    Portal,
-    Warehouse,
     dbt_command,
+    new_warehouse,
     opened,
 )
 
@@ -102,6 +97,7 @@ def test_dbt_finds_the_database_of_the_loader(
     assert tuple(found[name] for name in names) == expected
 
 
+KINDS = ("DuckDB", "PostgreSQL")
 READER = "pg_monitor"  # a role that every server has
 PROJECT = {
     "name": "my_project",
@@ -153,13 +149,15 @@ def taking_the_package(folder: Path) -> Path:
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_project_of_a_user_takes_the_package(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    kind: str, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
     A macro that cleans otherwise rewrites the tables, and no history.
     """
+    warehouse = new_warehouse(kind, tmp_path, new_database)
     warehouse.project = taking_the_package(tmp_path)
     warehouse.dbt("deps")
 
@@ -220,13 +218,15 @@ SCHEMAS = ["acme", "globex", "initech"]
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    kind: str, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The ids are the same in all three. One joins on the second day, when another is not synced.
 
     Freshness is that of the one that was listed least recently.
     """
+    warehouse = new_warehouse(kind, tmp_path, new_database)
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
     with ExitStack() as stack:
         acme, globex, initech = portals = [
@@ -263,58 +263,3 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     status, output = warehouse.dbt("build", *schemas, "--select", "public_jobs__stg_publications")
     assert status == 1
     assert "history has jobs of globex: load them first" in output
-
-
-COLUMNS = {
-    "salary_period": {"type": ["string", "null"]},
-    "required_skills": {"type": ["array", "null"], "items": {"type": "string"}},
-}
-IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount"]}))
-
-
-# Among the longest, so they begin early.
-@pytest.mark.e2e
-@pytest.mark.xdist_group("declared fields")
-def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:
-    """Salaries of different periods stay apart, and a field does not seem to vanish.
-
-    A counter that is another in every answer would copy every row, and does not seem to vanish
-    either when it is ignored from the second build on. The tap has run for a week before the first
-    build.
-    """
-    for number in range(12):
-        portal.edit(number, viewCount=1)
-    for number, period in enumerate(["year", "hour", "year"]):
-        portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
-    portal.edit(3, requiredSkills=["patience"])
-    portal.day(-6)
-    portal.sync()
-    portal.day(1)
-    portal.sync()
-    portal.build(*HISTORY_ALONE)
-    portal.build(*HISTORY_ALONE, *IGNORED)
-
-    portal.day(2)
-    for number in range(12):
-        portal.edit(number, viewCount=2)
-    portal.sync()
-    portal.build(*HISTORY_ALONE, *IGNORED)
-    assert len(warehouse.rows("analytics_history.job_detail_history")) == 2 * 12
-
-    # As Meltano's `schema` extra does.
-    portal.catalog = catalog_of(portal.config)
-    (entry,) = (it for it in portal.catalog["streams"] if it["tap_stream_id"] == "job_details")
-    entry["schema"]["properties"] |= COLUMNS
-    portal.day(3)
-    portal.edit(2, salaryPeriod="month")
-    portal.edit(3, requiredSkills=["patience", 'a "quoted" one'])
-    portal.sync()
-    portal.build(*IGNORED)
-
-    assert "salary_period" in warehouse.rows("public_jobs.job_details")[0]
-    for listing in portal.listings:
-        for job in listing.jobs.values():
-            del job["viewCount"]
-    history = History(portal.listings)
-    for table in TABLES:
-        assert_holds(warehouse, table, history)
