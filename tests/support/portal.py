@@ -30,7 +30,7 @@ from typing_extensions import override
 from tap_public_jobs.tap import TapPublicJobs
 
 TRANSFORM = REPOSITORY / "transform"
-DBT = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+DBT_2 = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 Ended = subprocess.CompletedProcess[str]
@@ -157,7 +157,7 @@ class WithDbt2(DuckDB):
             subprocess.run([*uv_command(), "pip", "install", "-q", *wheel], check=True)
         shell = self.shell | {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
         options = ("--no-use-colors", *arguments, "--target", "duckdb")
-        ended = run(installed(DBT) / "dbt", *options, folder=self.project, **shell)
+        ended = run(installed(DBT_2) / "dbt", *options, folder=self.project, **shell)
         return ended.status, ended.output
 
 
@@ -165,7 +165,7 @@ Warehouse = DuckDB | Postgres
 
 
 def new_warehouse(kind: str, folder: Path, new_database: Callable[[], str]) -> Warehouse:
-    """An empty warehouse; what makes a database is only asked for a server's."""
+    """Make an empty warehouse of this kind; PostgreSQL needs a database of its own."""
     if kind == "PostgreSQL":
         return Postgres(folder, new_database())
     return DuckDB(folder) if kind == "DuckDB" else WithDbt2(folder)
