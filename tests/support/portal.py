@@ -46,7 +46,7 @@ def dbt_command(name: str) -> Path:
 
 @dataclass
 class Builds:
-    """What both have in common.
+    """What all kinds of warehouse have in common.
 
     Attributes:
         folder: For the files of target and dbt.
