@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from e2e.pipeline import Settings, variables
 from support.expected import TABLES, History, assert_holds
 from support.plugins import plugin
 from support.portal import (
@@ -59,39 +60,30 @@ def test_both_utilities_take_the_same_dbt() -> None:
     assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
 
 
-URL = "TARGET_POSTGRES_SQLALCHEMY_URL"
-PARTS = [f"TARGET_POSTGRES_{it}" for it in ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")]
+URL = (
+    "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
+)
+SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
+PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    ("variables", "expected"),
+    ("settings", "expected"),
     [
-        (
-            {
-                URL: "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
-            },
-            ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require"),
-        ),
-        (
-            {URL: "postgresql+psycopg://postgres:0123@/postgres?host=/run/socket"},
-            ("/run/socket", 5432, "postgres", "0123", "postgres", "prefer"),
-        ),
-        (
-            dict(zip(PARTS, ("localhost", "5433", "me", "100%25", "jobs"), strict=True)),
-            ("localhost", 5433, "me", "100%25", "jobs", "prefer"),
-        ),
+        ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
+        ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
+        (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
     ],
     ids=["URL", "URL of a socket", "parts"],
 )
 def test_dbt_finds_the_database_of_the_loader(
-    variables: dict[str, str], expected: tuple[str | int, ...]
+    settings: Settings, expected: tuple[str | int, ...]
 ) -> None:
     python = dbt_command("dbt-postgres").with_name("python")
     profiles = TRANSFORM / "profiles.yml"
-    text = subprocess.check_output(
-        [python, "-c", RENDER, profiles, json.dumps(variables)], text=True
-    )
+    given = json.dumps(variables("target-postgres", settings))
+    text = subprocess.check_output([python, "-c", RENDER, profiles, given], text=True)
     found = json.loads(text)
     names = ("host", "port", "user", "password", "dbname", "sslmode")
     assert tuple(found[name] for name in names) == expected
