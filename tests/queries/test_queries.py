@@ -194,16 +194,9 @@ def test_every_file_has_the_rule_that_the_page_explains() -> None:
 
 def test_the_readme_lists_every_file_with_its_question() -> None:
     readme = (QUERIES / "README.md").read_text(encoding="utf-8")
-    listed = dict(
-        re.findall(r"^\| (.*?) \| \[.*?\]\((.*?)\) \| `\w+` \|$", readme, flags=re.MULTILINE)
-    )
+    rows = re.findall(r"^\| (.*?) \| \[.*?\]\((.*?)\) \| `\w+` \|$", readme, flags=re.MULTILINE)
 
-    assert {file: question for question, file in listed.items()} == {
-        file.name: first_line(file) for file in QUERIES.glob("*.sql")
-    }
-    assert set(listed.values()) == {f"{name}.sql" for name in ANSWERS}
-
-
-def first_line(file: Path) -> str:
-    """Return the question that a file asks."""
-    return file.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- ")
+    # The first line of a file is its question, as a comment.
+    asked = {file.name: file.read_text("utf-8").splitlines()[0] for file in QUERIES.glob("*.sql")}
+    assert {file: f"-- {question}" for question, file in rows} == asked
+    assert asked.keys() == {f"{name}.sql" for name in ANSWERS}
