@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
-from support.expected import KEY, Row, Tables, make
+from e2e.stores import Row
+from support.expected import KEY, Tables, make
 
 from dashboard import page
 
@@ -61,11 +62,6 @@ ROWS: Tables = {
 }
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> str:
-    return made(tmp_path, ROWS)
-
-
 def made(folder: Path, tables: Tables) -> str:
     file = str(folder / "warehouse.duckdb")
     with duckdb.connect(file) as connection:
@@ -103,14 +99,13 @@ SHOWN: Tables = {
 }
 
 
-def test_both_databases_give_the_page_the_same(file: str, database: str) -> None:
+def test_both_databases_give_the_page_the_same(tmp_path: Path, database: str) -> None:
     """And a page of one organisation says nothing of another."""
     with psycopg.connect(database, autocommit=True) as server:
         make(lambda sql: server.execute(sql.encode()), ROWS)
     tables, alone = read(database), read(database, "globex")
 
-    in_one_order = ({it: sorted(map(str, of[it])) for it in of} for of in (tables, read(file)))
-    assert next(in_one_order) == next(in_one_order)
+    assert in_one_order(tables) == in_one_order(read(made(tmp_path, ROWS)))
     assert [name for name, rows in tables.items() if not rows] == []
     for name, rows in SHOWN.items():
         assert [{column: row[column] for column in rows[0]} for row in tables[name]] == rows
@@ -118,6 +113,10 @@ def test_both_databases_give_the_page_the_same(file: str, database: str) -> None
     assert alone.pop("today") == tables["today"]
     assert alone.pop("days") == SHOWN["days"][-1:]
     assert not any(alone.values())
+
+
+def in_one_order(tables: Tables) -> dict[str, list[str]]:
+    return {name: sorted(map(str, rows)) for name, rows in tables.items()}
 
 
 # A Wednesday, twice on a Monday, and the Wednesday after.
@@ -193,7 +192,8 @@ def test_wrong_input_is_one_line_without_the_password(
     assert "s3cret" not in str(error.value)
 
 
-def test_a_file_that_a_run_is_writing_is_named(file: str) -> None:
+def test_a_file_that_a_run_is_writing_is_named(tmp_path: Path) -> None:
+    file = made(tmp_path, ROWS)
     code = f"import duckdb; c = duckdb.connect({file!r}); print(flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -426,7 +426,7 @@ def test_an_odd_address_of_a_proxy_is_an_error_in_one_line(
     """Of some, requests fails to read the parts."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
 
-    with pytest.raises(PageError, match="Error: .*, after 8 tries") as caught:
+    with pytest.raises(PageError, match=r"Error: .*, after 8 tries") as caught:
         connect("https://jobs.example.com").page(1)
     assert "ses" not in str(caught.value)
 

@@ -13,7 +13,7 @@ import shutil
 import statistics
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -26,14 +26,14 @@ import duckdb
 import pytest
 from e2e.pipeline import REPOSITORY
 from e2e.scenario import job_row
-from e2e.stores import TABLES
+from e2e.stores import TABLES, Row
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from support.expected import DAY, KEY, Row, Tables, make, monday
-from support.warehouses import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
+from support.expected import DAY, KEY, Tables, make, make_table, monday
+from support.portal import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
 
 from benchmarks import years
 
@@ -77,28 +77,21 @@ PICTURE = """
     const cards = [...document.querySelectorAll("#levels, #flows, #curve")];
     const { left, top } = cards[0].getBoundingClientRect();
     const { right, bottom } = cards.at(-1).getBoundingClientRect();
-    const create = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
-    const picture = create("svg");
-    picture.setAttribute("viewBox", `-1 -1 ${right - left + 2} ${bottom - top + 2}`);
-    picture.setAttribute("font-family", "system-ui, sans-serif");
     const rules = [...document.styleSheets].flatMap((it) => [...it.cssRules]);
-    const colours = rules.filter((it) => it.cssText.includes("--card:"));
-    picture.append(create("style"));
-    picture.firstChild.textContent = colours.map((it) => it.cssText).join("");
-    const put = (it, where, attributes) => {
-        const { x, y, width, height } = where.getBoundingClientRect();
-        Object.entries({ x: x - left, y: y - top, width, height, ...attributes })
-            .forEach(([name, value]) => it.setAttribute(name, value));
-        picture.append(it);
+    const colours = rules.map((it) => it.cssText).filter((it) => it.includes("--card:"));
+    const place = (it) => {
+        const { x, y, width, height } = it.getBoundingClientRect();
+        return `x="${x - left}" y="${y - top}" width="${width}" height="${height}"`;
     };
-    for (const card of cards) {
+    const drawn = cards.map((card) => {
         const [heading, chart] = [card.querySelector("h2"), card.querySelector("svg")];
-        put(create("rect"), card, { rx: 8, fill: "var(--card)", stroke: "var(--line)" });
-        put(create("text"), heading, { dy: "1em", fill: "var(--text)" });
-        picture.lastChild.textContent = heading.textContent;
-        put(chart.cloneNode(true), chart);
-    }
-    return `${new XMLSerializer().serializeToString(picture)}\\n`;
+        return `<rect ${place(card)} rx="8" fill="var(--card)" stroke="var(--line)"/>
+            <text ${place(heading)} dy="1em" fill="var(--text)">${heading.textContent}</text>
+            <svg ${place(chart)}>${new XMLSerializer().serializeToString(chart)}</svg>`;
+    });
+    return `<svg xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif"
+        viewBox="-1 -1 ${right - left + 2} ${bottom - top + 2}">
+        <style>${colours.join("")}</style>${drawn.join("")}</svg>\n`;
 """
 
 
@@ -150,18 +143,13 @@ def publication(*values: Any) -> Row:
 
 def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None:
     """Make the raw tables of an organisation anew, by the DuckDB that dbt has."""
-    statements = [f'create schema if not exists "{schema}"']
-    for table, columns in TABLES.items():
+    statements = ["begin", f"drop schema if exists {schema} cascade", f"create schema {schema}"]
+    for table in TABLES:
         is_of_jobs = table != "job_publications"
         rows = [job_row(it, table) for it in tables["jobs"]] if is_of_jobs else tables[table]
-        file = warehouse.folder / f"{table}.json"
-        file.write_text(json.dumps(rows, default=str), "utf-8")
-        kinds = {column: warehouse.target.types[kind] for column, kind in columns.items()}
-        statements.append(
-            f'create or replace table "{schema}".{table} as '  # noqa: S608
-            f"select * from read_json('{file}', format='array', columns={kinds})"
-        )
-    warehouse.run("; ".join(statements))
+        types = warehouse.target.column_types(table)
+        make_table(statements.append, f"{schema}.{table}", types, rows)
+    warehouse.run("; ".join([*statements, "commit"]))
 
 
 def run_page(warehouse: DuckDB) -> None:
@@ -202,12 +190,8 @@ def tiles(browser: Driver) -> dict[str, str]:
     return dict(zip(texts(browser, "#tiles dt"), values, strict=True))
 
 
-def rows(browser: Driver, section: str) -> list[list[str]]:
-    """The first table of a section, cell by cell; none if it has no table."""
-    return cells(browser, f"#{section} table")
-
-
-def cells(browser: Driver, table: str) -> list[list[str]]:
+def rows(browser: Driver, table: str) -> list[list[str]]:
+    """The first table that the selector finds, cell by cell; none if it finds none."""
     script = "return [...document.querySelector(arguments[0])?.rows ?? []].map((row) => "
     script += "[...row.cells].map((cell) => cell.textContent))"
     found: list[list[str]] = browser.execute_script(script, table)
@@ -283,7 +267,7 @@ def test_filters_come_before_limits(
         assert texts(browser, "#edits p")[-1] == note
         for button in browser.find_elements("css selector", "#edits button:not(:last-child)"):
             button.click()
-        found = [row[1] for row in rows(browser, "edits")]
+        found = [row[1] for row in rows(browser, "#edits table")]
         assert found == [f"a_{it:04}" for it in range(known)]  # as the API names it
 
 
@@ -293,7 +277,7 @@ def whole_lists(browser: Driver) -> Lists:
         "document.querySelectorAll('.actions button').forEach((it) => "
         "it.textContent.startsWith('Show all') && it.click())"
     )
-    return {name: rows(browser, name) for name in LISTS}
+    return {name: rows(browser, f"#{name} table") for name in LISTS}
 
 
 @dataclass
@@ -405,7 +389,7 @@ def charts_equal(browser: Driver, final: Final) -> None:
         is_open[day(it["day"])] += it["open_jobs"]
         for kind in ("opened", "closed"):
             flows[day(monday(it["day"])), kind] += it[kind]
-    levels = {row[0]: number(row[1]) for row in rows(browser, "levels")}
+    levels = {row[0]: number(row[1]) for row in rows(browser, "#levels table")}
     assert levels == {name: is_open[name] for name in levels}
     assert {it["Day"]: number(it["Open roles"]) for it in marks(browser, "levels")} == levels
     assert {day(final.since), day(final.today)} <= levels.keys() or final.today == final.since
@@ -436,21 +420,18 @@ def charts_equal(browser: Driver, final: Final) -> None:
         assert "one filter at a time" in texts(browser, "#curve p")[0]
 
     shown = [[it[name] for name in ("Unit", "Seniority", *AMOUNTS)] for it in marks(browser, "pay")]
-    shown += [row[:3] + row[-3:] for row in cells(browser, FEW)]
-    pay: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    shown += [row[:3] + row[-3:] for row in rows(browser, FEW)]
+    pay: defaultdict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for job in final.jobs:
         if job["has_salary"]:
-            pay[unit_of_pay(job), job["seniority_level"] or "not given"].append(job)
-    assert {(unit, level, *map(number, amounts)) for unit, level, *amounts in shown} == {
-        (
-            *group,
-            len(jobs),
-            int(min(map(pay_of("low"), jobs)) + 0.5),
-            int(statistics.median(map(pay_of("middle"), jobs)) + 0.5),
-            int(max(map(pay_of("high"), jobs)) + 0.5),
-        )
-        for group, jobs in pay.items()
-    }
+            ends = [job[f"annual_{it}"] or job[f"salary_{it}"] for it in ("low", "middle", "high")]
+            pay[unit_of_pay(job), job["seniority_level"] or "not given"].append(ends)
+    expected = set()
+    for group, jobs in pay.items():
+        lows, middles, highs = zip(*jobs, strict=True)
+        amounts = (min(lows), statistics.median(middles), max(highs))
+        expected.add((*group, len(jobs), *(int(it + 0.5) for it in amounts)))
+    assert {(unit, level, *map(number, it)) for unit, level, *it in shown} == expected
 
 
 def unit_of_pay(job: Row) -> str:
@@ -463,10 +444,6 @@ def unit_of_pay(job: Row) -> str:
         if period
         else f"{job['currency']}, period not given"
     )
-
-
-def pay_of(end: str) -> Callable[[Row], float]:
-    return lambda job: job[f"annual_{end}"] or job[f"salary_{end}"]
 
 
 def number(cell: str) -> int:
@@ -590,12 +567,12 @@ def test_twenty_organisations_are_as_clear_as_one(browser: Driver, tmp_path: Pat
     assert "Stale: 20 of 20 lists." in texts(browser, "#freshness")[0]
     assert "The 4 largest of 20 organisations." in texts(browser, "#curve p")[0]
     joined = day(FIRST + WEEK)
-    assert rows(browser, "levels")[0][0] == joined
+    assert rows(browser, "#levels table")[0][0] == joined
     assert f"All 20 organisations are known since {joined}." in texts(browser, "#levels p")[0]
     drawn = [it.get_attribute("stroke") for it in browser.find_elements("css selector", LINES)]
     assert len(set(drawn)) == len(drawn) == 4
     for section in LISTS:
-        columns = [*zip(*rows(browser, section), strict=True)]
+        columns = [*zip(*rows(browser, f"#{section} table"), strict=True)]
         assert [it for it in columns if set(it) == {"\u2013"}] == []
     for name in (names[0], names[-1]):
         equals_dbt(browser, warehouse, organisation=name)
@@ -610,12 +587,12 @@ def test_filters_are_in_the_address_and_work_by_keyboard(browser: Driver, weeks:
     WebDriverWait(browser, 60).until(lambda it: tiles(it)["open roles"] != everything)
 
     assert browser.current_url.endswith("#department=Sales")
-    assert {row[1] for row in rows(browser, "oldest")} == {"Sales"}
+    assert {row[1] for row in rows(browser, "#oldest table")} == {"Sales"}
     browser.find_element("css selector", "#location a").send_keys(Keys.ENTER)
     place = WebDriverWait(browser, 60).until(
         lambda it: it.execute_script("return document.querySelector('[name=location]').value")
     )
-    assert {tuple(row[1:3]) for row in rows(browser, "oldest")} == {("Sales", place)}
+    assert {tuple(row[1:3]) for row in rows(browser, "#oldest table")} == {("Sales", place)}
     browser.back()
     browser.back()
     WebDriverWait(browser, 60).until(lambda it: tiles(it)["open roles"] == everything)
@@ -736,7 +713,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
         assert text in texts(browser, selector)[0]
     if state == "pay":
         assert texts(browser, "#pay h3")[0] == "EUR per year: 10 roles"
-        few = {(row[0], row[-1]) for row in cells(browser, FEW)}
+        few = {(row[0], row[-1]) for row in rows(browser, FEW)}
         assert few == {("JPY per project", "70"), ("USD, period not given", "60")}
         oldest = whole_lists(browser)["oldest"]
         assert sorted(row[-2] for row in oldest) == sorted(it[-1] for it in PAY)
@@ -750,7 +727,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
         assert row["location"] == INERT
         assert row["job_title"] == EVIL
     if state == "all closed":
-        assert [row[1] for row in rows(browser, "levels")] == ["1"] * 14 + ["0"]
+        assert [row[1] for row in rows(browser, "#levels table")] == ["1"] * 14 + ["0"]
         labels = texts(browser, "#levels .mark-text.role-axis-label text")
         assert [it for it in labels if it.isdecimal()] == ["0", "1"]
     if state != "two years":

@@ -21,8 +21,7 @@ from public_jobs_sandbox.postings import make_jobs
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
 from support.expected import TABLES as FINAL_TABLES
 from support.expected import History, assert_holds
-from support.portal import first_day, opened
-from support.warehouses import Builds, run_dbt
+from support.portal import Builds, first_day, opened
 
 
 @each(ENGINES)
@@ -123,7 +122,7 @@ class Warehouse(Builds):
         python = installed(f"{core} {ADAPTERS[self.name]}") / "python"
         imports = (f"dbt.adapters.{self.name}", "dbt.cli.main")
         dbt = program(HERE / f"fake_{self.name}.py", *imports, python=python)
-        return run_dbt(dbt.run, self.folder, self.project, *arguments, **self.variables)
+        return self.run_dbt(dbt, *arguments)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         rows = super().rows(table)

@@ -32,6 +32,7 @@ from queries.answers import (
     publication,
     query,
 )
+from support.expected import make_table
 
 HISTORY = ("days_open", "changes")
 
@@ -43,26 +44,20 @@ class Warehouse:
     Attributes:
         name: What the page calls it.
         connection: To it.
-        placeholder: What its driver replaces by a value.
         target: The target that makes its tables.
     """
 
     name: str
     connection: Any
-    placeholder: str
     target: Target
 
     def load(self, tables: dict[str, list[Job]]) -> None:
         """Create the tables of the tap as the target does, and fill them."""
-        cursor = self.connection.cursor()
-        cursor.execute("create schema public_jobs")
-        for table, kinds in TABLES.items():
-            columns = ", ".join(f"{name} {self.target.types[kind]}" for name, kind in kinds.items())
-            cursor.execute(f"create table public_jobs.{table} ({columns})")
-            placeholders = ", ".join([self.placeholder] * len(kinds))
-            for row in tables[table]:
-                values = [self.target.stored(row.get(name)) for name in kinds]
-                cursor.execute(f"insert into public_jobs.{table} values ({placeholders})", values)  # noqa: S608
+        execute = self.connection.execute
+        execute("create schema public_jobs")
+        for table, rows in tables.items():
+            stored = [{name: self.target.stored(it) for name, it in row.items()} for row in rows]
+            make_table(execute, f"public_jobs.{table}", self.target.column_types(table), stored)
 
     def rows(self, sql: str) -> list[Row]:
         """Return the answer: numbers that are not whole as floats, JSON parsed."""
@@ -82,10 +77,10 @@ def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
     """A database that forgets after the test."""
     if request.param == "DuckDB":
         with duckdb.connect() as memory:
-            yield Warehouse(request.param, memory, "?", DUCKDB)
+            yield Warehouse(request.param, memory, DUCKDB)
     else:
         with psycopg.connect(request.getfixturevalue("database")) as server:
-            yield Warehouse(request.param, server, "%s", meltanolabs("hard", "public_jobs"))
+            yield Warehouse(request.param, server, meltanolabs("hard", "public_jobs"))
             server.rollback()
 
 
@@ -199,16 +194,9 @@ def test_every_file_has_the_rule_that_the_page_explains() -> None:
 
 def test_the_readme_lists_every_file_with_its_question() -> None:
     readme = (QUERIES / "README.md").read_text(encoding="utf-8")
-    listed = dict(
-        re.findall(r"^\| (.*?) \| \[.*?\]\((.*?)\) \| `\w+` \|$", readme, flags=re.MULTILINE)
-    )
+    rows = re.findall(r"^\| (.*?) \| \[.*?\]\((.*?)\) \| `\w+` \|$", readme, flags=re.MULTILINE)
 
-    assert {file: question for question, file in listed.items()} == {
-        file.name: first_line(file) for file in QUERIES.glob("*.sql")
-    }
-    assert set(listed.values()) == {f"{name}.sql" for name in ANSWERS}
-
-
-def first_line(file: Path) -> str:
-    """Return the question that a file asks."""
-    return file.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- ")
+    # The first line of a file is its question, as a comment.
+    asked = {file.name: file.read_text("utf-8").splitlines()[0] for file in QUERIES.glob("*.sql")}
+    assert {file: f"-- {question}" for question, file in rows} == asked
+    assert asked.keys() == {f"{name}.sql" for name in ANSWERS}

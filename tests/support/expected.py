@@ -10,14 +10,12 @@ from typing import Any
 
 import yaml
 from e2e.scenario import FIELDS
-from e2e.stores import columns_of
+from e2e.stores import Row, columns_of
 from public_jobs_sandbox.postings import Job
-from support.portal import Listing
-from support.warehouses import Builds
+from support.portal import Builds, Listing
 
 from transform.columns import JSON_TEXT, MARTS
 
-Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}
 DAY = timedelta(days=1)
@@ -330,8 +328,17 @@ def make(execute: Callable[[str], Any], tables: Tables, schema: str = "analytics
     """Make all final tables as the dbt project describes them; those not given are empty."""
     execute(f"create schema {schema}")
     for name, model in MODELS.items():
-        columns = ", ".join(f"{it['name']} {it['data_type']}" for it in model["columns"])
-        execute(f"create table {schema}.{name} ({columns})")
-        for row in tables.get(name, ()):
-            values = ", ".join(f"'{value}'" for value in row.values())
-            execute(f"insert into {schema}.{name} ({', '.join(row)}) values ({values})")  # noqa: S608
+        types = {it["name"]: it["data_type"] for it in model["columns"]}
+        make_table(execute, f"{schema}.{name}", types, tables.get(name, []))
+
+
+def make_table(
+    execute: Callable[[str], Any], table: str, types: dict[str, str], rows: list[Row]
+) -> None:
+    """Make a table of these columns; what a row lacks is null."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    execute(f"create table {table} ({columns})")
+    for row in rows:
+        given = [name for name in types if row.get(name) is not None]
+        values = ", ".join("'" + str(row[name]).replace("'", "''") + "'" for name in given)
+        execute(f"insert into {table} ({', '.join(given)}) values ({values})")  # noqa: S608

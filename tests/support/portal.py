@@ -1,20 +1,174 @@
-"""An organisation's portal over some days: what was published when, synced by the real tap."""
+"""An organisation's portal over some days, and the warehouses that follow it.
+
+The real tap syncs the portal, real targets load what it writes, and real dbt builds from that.
+"""
 
 import contextlib
 import copy
 import json
-from collections.abc import Iterator
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
+import psycopg
 import pytest
+from e2e.pipeline import REPOSITORY, environment, installed, plugin, program, run, variables
+from e2e.stores import Database, Row
+from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
+from forked import Program
 from harness import demo, sync
+from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.state import Sandbox
-from support.warehouses import HISTORY_ALONE, Builds
+from typing_extensions import override
 
 from tap_public_jobs.tap import TapPublicJobs
+
+TRANSFORM = REPOSITORY / "transform"
+DBT_2 = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
+
+Ended = subprocess.CompletedProcess[str]
+WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
+HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
+
+
+def dbt_command(name: str) -> Path:
+    """Install dbt as Meltano would, or another version of it; returns the path of its command."""
+    core, *others = plugin("utilities", name)["pip_url"].split()
+    return installed(" ".join([os.environ.get("DBT_CORE", core), *others])) / "dbt"
+
+
+@dataclass
+class Builds:
+    """What all kinds of warehouse have in common.
+
+    Attributes:
+        folder: For the files of target and dbt.
+        address: Of a database.
+        project: What dbt builds.
+        target: What loads it.
+        utility: The plugin that builds in it.
+    """
+
+    folder: Path
+    address: str = ""
+    project: Path = field(default=TRANSFORM, kw_only=True)
+    target: Target = field(kw_only=True)
+    utility: ClassVar[str]
+
+    def load(self, messages: str, schema: str, **settings: Any) -> Ended:
+        """Run the target, with more settings."""
+        into = (self.folder, self.address)
+        return self.target.run(messages, *into, default_target_schema=schema, **settings)
+
+    def rows(self, table: str) -> list[Row]:
+        """All rows of a table."""
+        store = self.target.store(self.folder, self.address)
+        assert isinstance(store, Database)
+        return store.fetch(f"select * from {table}")  # noqa: S608
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables from which dbt takes the address of the database, as the loader does."""
+        return variables(self.target.executable, self.target.settings(self.folder, self.address))
+
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        """Run dbt; returns its status and what it prints."""
+        output = plugin("utilities", self.utility)["config"]["target"]
+        dbt = program(dbt_command(self.utility), "dbt.cli.main")
+        return self.run_dbt(dbt, *arguments, "--target", output)
+
+    def run_dbt(self, dbt: Program, *arguments: str) -> tuple[int, str]:
+        """Run this dbt; returns its status and what it prints."""
+        shell = environment(**self.shell)
+        result = dbt.run(["--no-use-colors", *arguments], shell, folder=self.project)
+        return result.returncode, result.stdout + result.stderr
+
+    @property
+    def shell(self) -> dict[str, str]:
+        """The variables of dbt, which keeps its files in the folder."""
+        # Nothing that dbt writes depends on where it runs.
+        zone = dict.fromkeys(("TZ", "PGTZ"), "America/New_York")
+        files = dict.fromkeys(("DBT_TARGET_PATH", "DBT_LOG_PATH"), str(self.folder / "dbt"))
+        return zone | files | {"DBT_PROFILES_DIR": str(TRANSFORM)} | self.variables
+
+    def build(self, *arguments: str) -> str:
+        """Run `dbt build`, which must end well; returns what it prints."""
+        production = () if "unit_test" in arguments else ("--exclude-resource-type", "unit_test")
+        status, output = self.dbt("build", *arguments, *production)
+        assert status == 0, output
+        return output
+
+    def listed_at(self, *arguments: str) -> str:
+        """Run `dbt source freshness`; returns the time that it finds too long ago."""
+        status, output = self.dbt("source", "freshness", *arguments)
+        assert "ERROR STALE" in output
+        assert status == 1
+        results = json.loads((self.folder / "dbt" / "sources.json").read_text("utf-8"))["results"]
+        (publications,) = results  # the only source that has freshness
+        return str(publications["max_loaded_at"])
+
+
+@dataclass
+class DuckDB(Builds):
+    """A file."""
+
+    target: Target = field(default=DUCKDB, kw_only=True)
+    utility = "dbt-duckdb"
+
+    @property
+    def file(self) -> Path:
+        return self.folder / DUCKDB_FILE
+
+    def run(self, statement: str) -> None:
+        # By the DuckDB of target and dbt: it may not read what a newer one has written.
+        python = dbt_command(self.utility).with_name("python")
+        code = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.stdin.read())"
+        subprocess.run([python, "-c", code, self.file], input=statement, text=True, check=True)
+
+
+@dataclass
+class Postgres(Builds):
+    """A database of a server."""
+
+    target: Target = field(default=meltanolabs("hard", "public_jobs"), kw_only=True)
+    utility = "dbt-postgres"
+
+    def run(self, statement: str) -> None:
+        with psycopg.connect(self.address) as connection:
+            connection.execute(statement.encode())
+
+
+class WithDbt2(DuckDB):
+    """A file in which dbt 2 builds."""
+
+    @override
+    def dbt(self, *arguments: str) -> tuple[int, str]:
+        library = self.folder / "library"
+        if not library.exists():
+            # It has no wheels for older Pythons, and none of its Python is used.
+            wheel = ["--no-deps", "--python-version", "3.12", "--target", str(library), LIBRARY]
+            subprocess.run([*uv_command(), "pip", "install", "-q", *wheel], check=True)
+        shell = self.shell | {"LD_LIBRARY_PATH": str(library / "bareduckdb" / "_libs")}
+        options = ("--no-use-colors", *arguments, "--target", "duckdb")
+        ended = run(installed(DBT_2) / "dbt", *options, folder=self.project, **shell)
+        return ended.status, ended.output
+
+
+Warehouse = DuckDB | Postgres
+
+
+def new_warehouse(kind: str, folder: Path, new_database: Callable[[], str]) -> Warehouse:
+    """Make an empty warehouse of this kind; PostgreSQL needs a database of its own."""
+    if kind == "PostgreSQL":
+        return Postgres(folder, new_database())
+    return DuckDB(folder) if kind == "DuckDB" else WithDbt2(folder)
+
 
 FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 
@@ -83,7 +237,9 @@ class Portal:
         published = (copy.deepcopy(it.job) for it in self.sandbox.organisation.published())
         time = self.now.replace(tzinfo=None)
         self.listings.append(Listing(time, {job["id"]: job for job in published}))
-        self.state = self.warehouse.load(self._messages(), self.schema)
+        ended = self.warehouse.load(self._messages(), self.schema)
+        assert ended.returncode == 0, ended.stderr
+        self.state = json.loads(ended.stdout.splitlines()[-1])
 
     def sync_until(self, stream: str) -> None:
         """Run the tap into a target that dies in the middle of a stream; the state stays."""
@@ -91,7 +247,9 @@ class Portal:
         start = {"type": "RECORD", "stream": stream}.items()
         records = [number for number, line in enumerate(lines) if start <= json.loads(line).items()]
         middle = records[len(records) // 2]
-        self.warehouse.load("".join([*lines[:middle], "killed\n"]), self.schema, dies=True)
+        killed = "".join([*lines[:middle], "killed\n"])
+        # In small batches, so that some rows are written before.
+        assert self.warehouse.load(killed, self.schema, batch_size_rows=3).returncode != 0
 
     def _messages(self) -> str:
         now = self.now.timestamp()

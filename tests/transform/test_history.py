@@ -1,7 +1,7 @@
 """What analysts read after nine weeks, held against what happened in the portal.
 
 And after jobs are missing, or states or tables are lost, stopped halfway, or older than the
-warehouse.
+warehouse. A field has one history whether or not it has a column, and none if it is ignored.
 """
 
 import json
@@ -9,16 +9,28 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 import yaml
 from e2e.scenario import FIELDS
+from harness import catalog_of
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds, comparable
-from support.portal import FIRST_DAY, Portal, first_day, opened
-from support.warehouses import HISTORY_ALONE, TRANSFORM, WITHOUT_TESTS, DuckDB, Warehouse
+from support.portal import (
+    FIRST_DAY,
+    HISTORY_ALONE,
+    TRANSFORM,
+    WITHOUT_TESTS,
+    DuckDB,
+    Portal,
+    Warehouse,
+    first_day,
+    new_warehouse,
+    opened,
+)
 
 from transform.columns import MARTS
 
@@ -34,13 +46,13 @@ ANSWERED = re.findall(
     (PAGES / "monday.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
-# Queries of the comments in the database.
-COMMENTS = {
-    "dbt-duckdb": "select column_name as name, comment from duckdb_columns() "
-    "where schema_name = 'analytics' and table_name = '{table}'",
-    "dbt-postgres": "select attname as name, col_description(attrelid, attnum) as comment "
-    "from pg_attribute where attrelid = 'analytics.{table}'::regclass and attnum > 0",
-}
+COMMENTS = """(
+    select attname as name, description as comment
+    from pg_class
+    inner join pg_attribute on attrelid = oid
+    inner join pg_description on objoid = oid and objsubid = attnum
+    where relname = '{}'
+) as comments"""
 
 pytestmark = pytest.mark.e2e
 
@@ -135,10 +147,12 @@ KINDS = [
 
 @pytest.fixture(scope="module", params=KINDS)
 def finished(
-    request: pytest.FixtureRequest, new_warehouse: Callable[[str], Warehouse]
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    new_database: Callable[[], str],
 ) -> Iterator[Portal]:
     """An organisation after the last build."""
-    warehouse = new_warehouse(request.param)
+    warehouse = new_warehouse(request.param, tmp_path_factory.mktemp("finished"), new_database)
     with pytest.MonkeyPatch.context() as monkeypatch, opened(warehouse, monkeypatch) as portal:
         nine_days(portal)
         three_mondays(portal)
@@ -173,8 +187,7 @@ def test_every_other_final_table_has_a_unit_test() -> None:
 
 @pytest.mark.parametrize("table", MODELS)
 def test_the_database_has_the_descriptions_as_comments(finished: Portal, table: str) -> None:
-    query = COMMENTS[finished.warehouse.utility].format(table=table)
-    rows = finished.warehouse.rows(f"({query}) as comments")
+    rows = finished.warehouse.rows(COMMENTS.format(table))
     comments = {row["name"]: row["comment"] for row in rows}
     assert comments == {
         column["name"]: column["description"] for column in MODELS[table]["columns"]
@@ -252,13 +265,26 @@ def test_a_second_build_grants_again_and_changes_nothing(finished: Portal) -> No
     assert content() == before
     if isinstance(finished.warehouse, DuckDB):
         return
-    may_read = " and ".join(
-        f"has_table_privilege('{reader}', 'analytics.{table}', 'select')"
-        for reader in readers
-        for table in (*MODELS, "locations")
-    )
-    (found,) = finished.warehouse.rows(f"(select {may_read} as all_of_them) as found")
-    assert found["all_of_them"]
+    of_reading = "information_schema.role_table_grants where privilege_type = 'SELECT'"
+    grants = finished.warehouse.rows(of_reading)
+    granted = {(it["grantee"], it["table_schema"], it["table_name"]) for it in grants}
+    for table in (*MODELS, "locations"):
+        assert granted >= {(reader, "analytics", table) for reader in readers}
+
+
+@pytest.fixture(params=["DuckDB", "PostgreSQL"])
+def warehouse(
+    request: pytest.FixtureRequest, tmp_path: Path, new_database: Callable[[], str]
+) -> Warehouse:
+    """An empty warehouse of each kind, one after the other."""
+    return new_warehouse(request.param, tmp_path, new_database)
+
+
+@pytest.fixture
+def portal(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Portal]:
+    """An organisation with twelve jobs, which is loaded into that warehouse."""
+    with opened(warehouse, monkeypatch) as portal:
+        yield portal
 
 
 FIRST = FIRST_DAY.replace(tzinfo=None)
@@ -323,12 +349,12 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
 
 def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -> None:
     """Periods go on, changes are found, and a job that has left without a trace is closed."""
-    stays, leaves = (it.job["id"] for it in portal.sandbox.organisation.published()[:2])
+    leaves, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
     night(portal)
 
     portal.day(3)
-    portal.edit(0, jobTitle="Retitled")
-    portal.unpublish(1)
+    portal.unpublish(0)
+    portal.edit(1, jobTitle="Retitled")
     warehouse.run("drop schema public_jobs cascade")
     portal.state = None
     portal.sync()
@@ -336,17 +362,13 @@ def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -
     portal.build()
     after = datetime.now(UTC).replace(tzinfo=None)
 
-    periods = {row["id"]: row for row in warehouse.rows("analytics.publication_periods")}
-    assert len(periods) == 12
-    for key, period in periods.items():
-        assert (period["opened_by"], period["opened_after"]) == (FIRST, None)
-        assert period["is_open"] == (key != leaves)
-    assert periods[leaves]["closed_after"] == FIRST
-    assert before < periods[leaves]["closed_by"] < after  # there is no listing to name
-    (change,) = warehouse.rows("analytics.job_changes")
-    found = [change[name] for name in ("id", "new_value", "changed_after")]
-    assert found == [stays, "Retitled", FIRST]
-    assert {row["days_open"] for row in warehouse.rows("analytics.open_jobs")} == {2.0}
+    for table in ("open_jobs", "job_versions", "job_changes"):
+        assert_holds(warehouse, table, History(portal.listings))
+    periods = warehouse.rows("analytics.publication_periods")
+    (closed,) = (it for it in periods if not it["is_open"])
+    assert (closed["id"], closed["opened_after"]) == (leaves, None)
+    assert closed["opened_by"] == closed["closed_after"] == FIRST
+    assert before < closed["closed_by"] < after  # there is no listing to name
 
 
 def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
@@ -454,3 +476,57 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
                 (new,) = (it for it in of_job if it["in_force_from"] == half["in_force_from"])
                 for name in FIELDS["job_details"].values():
                     assert half[name] == (new if name in FIELDS["jobs"].values() else old)[name]
+
+
+COLUMNS = {
+    "salary_period": {"type": ["string", "null"]},
+    "required_skills": {"type": ["array", "null"], "items": {"type": "string"}},
+}
+IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount"]}))
+
+
+# Among the longest, so they begin early.
+@pytest.mark.xdist_group("declared fields")
+def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:
+    """Salaries of different periods stay apart, and a field does not seem to vanish.
+
+    A counter that is another in every answer would copy every row, and does not seem to vanish
+    either when it is ignored from the second build on. The tap has run for a week before the first
+    build.
+    """
+    for number in range(12):
+        portal.edit(number, viewCount=1)
+    for number, period in enumerate(["year", "hour", "year"]):
+        portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
+    portal.edit(3, requiredSkills=["patience"])
+    portal.day(-6)
+    portal.sync()
+    portal.day(1)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
+    portal.build(*HISTORY_ALONE, *IGNORED)
+
+    portal.day(2)
+    for number in range(12):
+        portal.edit(number, viewCount=2)
+    portal.sync()
+    portal.build(*HISTORY_ALONE, *IGNORED)
+    assert len(warehouse.rows("analytics_history.job_detail_history")) == 2 * 12
+
+    # As Meltano's `schema` extra does.
+    portal.catalog = catalog_of(portal.config)
+    (entry,) = (it for it in portal.catalog["streams"] if it["tap_stream_id"] == "job_details")
+    entry["schema"]["properties"] |= COLUMNS
+    portal.day(3)
+    portal.edit(2, salaryPeriod="month")
+    portal.edit(3, requiredSkills=["patience", 'a "quoted" one'])
+    portal.sync()
+    portal.build(*IGNORED)
+
+    assert "salary_period" in warehouse.rows("public_jobs.job_details")[0]
+    for listing in portal.listings:
+        for job in listing.jobs.values():
+            del job["viewCount"]
+    history = History(portal.listings)
+    for table in TABLES:
+        assert_holds(warehouse, table, history)

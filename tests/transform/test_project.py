@@ -1,28 +1,25 @@
-"""The project, held against the tap, and what users set: their own project, organisations, fields.
-
-A field has one history whether or not it has a column, and none if it is ignored.
-"""
+"""The project, held against the tap, and what users set: their own project, and organisations."""
 
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import plugin
-from harness import catalog_of
+from e2e.pipeline import Settings, plugin, variables
 from support.expected import TABLES, History, assert_holds
-from support.portal import FIRST_DAY, Portal, opened
-from support.warehouses import (
-    HISTORY_ALONE,
+from support.portal import (
+    FIRST_DAY,
     TRANSFORM,
     WITHOUT_TESTS,
     DuckDB,
-    Warehouse,
     dbt_command,
+    new_warehouse,
+    opened,
 )
 
 from transform.columns import DICTIONARY, written
@@ -62,44 +59,36 @@ def test_both_utilities_take_the_same_dbt() -> None:
     assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
 
 
-URL = "TARGET_POSTGRES_SQLALCHEMY_URL"
-PARTS = [f"TARGET_POSTGRES_{it}" for it in ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")]
+URL = (
+    "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
+)
+SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
+PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    ("variables", "expected"),
+    ("settings", "expected"),
     [
-        (
-            {
-                URL: "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
-            },
-            ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require"),
-        ),
-        (
-            {URL: "postgresql+psycopg://postgres:0123@/postgres?host=/run/socket"},
-            ("/run/socket", 5432, "postgres", "0123", "postgres", "prefer"),
-        ),
-        (
-            dict(zip(PARTS, ("localhost", "5433", "me", "100%25", "jobs"), strict=True)),
-            ("localhost", 5433, "me", "100%25", "jobs", "prefer"),
-        ),
+        ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
+        ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
+        (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
     ],
     ids=["URL", "URL of a socket", "parts"],
 )
 def test_dbt_finds_the_database_of_the_loader(
-    variables: dict[str, str], expected: tuple[str | int, ...]
+    settings: Settings, expected: tuple[str | int, ...]
 ) -> None:
     python = dbt_command("dbt-postgres").with_name("python")
     profiles = TRANSFORM / "profiles.yml"
-    text = subprocess.check_output(
-        [python, "-c", RENDER, profiles, json.dumps(variables)], text=True
-    )
+    given = json.dumps(variables("target-postgres", settings))
+    text = subprocess.check_output([python, "-c", RENDER, profiles, given], text=True)
     found = json.loads(text)
     names = ("host", "port", "user", "password", "dbname", "sslmode")
     assert tuple(found[name] for name in names) == expected
 
 
+KINDS = ("DuckDB", "PostgreSQL")
 READER = "pg_monitor"  # a role that every server has
 PROJECT = {
     "name": "my_project",
@@ -151,13 +140,15 @@ def taking_the_package(folder: Path) -> Path:
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_project_of_a_user_takes_the_package(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    kind: str, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
     A macro that cleans otherwise rewrites the tables, and no history.
     """
+    warehouse = new_warehouse(kind, tmp_path, new_database)
     warehouse.project = taking_the_package(tmp_path)
     warehouse.dbt("deps")
 
@@ -218,13 +209,15 @@ SCHEMAS = ["acme", "globex", "initech"]
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    kind: str, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The ids are the same in all three. One joins on the second day, when another is not synced.
 
     Freshness is that of the one that was listed least recently.
     """
+    warehouse = new_warehouse(kind, tmp_path, new_database)
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
     with ExitStack() as stack:
         acme, globex, initech = portals = [
@@ -261,58 +254,3 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     status, output = warehouse.dbt("build", *schemas, "--select", "public_jobs__stg_publications")
     assert status == 1
     assert "history has jobs of globex: load them first" in output
-
-
-COLUMNS = {
-    "salary_period": {"type": ["string", "null"]},
-    "required_skills": {"type": ["array", "null"], "items": {"type": "string"}},
-}
-IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount"]}))
-
-
-# Among the longest, so they begin early.
-@pytest.mark.e2e
-@pytest.mark.xdist_group("declared fields")
-def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:
-    """Salaries of different periods stay apart, and a field does not seem to vanish.
-
-    A counter that is another in every answer would copy every row, and does not seem to vanish
-    either when it is ignored from the second build on. The tap has run for a week before the first
-    build.
-    """
-    for number in range(12):
-        portal.edit(number, viewCount=1)
-    for number, period in enumerate(["year", "hour", "year"]):
-        portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
-    portal.edit(3, requiredSkills=["patience"])
-    portal.day(-6)
-    portal.sync()
-    portal.day(1)
-    portal.sync()
-    portal.build(*HISTORY_ALONE)
-    portal.build(*HISTORY_ALONE, *IGNORED)
-
-    portal.day(2)
-    for number in range(12):
-        portal.edit(number, viewCount=2)
-    portal.sync()
-    portal.build(*HISTORY_ALONE, *IGNORED)
-    assert len(warehouse.rows("analytics_history.job_detail_history")) == 2 * 12
-
-    # As Meltano's `schema` extra does.
-    portal.catalog = catalog_of(portal.config)
-    (entry,) = (it for it in portal.catalog["streams"] if it["tap_stream_id"] == "job_details")
-    entry["schema"]["properties"] |= COLUMNS
-    portal.day(3)
-    portal.edit(2, salaryPeriod="month")
-    portal.edit(3, requiredSkills=["patience", 'a "quoted" one'])
-    portal.sync()
-    portal.build(*IGNORED)
-
-    assert "salary_period" in warehouse.rows("public_jobs.job_details")[0]
-    for listing in portal.listings:
-        for job in listing.jobs.values():
-            del job["viewCount"]
-    history = History(portal.listings)
-    for table in TABLES:
-        assert_holds(warehouse, table, history)
