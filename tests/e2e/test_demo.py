@@ -91,7 +91,7 @@ def test_readme_says_how_much_the_demo_installs(shown: str, project: Project) ->
     folders.append(str(Path(drawn.succeeded().output).parents[1]))
     files = [file for it in folders for one in distributions(path=[it]) for file in one.files or ()]
 
-    (said,) = re.findall(r"dbt and Vega, another (\d+) MB", README)
+    (said,) = re.findall(r"then (\d+) MB more", README)
     assert len(folders) == 4
     assert int(said) == pytest.approx(sum(file.size or 0 for file in files) / 1e6, rel=0.1)
 
