@@ -480,11 +480,18 @@ def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_s
 def test_sync_fills_a_database_anew_and_names_what_else_is_gone(
     project: Callable[[str], Project],
 ) -> None:
-    """Meltano's stand-in makes no database, so there is nothing to copy."""
+    """With all details, until a load is complete: the state knows those of the lost database."""
     it = project("duckdb-none")
     shutil.rmtree(it.folder / "output")
-    status, calls, said = it.run("./sync", LOADS="done")
+    status, calls, said = it.run("./sync", LOADS="incomplete")
     assert (status, calls) == (1, [f"all {LOAD}", BUILD])
+    (it.folder / "output/warehouse.duckdb").write_text("some rows", "utf-8")
+    assert it.run("./sync", LOADS="refused")[:2] == (1, [f"all {LOAD}"])
+    assert it.run("./sync", LOADS="done")[:2] == (0, [f"all {LOAD}", BUILD])
+    assert it.run("./sync", LOADS="done")[:2] == (0, [LOAD, BUILD])
+
+    (it.folder / "output/warehouse.duckdb").unlink()
+    said = it.run("./sync", LOADS="done")[2]  # the stand-in makes no database
     copy, _ = said.splitlines()
     assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
 
