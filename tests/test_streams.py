@@ -20,6 +20,7 @@ from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
+from singer_sdk import Stream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
@@ -141,8 +142,9 @@ def test_messages_come_in_an_order_that_no_crash_makes_wrong(
     assert not any("version" in message for message in output.of("RECORD", "job_publications"))
 
 
-def test_state_is_written_in_proportion_to_the_jobs() -> None:
-    """Every N/20 details, so some 20 times a run, and ever less often in a list."""
+def test_state_is_written_in_proportion_to_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every N/20 details, so some 20 times a run, and not as often as the SDK would."""
+    monkeypatch.setattr(Stream, "STATE_MSG_FREQUENCY", 100)
     api = FakeApi()
     for number in range(1_200):
         api.publish(f"{number:08}-a-uuid-has-36-characters-1234567")
