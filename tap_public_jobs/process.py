@@ -151,20 +151,24 @@ _CONTENTS = {
 
 
 def _usable_catalog(catalog: dict[str, Any]) -> str:
-    """Return the text of a catalog, with the names and the key of its streams.
+    """Return the text of a catalog of the selected streams, with their names and their key.
 
     A catalog chooses streams and columns. The SDK would also take from it how to name a stream,
-    that its rows have no key, the key's type, and that the key is not selected.
+    that its rows have no key, the key's type, and that the key is not selected; and with
+    `stream_maps`, it stops at a stream of which nothing is selected.
 
     Raises:
         Exception: It is no catalog.
     """
-    for stream in catalog["streams"]:
+    streams, catalog["streams"] = catalog["streams"], []
+    for stream in streams:
         stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
         stream["schema"]["properties"]["id"] = {"type": "string"}
-        for part in stream.get("metadata") or ():
-            if part["breadcrumb"] == ["properties", "id"]:
-                part["metadata"] = {"inclusion": "automatic"}
+        parts = {(*it["breadcrumb"],): it for it in stream.get("metadata") or ()}
+        if key := parts.get(("properties", "id")):
+            key["metadata"] = {"inclusion": "automatic"}
+        if () not in parts or parts[()]["metadata"].get("selected") is not False:
+            catalog["streams"].append(stream)
     for entry in Catalog.from_dict(catalog).streams:
         DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
     return json.dumps(catalog)

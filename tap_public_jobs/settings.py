@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from dotenv import load_dotenv
 from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
 
+from tap_public_jobs.api.models import Json
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import PublicJobsError
 
 logger = logging.getLogger(__name__)
-
-Json = Any
 
 # A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")

@@ -309,6 +309,21 @@ def test_a_catalog_chooses_neither_the_names_of_streams_nor_their_key(
         assert len(output.rows("jobs")) == 25
 
 
+def test_a_map_of_a_stream_that_the_catalog_leaves_out_stops_no_other(
+    forked: Program, config: Config, tmp_path: Path
+) -> None:
+    path = tmp_path / "catalog.json"
+    left_out: Config = {"breadcrumb": [], "metadata": {"selected": False}}
+    details = json.loads(catalog(tap_stream_id="job_details", metadata=[left_out]))
+    path.write_text(json.dumps({"streams": json.loads(catalog())["streams"] + details["streams"]}))
+    config |= {"stream_maps": json.dumps({"job_details": {"title": "job_title"}})}
+
+    done = run(forked, "--config=ENV", f"--catalog={path}", config=config)
+
+    assert done.returncode == 0
+    assert [it["stream"] for it in parse(done.stdout).of("SCHEMA")] == ["jobs"]
+
+
 @pytest.mark.parametrize("variable", ["TAP_PUBLIC_JOBS_LOGLEVEL", "LOGLEVEL"])
 def test_an_unknown_level_of_the_log_is_one_line(forked: Program, variable: str) -> None:
     with started(forked, "--version", config={}, **{variable: "trace"}) as tap:

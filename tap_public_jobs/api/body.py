@@ -6,11 +6,10 @@ import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from requests import Response
 
-Json = Any
+from tap_public_jobs.api.models import Json
 
 # Bytes of a body after decompression: a hundred times a large posting.
 LARGEST = 8 * 1024 * 1024

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote, urlencode
 
 import backoff
@@ -16,13 +15,11 @@ from requests import Response
 from urllib3.exceptions import HTTPError
 
 from tap_public_jobs.api.body import BodyError, read_object
-from tap_public_jobs.api.models import JobRef, Page
+from tap_public_jobs.api.models import JobRef, Json, Page
 from tap_public_jobs.api.network import why_unreachable
 from tap_public_jobs.api.transport import Session, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.lines import quoted, shortened
-
-Json = Any
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +195,7 @@ class PublicJobsClient:
             return PublicJobsError(msg)
         return _FaultError(f"{place(url)}: {type(error).__name__}: {said}")
 
-    def _log_retry(self, details: Mapping[str, Any]) -> None:
+    def _log_retry(self, details: Mapping[str, Json]) -> None:
         with self._counting:
             self.retries += 1
         line = "Try %(tries)d of %(of)d failed: %(exception)s. Trying again in %(wait).1f s."
