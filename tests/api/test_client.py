@@ -419,15 +419,23 @@ def test_what_the_network_lacks_is_named_at_once(
 
 
 @pytest.mark.usefixtures("no_waiting")
-@pytest.mark.parametrize("proxy", ["http://me:sesame@", "http://me:ses[ame@x", "http://me:€@x"])
-def test_an_odd_address_of_a_proxy_is_an_error_in_one_line(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, proxy: str
+@pytest.mark.parametrize(
+    ("proxy", "base_url"),
+    [
+        ("http://me:sesame@", "https://jobs.example.com"),
+        ("http://me:ses[ame@x", "https://jobs.example.com"),
+        ("http://me:€@x", "https://jobs.example.com"),
+        ("", "https://[::1.2]"),
+    ],
+)
+def test_an_odd_address_is_an_error_in_one_line(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, proxy: str, base_url: str
 ) -> None:
     """Of some, requests fails to read the parts."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
 
     with pytest.raises(PageError, match=r"Error: .*, after 8 tries") as caught:
-        connect("https://jobs.example.com").page(1)
+        connect(base_url).page(1)
     assert "ses" not in str(caught.value)
 
 

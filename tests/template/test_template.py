@@ -404,6 +404,9 @@ def test_alerts_and_pings_go_through_the_proxy_that_env_names(
     assert it.heard == [("GET", "http://ping.invalid/up")]
     assert it.run(it.command(), LOADS="refused refused")[0] == 1
     assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
+    (it.folder / ".env").write_text(f"HTTP_PROXY={proxy}\n", "utf-8")  # and no key
+    assert it.run(it.command())[0] == 1
+    assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
 
 
 MINUTE = 60
