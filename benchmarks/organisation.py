@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Literal, NamedTuple
 
 from tap_public_jobs.api.models import JobRef, Page
-from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
+from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 
 Json = Any
 Kind = Literal["opened", "edited", "closed", "saved"]
@@ -227,7 +227,7 @@ class Gateway:
 
         Raises:
             PageError: It cannot be read.
-            AccessError: The key is refused.
+            PublicJobsError: The key is refused.
         """
         try:
             items, total = self._get(f"page {number}", 8)
@@ -270,7 +270,7 @@ class Gateway:
         """Return the status of a failure, or 0."""
         if self.is_on("revoked key"):
             msg = "The API refuses the key (401)."
-            raise AccessError(msg)
+            raise PublicJobsError(msg)
         is_broken = request == f"detail {self.broken.at(self.now).public_id}"
         if is_broken and self.is_on("refused detail"):
             return 403

@@ -10,10 +10,6 @@ class PublicJobsError(Exception):
     """The run cannot continue, or has ended incomplete; the message names the remedy."""
 
 
-class AccessError(PublicJobsError):
-    """The API refuses this key, or rejects its requests (API page, "Errors")."""
-
-
 class PageError(PublicJobsError):
     """A page cannot be read; whether that matters depends on how far the list goes."""
 

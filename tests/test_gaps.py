@@ -23,7 +23,7 @@ from model_target import plain
 from tap_public_jobs import changes
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.errors import AccessError, NotFoundError, PageError, RequestError
+from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.sync import state
 from tap_public_jobs.sync.state import HOUR
 
@@ -31,7 +31,7 @@ DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
 BROKEN = RequestError("the response is 500, after 8 tries", 500)
 GONE = NotFoundError("the response is 404", 404)
-REFUSED = AccessError("the API refused the key (401)")
+REFUSED = PublicJobsError("the API refused the key (401)")
 
 NO_STATE = "First run (no state). If there was an earlier one, pass its state, or"
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
+from os import environ
 from time import gmtime, monotonic, strftime
 from typing import Any
 
@@ -14,7 +15,7 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.errors import AccessError, RequestError
+from tap_public_jobs.errors import PublicJobsError, RequestError
 from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)
@@ -83,8 +84,8 @@ class Session(requests.Session):
         self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
         self.headers.update(headers)
         self.trust_env = not base_url.lower().startswith("http:")
-        # `send` takes proxies from the environment, but not REQUESTS_CA_BUNDLE.
-        self.verify = self.merge_environment_settings(base_url, {}, None, None, None)["verify"]
+        # `send` takes proxies from the environment, but not these.
+        self.verify = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or True
         self._throttle = throttle
         self._active_at = monotonic()
         self._key_works = throttle.held_slots() is not None  # it was answered in the last run
@@ -133,7 +134,8 @@ class Session(requests.Session):
             The response, whose body is yet to be read.
 
         Raises:
-            AccessError: The API refuses the key, or rejects every request. No other will be sent.
+            PublicJobsError: The API refuses the key, or rejects every request (API page,
+                "Errors"). No other will be sent.
             RequestError: The API refuses this detail alone.
         """
         try:
@@ -163,7 +165,7 @@ class Session(requests.Session):
                 break
             self._learn(status)
         remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
-        error = AccessError(remedy)
+        error = PublicJobsError(remedy)
         self._throttle.close(error)
         raise error
 

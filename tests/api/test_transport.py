@@ -26,7 +26,7 @@ from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import HeldSlots, JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection
-from tap_public_jobs.errors import AccessError, PublicJobsError
+from tap_public_jobs.errors import PublicJobsError
 
 # Connections, and what they carry.
 
@@ -372,7 +372,7 @@ def test_a_page_with_a_bare_403_may_be_a_limit_if_the_key_has_worked(
         assert api.page(1).total == 0
     if answers.endswith("F"):
         said = r"plan lacks the public API.* may use up the rate limit"
-        with pytest.raises(AccessError, match=said):
+        with pytest.raises(PublicJobsError, match=said):
             api.page(1)
 
     assert len(server.heads) == len(answers)
