@@ -190,18 +190,8 @@ UNREAD = "Page {} of the list of jobs cannot be read: .*response is {}"
 @pytest.mark.parametrize(
     ("number", "answer", "error", "said"),
     [
-        (
-            1,
-            "401 No",
-            PublicJobsError,
-            r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in \.env",
-        ),
-        (
-            1,
-            "403 No",
-            PublicJobsError,
-            r"API answered 403\. .* plan lacks the public API: ask for ",
-        ),
+        (1, "401 No", PublicJobsError, r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in"),
+        (1, "403 No", PublicJobsError, r"API answered 403\. .* plan lacks the public API: ask"),
         (1, "404 No", PublicJobsError, NOT_THE_API.format("the response is 404 No")),
         (1, "302 No", PublicJobsError, NOT_THE_API.format("the response is 302 No")),
         (1, "200 OK", PublicJobsError, NOT_THE_API.format("the response is a web page")),
