@@ -97,15 +97,15 @@ def problems(config: Mapping[str, Json]) -> list[str]:
         rule = "must name a file that can be read: set it or api_key, and not both."
         found.append(f"api_key_file {rule}")
     rules: dict[str, str] = {}  # the first that each setting breaks
-    for it in errors:
+    for it in (error for error in errors if error.path):
         # A text is not quoted: somebody may have put the key, or a header with it, anywhere.
         if it.validator == "pattern":
-            rules.setdefault(it.path[0], f"{it.path[0]} {it.schema['description']}.")
+            rule = f" {it.schema['description']}."
         elif it.validator == "enum":
-            rules.setdefault(it.path[0], f"{it.path[0]} must be one of {it.validator_value}.")
-        elif it.path:
-            message = it.message.replace(", 'null'", "")
-            rules.setdefault(it.path[0], f"{it.path[0]}: {message}.")
+            rule = f" must be one of {it.validator_value}."
+        else:
+            rule = f": {it.message}.".replace(", 'null'", "")
+        rules.setdefault(it.path[0], f"{it.path[0]}{rule}")
     found += rules.values()
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)

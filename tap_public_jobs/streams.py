@@ -51,8 +51,8 @@ class PublicJobsStream(Stream):
 
     emit_activate_version_messages = False
 
-    # The run writes checkpoints. With those of the SDK, one for so many records, the size of all
-    # states together would grow with the square of the number of jobs.
+    # The run writes checkpoints. The SDK would write a state for each 10,000 records as well, and
+    # the size of all states together would grow with the square of the number of jobs.
     STATE_MSG_FREQUENCY = sys.maxsize
 
     def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:

@@ -5,12 +5,13 @@ import ssl
 
 from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
 
-# By the kind of an error, or of its cause; empty if it passes.
+# Why a host cannot be reached, and what to correct: by the kind of the error, or of its cause.
+# These reasons last until somebody corrects them.
 _LASTING: dict[type[Exception], str] = {
     InvalidURL: "an address is wrong. Correct HTTPS_PROXY, ALL_PROXY, or the port in base_url.",
     InvalidSchema: "the proxy is no HTTP proxy. Correct HTTPS_PROXY or ALL_PROXY.",
 }
-# Once the API has answered, these pass, too.
+# These may pass once the API has answered; the empty one may always pass.
 _OF_A_FIRST_RUN: dict[type[Exception], str] = {
     ProxyError: "the proxy did not connect to it. Correct HTTPS_PROXY, or set NO_PROXY.",
     ssl.SSLCertVerificationError: "its certificate is not trusted. If a proxy decrypts TLS, or "
@@ -29,5 +30,5 @@ def why_unreachable(error: Exception, cause: BaseException, *, has_answered: boo
     if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN:
         return ""  # the name server is busy
     reasons = _LASTING if has_answered else _LASTING | _OF_A_FIRST_RUN
-    kinds = (it for it in reasons if isinstance(error, it) or isinstance(cause, it))
-    return next(map(reasons.__getitem__, kinds), "")
+    found = (reasons[it] for it in reasons if isinstance(error, it) or isinstance(cause, it))
+    return next(found, "")

@@ -188,9 +188,9 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
 
 
-# What stands in for the programs of a project. The nth run of Meltano writes the log of the nth
-# name in LOADS, and fails if its last line is an error. The command of dbt that FAILS names fails,
-# or the first build.
+# Stand-ins for the programs of a project. The nth run of Meltano writes the log of the nth name in
+# LOADS, and fails if its last line is an error. The command of dbt that FAILS names fails; or, if
+# that is `first build`, the first build.
 PROGRAMS = {
     ".venv/bin/meltano": """#!/bin/sh
 flock --nonblock .lock true

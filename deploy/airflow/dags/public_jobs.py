@@ -340,7 +340,7 @@ with DAG(
         map_index_template="{{ task.organisation }}",
         outlets=[LOADED],
         # Every key has its own limit, so organisations do not slow each other down. What they share
-        # is the memory of the workers (see docs/sizing.md) and the warehouse's connections.
+        # is the memory of the workers (see SIZING.md) and the warehouse's connections.
         max_active_tis_per_dag=16,
         # Some 10,000 jobs at 60 requests a minute. The retry, or the next run, resumes.
         execution_timeout=timedelta(hours=3),
