@@ -481,7 +481,7 @@ FIRST_RUNS: dict[str, list[Step]] = {
             run(unpublish(*range(known, 10)), publish(*range(10, known)), refresh="changed"),
             run(unpublish(*range(gone)), closes=" ".join(map(str, range(gone))), activates="jobs"),
         ]
-        for gone, known in ((4, 4), (5, 6), (20, 41), (21, 42))
+        for gone, known in ((4, 4), (5, 6), (20, 39), (21, 42))
     },
     # Each run of the hour knows more jobs, but those were listed while the list was in doubt.
     **{
@@ -743,7 +743,19 @@ UNDER_CHANGED: dict[str, list[Step]] = {
     ],
     "a job that was missing before is asked for once, and after others": [
         run(hide("3"), answer(FORBIDDEN, "3"), total(10), asks="list 3 list", fails="'pub-3'"),
-        run(unpublish("7"), asks="list 7 3 0", closes="7", fails=f"in the list, but {FORBIDDEN}"),
+        run(
+            unpublish(4, 5, 9),
+            asks="list 4 5 9 3 0",
+            closes="4 5 9",
+            fails=f"in the list, but {FORBIDDEN}",
+        ),
+    ],
+    "that details work is asked of jobs whose own are not known to fail": [
+        run(*(edit(key, jobTitle="Edited") for key in "012"), fail(0, 1, 2), fails="'pub-0'"),
+        run(unpublish("9"), later=DAY, asks="list 9 3 0 1 2", closes="9", warns="'pub-0'"),
+    ],
+    "the list is read once more for an unlisted job, whatever its total is then": [
+        run(hide("3"), at("detail pub-3", total(12)), asks="list 3 list", fails="shows 9 of 12"),
     ],
     "a 404 means nothing until the detail of a listed job loads; three are asked for at most": [
         run(unpublish("9"), fail(0, 1), asks="list 9 0 1 2", closes="9", writes="2"),
@@ -995,10 +1007,16 @@ def test_runs_under_notified(play: Play, steps: list[Step]) -> None:
     play(NOTIFIED, *steps)
 
 
-def test_what_is_known_to_fail_is_tried_once(api: FakeApi, play: Play) -> None:
-    play(LOADED, run(fail("3"), fails="'pub-3'"), run(later=HOUR, warns="'pub-3'"))
+def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
+    api: FakeApi, play: Play
+) -> None:
+    play(
+        LOADED,
+        run(fail("3"), fails="'pub-3'"),
+        run(unpublish("5"), later=HOUR, closes="5", warns="'pub-3'"),
+    )
 
-    assert (api.tries["pub-3"], api.tries["pub-4"]) == (1, None)
+    assert [api.tries[f"pub-{key}"] for key in "345"] == [1, None, 3]
 
 
 @pytest.mark.parametrize("page", [1, 3])
