@@ -583,6 +583,11 @@ UNDER_ALL: dict[str, list[Step]] = {
     "all fetches all again, also within the same second": [
         run(unpublish("3"), later=0, closes="3", activates="jobs job_details", says="9 refreshed"),
     ],
+    "a run that is stopped while it resumes another is resumed, too": [
+        run(fail("3"), fails="'pub-3'"),
+        run(at("detail pub-3", stop), later=HOUR / 2, asks="list 3", fails="143"),
+        run(heal, later=HOUR, asks="list 3"),
+    ],
     # One clock: it is an hour ahead during one listing, and then corrected.
     "times rise wherever the clock goes": [
         run(later=HOUR),
