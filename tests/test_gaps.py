@@ -536,7 +536,7 @@ UNDER_ALL: dict[str, list[Step]] = {
         for kind, (begin, why, _) in GAPS.items()
     },
     "a gap is known an hour after it was seen, although the clock was put back by a month": [
-        run(fail("3"), fails="'pub-3'"),
+        run(fail("3"), fails="'pub-3'", says="exits with 1 until 09:02 UTC"),
         run(later=-30 * DAY, fails="'pub-3'", warns="The clock was 30 days ahead"),
         run(later=HOUR, warns="'pub-3'"),
     ],
@@ -729,8 +729,8 @@ UNDER_CHANGED: dict[str, list[Step]] = {
     ],
     # Not only with the help of a known job, which the total may still count.
     "a list that was short is so until it shows its whole total by itself": [
-        run(total(12), fails="the list shows 10 of 12 jobs"),
-        run(later=HOUR, asks="list", warns="the list shows 10 of 12 jobs"),
+        run(total(12), fails="shows 10 of 12 jobs, so job_publications was not updated. No"),
+        run(later=HOUR, asks="list", warns="the list shows 10 of 12 jobs (for 1 hour)."),
         run(total(10), hide("9"), fails="'pub-9'"),
         run(total(12), fails="'pub-9'", warns="the list shows 9 of 12 jobs"),
         run(heal),
@@ -1022,6 +1022,17 @@ def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
     )
 
     assert [api.tries[f"pub-{key}"] for key in "345"] == [1, None, 3]
+
+
+@pytest.mark.parametrize(
+    ("failing", "tries"), [(range(10), [None] * 5 + [1] * 5), (range(1, 10), [None] * 10)]
+)
+def test_while_no_detail_arrives_each_is_tried_once_after_five(
+    api: FakeApi, play: Play, failing: range, tries: list[int | None]
+) -> None:
+    play(run(fail(*failing), fails="'pub-9'"))
+
+    assert [*api.tries.values()] == tries
 
 
 @pytest.mark.parametrize("page", [1, 3])
