@@ -238,9 +238,7 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         warehouse.build(*schemas)
 
         # The one of initech, who was not synced again: no other organisation hides it.
-        listed_at = warehouse.listed_at(*schemas)
-        assert listed_at.startswith("2026-11-01T04:00:00")
-        assert datetime.fromisoformat(listed_at) == FIRST_DAY
+        assert datetime.fromisoformat(warehouse.listed_at(*schemas)) == FIRST_DAY
 
         second_day = globex.listings[0].time.date()
         histories = [
