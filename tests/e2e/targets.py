@@ -126,6 +126,11 @@ class Target:
         """What it stores of jobs that are published."""
         return in_order([self.row(job_row(job, table)) for job in jobs])
 
+    def assert_holds(self, store: Store, jobs: list[Job]) -> None:
+        """A store has every value of these published jobs, and no other job."""
+        for table in ("jobs", "job_details"):
+            assert store.published(table) == store.rows(table) == self.rows(jobs, table)
+
 
 class CheckedTarget:
     """A target, run after run, and a model that reads the same messages.
