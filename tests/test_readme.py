@@ -22,12 +22,6 @@ EVERYWHERE = [
 ]
 
 
-def rows(text: str) -> list[list[str]]:
-    """The cells of a table, its two first lines left out."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
-
-
 def blocks(language: str, text: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
@@ -73,7 +67,7 @@ def test_the_page_on_design_names_what_exists() -> None:
     modules = {path.name for path in package.glob("[a-z]*.py")}
     packages = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
     table, _, proofs = PAGES["design"].partition("\n## Promises and proofs\n")
-    named = {cell.strip("`") for cell, *_ in rows(table)}
+    named = {*re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)}
     tests = re.findall(r"`(tests/[\w/.]+)`", proofs)
 
     assert named == modules | packages

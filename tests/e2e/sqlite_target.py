@@ -4,6 +4,7 @@ Targets for Snowflake, SQL Server and others are built on the same classes.
 """
 
 import datetime as dt
+import sqlite3
 from decimal import Decimal
 from typing import Any
 
@@ -32,10 +33,6 @@ class SQLiteSink(SQLSink[SQLiteConnector]):
         return [] if is_appended else list(super().key_properties)
 
     @override
-    def preprocess_record(self, record: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-        return {name: _storable(value) for name, value in record.items()}
-
-    @override
     def generate_insert_statement(self, full_table_name: Any, schema: dict[str, Any]) -> Any:
         insert: Any = super().generate_insert_statement(full_table_name, schema)
         return insert.prefix_with("or replace")
@@ -51,11 +48,7 @@ class SQLiteTarget(SQLTarget):
     ).to_dict()
 
 
-def _storable(value: Any) -> Any:
-    if isinstance(value, dt.datetime):
-        return value.isoformat(timespec="microseconds")
-    return str(value) if isinstance(value, Decimal) else value
-
-
 if __name__ == "__main__":
+    sqlite3.register_adapter(Decimal, str)
+    sqlite3.register_adapter(dt.datetime, dt.datetime.isoformat)
     SQLiteTarget.cli()

@@ -36,10 +36,6 @@ from public_jobs_sandbox.postings import Job
 Value = Any
 
 
-def as_it_is(value: Value) -> Value:
-    return value
-
-
 def as_double(value: Value) -> Value:
     """What a column of doubles keeps of a number."""
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
@@ -87,7 +83,7 @@ class Target:
     store: Callable[[Path, str], Store]
     types: dict[str, str]
     metadata: dict[str, str] = field(default_factory=dict)
-    stored: Callable[[Value], Value] = as_it_is
+    stored: Callable[[Value], Value] = lambda value: value
     instead_of_null: dict[str, Value] = field(default_factory=dict)
     load_method: LoadMethod = "upsert"
     removal: Removal = "none"
@@ -129,6 +125,11 @@ class Target:
     def rows(self, jobs: list[Job], table: str) -> list[Row]:
         """What it stores of jobs that are published."""
         return in_order([self.row(job_row(job, table)) for job in jobs])
+
+    def assert_holds(self, store: Store, jobs: list[Job]) -> None:
+        """A store has every value of these published jobs, and no other job."""
+        for table in ("jobs", "job_details"):
+            assert store.published(table) == store.rows(table) == self.rows(jobs, table)
 
 
 class CheckedTarget:

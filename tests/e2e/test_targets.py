@@ -3,12 +3,10 @@
 And Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one repairs.
 """
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import REPOSITORY, Project, variables
+from e2e.pipeline import REPOSITORY, Project, run, variables
 from e2e.scenario import FIELDS, Recording, published, record
 from e2e.targets import TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
@@ -33,17 +31,6 @@ CHECKPOINT_EVERY = 50
 TARGET = meltanolabs("hard", "public_jobs")
 
 
-def kill_tap(folder: Path) -> None:
-    """Kill the tap that Meltano runs in a folder, as the kernel does when memory runs out."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if str(folder) in command and "tap-public-jobs" in command and "--config" in command:
-            os.kill(int(process.name), signal.SIGKILL)
-
-
 def details(sandbox: Sandbox) -> list[str]:
     """The publicIds of the details that were requested since the last look."""
     asked = [path.removeprefix("/jobs/") for path in paths(sandbox.requests) if "?" not in path]
@@ -55,12 +42,6 @@ def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one
     project: Project, database: str, tmp_path: Path
 ) -> None:
     store = TARGET.store(tmp_path, database)
-
-    def check() -> None:
-        for table in FIELDS:
-            rows = TARGET.rows(published(sandbox), table)
-            assert store.published(table) == store.rows(table) == rows
-
     with demo(JOBS, latency=0.01) as (sandbox, tap):
         settings = {
             # One request at a time: else an early answer could still be in the hands of a thread.
@@ -69,7 +50,7 @@ def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one
             "MELTANO_DATABASE_URI": f"sqlite:///{tmp_path / 'meltano.db'}",
         }
         project.meltano("target-postgres", **settings).succeeded()
-        check()
+        TARGET.assert_holds(store, published(sandbox))
         ids = details(sandbox)
         assert len(ids) == JOBS
         gone = ids[:5]
@@ -81,7 +62,9 @@ def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one
 
         # Three pages, the details of the five jobs that are gone, and two thirds of all others. At
         # most 64 of them are on their way, so that two checkpoints are written.
-        sandbox.at_request(3 + 5 + JOBS * 2 // 3, lambda: kill_tap(project.folder))
+        # Then the tap is killed, as the kernel does when memory runs out.
+        kill = ("pkill", "-KILL", "-f", f"{project.folder}/.*/tap-public-jobs --config")
+        sandbox.at_request(3 + 5 + JOBS * 2 // 3, lambda: run(*kill, folder=tmp_path))
         assert project.meltano("target-postgres", **settings).status != 0
         # Only the table whose stream was complete has lost the rows of jobs that are gone.
         assert [len(store.rows(table)) for table in FIELDS] == [JOBS - 5, JOBS]
@@ -90,7 +73,7 @@ def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one
         assert last not in fetched
 
         project.meltano("target-postgres", **settings).succeeded()
-        check()
+        TARGET.assert_holds(store, published(sandbox))
         again = {*details(sandbox)}
         assert {*ids} - {*gone} - fetched <= again
         assert JOBS - len(gone) - len(again) in {2 * CHECKPOINT_EVERY, 3 * CHECKPOINT_EVERY}

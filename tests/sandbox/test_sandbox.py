@@ -42,16 +42,13 @@ def test_every_response_is_documented(sandbox: Sandbox, base_url: str, tmp_path:
     assert {seen.status for seen in sandbox.requests} == {200, 400, 401, 404, 405}
 
 
-def test_every_published_job_matches_the_document(sandbox: Sandbox, base_url: str) -> None:
-    """Generated publicIds match no job, so this test requests the real ones."""
+def test_every_published_job_matches_the_document(sandbox: Sandbox) -> None:
+    """Generated publicIds match no job; tests/test_streams.py compares details with these jobs."""
     document: dict[str, Any] = json.loads(DOCUMENT.read_text("utf-8"))
     validator = Draft202012Validator({**document, "$ref": "#/components/schemas/JobDetail"})
 
     for posting in sandbox.organisation.published():
-        url = f"{base_url}{JOBS_PATH}/{posting.job['publicId']}"
-        validator.validate(requests.get(url, headers={"x-api-key": sandbox.key}, timeout=10).json())
-
-    assert [seen.status for seen in sandbox.requests] == [200] * 25
+        validator.validate(posting.job)
 
 
 # Times of requests, in seconds; behind a colon, how long a rejected one has to wait.
