@@ -44,7 +44,7 @@ QUESTIONS: dict[str, list[Any]] = {
     "lost": [MAY_WORK],
 }
 OTHERS: dict[str, dict[str, Any]] = {
-    "backend": {"requiredSkills": ["SQL", "Größe"], "remote": True},
+    "backend": {"requiredSkills": ["SQL", "Größe"], "remote": True, "salaryPeriod": "month"},
     "frontend": {"requiredSkills": [], "remote": None, "salaryPeriod": "month"},
     "head": {"minSalary": "competitive", "yearsExperience": "5+"},
     "unpublished": {"secret": 1},
@@ -129,8 +129,7 @@ ANSWERS: dict[str, list[Row]] = {
     ],
     "salary_ranges": [
         ("CHF", "not given", "senior", 1, 100000, 110000, 120000),
-        ("EUR", "month", "senior", 1, 50000.5, 60000.25, 70000),
-        ("EUR", "not given", "senior", 1, 60000, 70000, 80000),
+        ("EUR", "month", "senior", 2, 50000.5, 65000.125, 80000),
         ("GBP", "not given", "junior", 1, 30000, 30000, 30000),
         ("GBP", "not given", "not given", 1, 61000, 61000, 61000),
     ],
@@ -144,8 +143,8 @@ ANSWERS: dict[str, list[Row]] = {
     "additional_fields": [
         ("remote", 2, True),
         ("requiredSkills", 2, ["SQL", "Größe"]),
+        ("salaryPeriod", 2, "month"),
         ("minSalary", 1, "competitive"),
-        ("salaryPeriod", 1, "month"),
         ("yearsExperience", 1, "5+"),
     ],
     # Bounds of how long each role was open, and of when it opened and closed.
