@@ -9,7 +9,6 @@ import fcntl
 import getpass
 import io
 import json
-import logging
 import os
 import re
 import shutil
@@ -32,7 +31,7 @@ from dotenv import dotenv_values
 RETRY_AFTER = 12 * 60
 # A run that fails every few minutes alerts once an hour.
 ALERT_EVERY = 60 * 60
-# Schedulers end a run after six hours. This is before that, so that there still is an alert.
+# Schedulers end a run after six hours, without an alert. So this comes before that.
 TIME_LIMIT = 345 * 60
 # After a signal, the target has this long to load what it has.
 TIME_TO_STOP = 100
@@ -44,13 +43,13 @@ NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
 ENV = Path(".env")
 WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
-# It is there from a load that found no DuckDB file until one that is complete.
+# Exists from a load that found no DuckDB file until a load is complete.
 IS_NEW = Path("output/warehouse.is-new")
 
 # Of a TCP port.
 LARGEST_PORT = 65_535
 
-# Meltano hands .env to the tap; alerts and pings take these from it, too.
+# Meltano passes .env to the tap; alerts and pings take these variables from it, too.
 OF_THE_NETWORK = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"
 )  # fmt: skip
@@ -65,7 +64,7 @@ class Interrupted(BaseException):
 
 
 class Line(NamedTuple):
-    """A line of Meltano's log, whose source is a plugin; of another program, it is text alone."""
+    """A line of the log: from Meltano or the plugin `source`, or plain text of another program."""
 
     source: str
     text: str
@@ -81,7 +80,7 @@ class Line(NamedTuple):
             return cls("", re.sub(r"\x1b\[\d*m", "", text).strip(), {})
 
     def show(self) -> None:
-        """Print the line, in JSON if Meltano is told to log so."""
+        """Print the line; as JSON if Meltano is set to log JSON."""
         if os.environ.get("MELTANO_CLI_LOG_FORMAT") == "json" and self.fields:
             print(json.dumps(self.fields), flush=True)
         elif self.text != "METRIC":
@@ -96,7 +95,7 @@ def setting(name: str) -> str:
 
 
 def env_file(errors: str) -> dict[str, str | None]:
-    """Return the variables of .env; of bytes that are no UTF-8, decide by `errors`."""
+    """Return the variables of .env; `errors` decides about bytes that are not UTF-8."""
     text = ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
     return dotenv_values(stream=io.StringIO(text))
 
@@ -135,7 +134,7 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
 
 
 def stop(group: int) -> None:
-    """End what Meltano runs: the tap alone if it runs, so that the target loads what it has."""
+    """End what Meltano runs: if that is the tap, only it, so that the target loads the rest."""
     import psutil  # noqa: PLC0415  # comes with Meltano, and only a signal needs it
 
     with suppress(psutil.Error, ProcessLookupError):  # it has just ended
@@ -167,7 +166,7 @@ class Result(NamedTuple):
     Attributes:
         loaded: What became of the load.
         failure: What failed, and why; empty if nothing did.
-        says: The two last lines of a run.
+        says: The last two lines that the run prints.
     """
 
     loaded: Load
@@ -181,7 +180,7 @@ def sync(options: argparse.Namespace, refresh: str = "", earlier: Load | None = 
     Args:
         options: The options of the command.
         refresh: The tap's detail_refresh; if empty, that of meltano.yml.
-        earlier: A load of this run; if it was complete, there is nothing to load again.
+        earlier: The first load of this run; if it was complete, nothing is loaded again.
     """
     loaded = earlier if earlier and not earlier.failure else load_jobs(options, refresh)
     failure = loaded.failure
@@ -231,13 +230,14 @@ def target_broke(lines: list[Line], target: str) -> bool:
     for line in lines:
         if "exit_codes" in line.fields:
             return "loaders" in line.fields["exit_codes"]
-    # Meltano breaks without such a line if the target ends while Meltano writes to it.
+    # Meltano fails without such a line if the target ends while Meltano writes to it.
     return any(line.source == target for line in lines)
 
 
 def remedy(loaded: Load, failure: str) -> str:
     """Return what the tables hold after a failure, and what to do."""
-    held = "The tables have what was loaded." if loaded.written else "Nothing was loaded or built."
+    not_built = "Nothing was built: the analytics tables are as the last build left them."
+    held = "The tables have what was loaded." if loaded.written else not_built
     if "No action is needed" in failure:
         return held
     if "Cannot start plugin" in failure:  # it is not installed, or no longer
@@ -299,13 +299,15 @@ def keep_state(target: str) -> None:
 
 def has_news() -> bool:
     """Return whether there is work; on an error too, because a run then reports it."""
+    if not NEWS.exists():  # the load then fails, and says that the plugin is not installed
+        return True
     url = setting("TAP_PUBLIC_JOBS_CHANGES_URL")
     status, _ = run(NEWS, "news", "--state", STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url)
     return status != 1 or FAILING.exists()
 
 
 def scheduled(options: argparse.Namespace) -> Result:
-    """Sync; after a failure once more, and alert if that fails too. A success is pinged."""
+    """Sync, and once more after a failure; alert if that fails too, and report a success."""
     refresh = "changed" if options.webhooks else ""
     result = sync(options, refresh)
     if result.failure:
@@ -351,11 +353,24 @@ def alert(options: argparse.Namespace, failure: str) -> None:
     text = f"{failure}\nHost: {socket.gethostname()}, project: {name}. Log: {options.log}"
     print(text, file=sys.stderr, flush=True)
     if url := setting("ALERT_URL"):
-        from apprise import Apprise  # noqa: PLC0415  # installed if the project has such an alert
+        service, flaw = service_at(url)
+        if flaw or not service.notify(text, title=f"{name} failed"):
+            why = flaw or "The address in ALERT_URL was not reached, or refused it."
+            print(f"No alert was sent. {why}", file=sys.stderr)
 
-        services = Apprise()
-        if not (services.add(url) and services.notify(text, title=f"{name} failed")):
-            print("No alert was sent: ALERT_URL is wrong, or out of reach.", file=sys.stderr)
+
+def service_at(url: str) -> tuple[Any, str]:
+    """Return the service that gets alerts at an address, and what is wrong with the address."""
+    try:
+        from apprise import Apprise  # noqa: PLC0415  # only a project that sends messages has it
+    except ModuleNotFoundError:
+        command = "uvx copier update --trust --defaults --data alert=message"
+        return None, f"This project is not set up to send alerts to ALERT_URL: run `{command}`."
+    service = Apprise()
+    if service.add(url):
+        return service, ""
+    # Without the address, which is a secret.
+    return None, "ALERT_URL has none of these forms: https://appriseit.com/services/"
 
 
 def ping() -> None:
@@ -401,18 +416,11 @@ def wrong(options: argparse.Namespace) -> str:
             "postgresql+psycopg://user:password@host/database. In a password, @ is %40 and / is "
             "%2F."
         )
-    if options.check and (url := setting("ALERT_URL")):
-        from apprise import Apprise  # noqa: PLC0415  # installed if the project has such an alert
-
-        logging.disable()  # it would show the address, which is a secret
-        if not Apprise().add(url):
-            services = "https://appriseit.com/services/"
-            return f"ALERT_URL in .env has no form that apprise knows: {services}"
-    return ""
+    return service_at(url)[1] if options.check and (url := setting("ALERT_URL")) else ""
 
 
 def is_address(text: str) -> bool:
-    """Return whether this is the address of a database; its own error would show the password."""
+    """Return whether SQLAlchemy can use an address; its own error would show the password."""
     from sqlalchemy import make_url  # noqa: PLC0415  # comes with Meltano
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
@@ -450,7 +458,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="every few minutes: only if a webhook came, or the last run left work",
     )
-    mode.add_argument("--check", action="store_true", help="read .env alone, as setup does")
+    mode.add_argument(
+        "--check", action="store_true", help="check .env, and run nothing, as setup does"
+    )
     parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
     for name in ("warehouse", "log", "ask", "source"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
@@ -493,7 +503,7 @@ def start(options: argparse.Namespace) -> int:
         if signalled.status == 128 + signal.SIGALRM:
             alert(options, f"The run did not end within {TIME_LIMIT // 60} minutes.")
             return 1
-        print("Stopped by a signal. Nothing was built; the next run resumes.", flush=True)
+        print("Stopped by a signal. The next run resumes.", flush=True)
         return signalled.status
     if result:
         print(result.says, flush=True)

@@ -379,13 +379,27 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
     it.variables |= {"ALERT_URL": f"json://{nobody}", "PING_URL": f"http://{nobody}"}
     log = it.folder / "output/sync.log"
     for loads, status, says in (
-        ("refused refused", 1, "No alert was sent: "),
+        ("refused refused", 1, "No alert was sent. "),
         ("done", 0, "PING_URL was not reached: "),
     ):
         assert run(loads)[0] == status
         written = log.read_text("utf-8") if name == "postgres-cron" else it.errors
         assert says in written
         assert "secret" not in written
+
+
+def test_a_project_without_messages_says_how_to_get_them(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-none")
+    (it.folder / "apprise.py").write_text("raise ModuleNotFoundError('apprise')", "utf-8")
+
+    assert it.run("./sync --check")[0] == 1
+    assert "--data alert=message" in it.errors
+    assert it.run("./sync --scheduled", LOADS="refused refused")[0] == 1
+    reason, _, sent = it.errors.splitlines()
+    assert reason == REFUSED
+    assert sent.startswith("No alert was sent. This project is not set up to send alerts to ALERT_")
 
 
 def test_alerts_and_pings_go_through_the_proxy_that_env_names(
@@ -436,6 +450,19 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
     if case["after"]:
         written = json.loads(failing.read_text("utf-8"))
         assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
+
+
+def test_a_frequent_run_reports_that_the_tap_is_not_installed(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-cron")
+    shutil.rmtree(it.folder / ".meltano/extractors")
+
+    status, calls, said = it.run("./sync --if-news", LOADS="missing")
+
+    assert (status, calls) == (1, ["notified run"])
+    assert said.startswith("The load failed: Cannot start plugin tap.\n")
+    assert said.endswith(" Run ./setup, and then ./sync again.")
 
 
 @pytest.mark.parametrize(
