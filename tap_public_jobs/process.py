@@ -18,7 +18,7 @@ from singer_sdk.singerlib.json import serialize_json
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError, RequestError
+from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
 from tap_public_jobs.lines import OneLineRecord
 
 # Seconds after a signal in which what was requested may arrive. The rest of two seconds is for the
@@ -55,8 +55,7 @@ class WholeMessageWriter(SingerWriter):
         except OSError as error:
             msg = (
                 "The tables have what the target acknowledged, and the next run resumes. The "
-                f"target stopped reading ({error.strerror}): mend its own error, which is above "
-                "this line."
+                f"target stopped reading ({error.strerror}): its own error is above this line."
             )
             raise PublicJobsError(msg) from error
         finally:
@@ -132,7 +131,7 @@ class JsonFile(click.File):
                 flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
-            raise PublicJobsError(msg) from error
+            raise SetupError(msg) from error
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
         if option == "config" and Path(value).is_fifo():
             reader, writer = os.pipe()

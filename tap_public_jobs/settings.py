@@ -16,7 +16,7 @@ from singer_sdk.plugin_base import PluginBase
 
 from tap_public_jobs.api.models import Json
 from tap_public_jobs.api.transport import AUTH_HEADERS
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import SetupError
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +48,13 @@ def from_environment() -> dict[str, Json]:
     fit stays text, and an unknown setting is included, for `problems` to name.
 
     Raises:
-        PublicJobsError: `.env` is not in UTF-8.
+        SetupError: `.env` is not in UTF-8.
     """
     try:
         load_dotenv(".env")
     except UnicodeDecodeError as error:
         msg = "The file .env is not in UTF-8: save it in that encoding."
-        raise PublicJobsError(msg) from error
+        raise SetupError(msg) from error
     return {name: _typed(text, SETTINGS.get(name, {})) for name, text in _variables().items()}
 
 
@@ -86,9 +86,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
         config: The settings, with their defaults.
     """
     errors = [*th.DEFAULT_JSONSCHEMA_VALIDATOR(CONFIG_JSONSCHEMA).iter_errors(config)]
-    required = {
-        name for error in errors if error.validator == "required" for name in error.validator_value
-    }
+    required = {name for it in errors if it.validator == "required" for name in it.validator_value}
     if "api_key_file" in config:  # it was not read
         required.discard("api_key")
     missing = [name for name in SETTINGS if name in required and name not in config]

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
@@ -127,7 +127,7 @@ class PublicJobsStream(Stream):
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
                 f"{quoted(record.get('id'))}: {described(error)}. Correct the expression."
             )
-            raise PublicJobsError(msg) from error
+            raise SetupError(msg) from error
 
 
 class Jobs(PublicJobsStream):

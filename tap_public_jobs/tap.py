@@ -18,7 +18,7 @@ from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import AUTH_HEADERS, Session
 from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
+from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, SetupError
 from tap_public_jobs.lines import described, hide
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
@@ -39,13 +39,18 @@ NEWS_LOST = (
 )
 
 NOTHING_SELECTED = (
-    "Nothing is loaded until you act. No stream is selected: select jobs, job_publications or "
-    "job_details in the catalog, or under `select` in meltano.yml."
+    "No stream is selected: select jobs, job_publications or job_details in the catalog, or under "
+    "`select` in meltano.yml."
 )
 
 NOT_A_STATE = (
     '--state has no "bookmarks" of this tap: pass the object in the `value` of its last STATE '
     "line, not the whole line."
+)
+
+NO_STATE = (
+    "First run (no state). If there was an earlier one, pass its state, or list `state` under the "
+    "plugin's `capabilities` in meltano.yml."
 )
 
 # The order in which streams are synced: the fast ones come before the long fan-out.
@@ -100,7 +105,7 @@ class TapPublicJobs(Tap):
             super().setup_mapper()
         except Exception as error:  # whatever the SDK raises over a mistake
             msg = f"stream_maps or flattening cannot be applied: {described(error)}."
-            raise PublicJobsError(msg) from error
+            raise SetupError(msg) from error
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
@@ -141,12 +146,9 @@ class TapPublicJobs(Tap):
         """
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
-            raise PublicJobsError(NOTHING_SELECTED)
+            raise SetupError(NOTHING_SELECTED)
         if not self._has_state:
-            hint = "pass its state, or list `state` under the plugin's `capabilities`"
-            logger.info(
-                "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
-            )
+            logger.info(NO_STATE)
         self._context.report.waiting(1)
         return start_run(self._context, self._sync_state, self._read_change_log(), forms)
 
@@ -206,7 +208,7 @@ class TapPublicJobs(Tap):
         bookmarks = state.get("bookmarks")
         is_other = isinstance(bookmarks, dict) and not {it.name for it in ORDER} & {*bookmarks}
         if state and ("bookmarks" not in state or (bookmarks and is_other)):
-            raise PublicJobsError(NOT_A_STATE)
+            raise SetupError(NOT_A_STATE)
         self._has_state = bool(state)
         try:
             self._sync_state = load(state)
@@ -233,7 +235,7 @@ class TapPublicJobs(Tap):
         hide(settings.secrets(self._config))
         errors = settings.problems(self._config)
         if errors and raise_errors:
-            raise PublicJobsError(" ".join(errors))
+            raise SetupError(" ".join(errors))
         return errors
 
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.

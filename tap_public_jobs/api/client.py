@@ -181,12 +181,12 @@ class PublicJobsClient:
 
     def _fault(self, error: Exception, url: str) -> Exception:
         cause: BaseException = error
-        # The messages of requests and urllib3 name objects in memory. Behind a proxy, what urllib3
-        # wraps is an argument alone.
-        while it := cause.__cause__ or cause.__context__ or _wrapped(cause):
-            cause = it
-        words = re.sub("//.*@", "//…@", " ".join(str(cause).split()))  # the password of a proxy
-        said = shortened(words, 200)
+        # The innermost cause: the messages of requests and urllib3 name objects in memory. Behind a
+        # proxy, urllib3 keeps what it wraps only as an argument.
+        while inner := cause.__cause__ or cause.__context__ or _wrapped(cause):
+            cause = inner
+        # One line, without the password of a proxy.
+        said = shortened(re.sub("//.*@", "//…@", " ".join(str(cause).split())), 200)
         if why := why_unreachable(error, cause, has_answered=self.has_answered):
             host = url.split("/")[2]
             # An address that is wrong may have a password in any part.
@@ -208,7 +208,7 @@ def _wrapped(error: BaseException) -> BaseException | None:
 
 def _not_the_api(why: object) -> PublicJobsError:
     return PublicJobsError(
-        "Nothing is loaded until you act. base_url does not look like the Public Jobs API: "
+        "Nothing more is loaded until you act. base_url does not look like the Public Jobs API: "
         f"{why}. Set base_url to the part of the address before {API_PATH}."
     )
 

@@ -164,8 +164,7 @@ class Session(requests.Session):
             if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
                 break
             self._learn(status)
-        remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
-        error = PublicJobsError(remedy)
+        error = PublicJobsError(REMEDY_LIMIT if is_rejection(response) else REMEDIES[status])
         self._throttle.close(error)
         raise error
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import ListReader
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 REPLICA_LAG = 600
 
 OTHER_ORGANISATION = (
-    "Nothing was loaded: api_key has changed, and the API lists none of the {:,} jobs that were "
-    "synced before, so the key seems to belong to another organisation. Set api_key back, or give "
-    "each organisation its own state and schema. To replace the contents of the tables, which "
-    "begins their history anew, run once with meltano run --full-refresh."
+    "api_key has changed, and the API lists none of the {:,} jobs that were synced before, so the "
+    "key seems to belong to another organisation. Set api_key back, or give each organisation its "
+    "own state and schema. To replace the contents of the tables, which begins their history anew, "
+    "run once with meltano run --full-refresh."
 )
 
 
@@ -44,7 +44,7 @@ def start_run(
         None if there is no work.
 
     Raises:
-        PublicJobsError: The list cannot be read.
+        PublicJobsError: The list cannot be read, or it seems to be of another organisation.
     """
     now = int(context.clock())
     state.update_evidence(now)
@@ -93,7 +93,7 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
     reader.read()
     is_new_key = state.key_hash not in {"", context.key_hash}
     if is_new_key and state.jobs and state.jobs.keys().isdisjoint(reader.jobs):
-        raise PublicJobsError(OTHER_ORGANISATION.format(len(state.jobs)))
+        raise SetupError(OTHER_ORGANISATION.format(len(state.jobs)))
     listing = reader.resolve_unlisted()
     if changes:
         state.note_changes(changes, now, is_covered=is_covered(state, changes))
