@@ -62,21 +62,21 @@ class TapPublicJobs(Tap):
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
-    # Files carry no version, so BATCH could never remove a row. No field of the API could be a
-    # start date, which singer-sdk offers from 0.55 on.
+    # Files carry no version, so a target could not remove rows after BATCH. No field of the API
+    # could be compared with a start date, a setting of every tap from singer-sdk 0.55 on.
     capabilities: ClassVar[list[Any]] = [
         it for it in Tap.capabilities if it.value not in {"batch", "start-date"}
     ]
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
 
-    # Seconds since the epoch; and a wait of some seconds. Tests replace both.
+    # Returns seconds since the epoch; waits for a number of seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
 
     @cached_property
     def throttle(self) -> Throttle:
-        """The budget of the key."""
+        """The rate limit of the key, of which the last run may have used a part."""
         config, state = self.config, self._sync_state
         held = state.held_slots if state.key_hash == hash_key(config["api_key"]) else None
         limit, period = config["rate_limit_requests"], config["rate_limit_period_seconds"]
@@ -132,7 +132,7 @@ class TapPublicJobs(Tap):
             sleep=self.sleep,
             held_slots=self.throttle.held_slots,
             singer_state=self.state,
-            # The SDK's `state_writer` would copy the state, to leave out one that is the same.
+            # The SDK's `state_writer` would copy the state each time, to skip one without a change.
             write_state=lambda: self.write_message(StateMessage(value=self.state)),
         )
 
@@ -155,17 +155,18 @@ class TapPublicJobs(Tap):
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
     def sync_all(self) -> None:
-        """Sync the selected streams, sum up, and report what is missing.
+        """Sync the selected streams, log a summary, and report what is missing.
 
         Raises:
             PublicJobsError: Something has been missing for less than an hour, or the run could not
                 continue.
         """
         try:
-            # Before the first SCHEMA message: some targets empty a table there.
+            # The run reads the list before the first SCHEMA message, on which some targets empty a
+            # table.
             if self.run:
-                # The first STATE message says that a run has begun: if it is killed after its first
-                # record, the next one has work.
+                # So that the first STATE message says that a run has begun: if this one is killed
+                # after its first record, the next one has work.
                 self._context.keep(self._sync_state)
                 super().sync_all()
             if self.throttle.reason:  # a signal came after the last request
@@ -177,9 +178,9 @@ class TapPublicJobs(Tap):
             raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
-            self.throttle.close(SystemExit())
+            self.throttle.close(SystemExit())  # so that threads that wait for a slot end
             self._context.report.log_summary(self.client.retries)
-            # However the run ended: what it has paid for need not be fetched again.
+            # However the run ended, the next one need not fetch again what this one has fetched.
             self._context.checkpoint(self._sync_state)
 
     def _read_change_log(self) -> Changes | None:
@@ -241,7 +242,7 @@ class TapPublicJobs(Tap):
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]
     def run_connection_test(self) -> bool:
-        """Read the notification log, the first page and one detail, and log one line.
+        """Read the notification log, the first page and one detail; log that the key works.
 
         Raises:
             PublicJobsError: The page cannot be read, or under `notified` the notification log.
