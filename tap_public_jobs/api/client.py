@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 API_PATH = "/api/public/v1"
 
 MAX_TRIES = 8
-# Most seconds before the second try; doubled for each further one, about a minute in all.
+# Seconds before the second try at most, and twice as many before each further one; the real ones
+# are drawn at random, and take about a minute in all.
 FIRST_WAIT = 1.0
 
 # A body may take this many times the read timeout in total, however steadily it arrives.
@@ -54,7 +55,7 @@ class PublicJobsClient:
         page_size: Jobs per page of the list.
         timeout: Seconds to connect, and to wait for each part of a response.
         has_answered: Whether the API has ever answered at `base_url`. Until it has, some faults
-            mean that `base_url` is wrong; after that, they pass.
+            mean that `base_url` is wrong; after that, they may pass.
         retries: Further tries of requests that failed.
     """
 
@@ -67,7 +68,7 @@ class PublicJobsClient:
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Say which request shows whether the key works."""
+        """Tell the session which request shows whether the key works."""
         self.session.page_1 = self._page_url(1)
 
     @property
@@ -156,7 +157,7 @@ class PublicJobsClient:
                 document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
                 return document
-            document = None
+            document = None  # as below: the traceback holds it
             fault: Exception = _FaultError(f"{place(url)}: the response is not the expected JSON")
         # ValueError and TypeError: requests cannot read an odd address of a proxy.
         except (BodyError, OSError, TypeError, ValueError, HTTPError, zlib.error) as error:
@@ -164,7 +165,7 @@ class PublicJobsClient:
         raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
     def _check_head(self, response: Response) -> None:
-        """Raise what a status means (API page, "Errors")."""
+        """Raise an error for each status but 200 (API page, "Errors")."""
         status, where = response.status_code, place(response.url)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
@@ -228,7 +229,7 @@ def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
 
 
 def _count(envelope: dict[str, Json], name: str) -> int | None:
-    """Read a whole number; None if it makes no sense, or is too large to work with."""
+    """Return a whole number; None if there is no sensible one, up to a billion."""
     value = envelope.get(name)
     if isinstance(value, str) and value.isdecimal() and len(value) < 11:  # noqa: PLR2004
         value = int(value)  # some databases count as text

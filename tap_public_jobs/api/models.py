@@ -16,7 +16,7 @@ _USABLE = re.compile("[^\0\ud800-\udfff]+")
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """What is needed to request one job's detail, and to see whether the job has changed.
+    """What is needed to request a job's detail, and to decide whether the job has changed.
 
     Attributes:
         summary_hash: Hash of the summary in the list.

@@ -33,7 +33,7 @@ class Throttle:
     So a request holds one of `limit` slots from its sending until `period` after the receipt, and
     whatever the network's delays, no window at the server, fixed or sliding, counts more than
     `limit` of them.
-    A run that begins with the slots that the run before it held keeps this promise for both.
+    A run that begins with the slots that the last run held keeps this promise for both.
 
     Rejections teach a slower `Pace`, after a pause.
 
@@ -51,7 +51,7 @@ class Throttle:
         clock: Returns monotonic time in seconds.
         changed: What threads wait on; its default really waits.
         requests: Requests sent.
-        rejections: How many of them were refused.
+        rejections: How many of them were refused, for whatever reason.
         reason: What it was closed with; None while it is open.
     """
 
@@ -231,7 +231,7 @@ class Throttle:
 
     @property
     def seconds_each(self) -> float:
-        """The seconds that each of many requests takes, by the limit and by what it has taught."""
+        """The seconds that each of many requests takes, by the limit and by the lessons learnt."""
         return max(self.period / self.limit, self._pace.interval)
 
     @property
