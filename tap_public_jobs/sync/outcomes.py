@@ -25,7 +25,7 @@ class Outcomes:
     failed: dict[JobRef, str] = field(default_factory=dict)
 
     def classify(self, listed: Mapping[str, JobRef] | None) -> dict[JobRef, str]:
-        """Decide which of the details that were not found are of jobs that are still published.
+        """Decide which of the details that were not found belong to jobs that are still published.
 
         Args:
             listed: The jobs of a list that was read after them; None if it is not complete.

@@ -49,7 +49,7 @@ def start_run(
     now = int(context.clock())
     state.update_evidence(now)
     reader = ListReader(context, state, now)
-    if state.key_hash == context.key_hash:  # with another organisation's key, all would be 404
+    if state.key_hash == context.key_hash:  # for another organisation's key, all would be 404
         _ask_for_awaited(reader)
     if context.refresh == "notified":
         if not has_work(state, changes, now, forms):
@@ -106,12 +106,12 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
 
 
 def _ask_for_awaited(reader: ListReader) -> None:
-    """Ask for the jobs that the notification log named, and no list has shown.
+    """Ask for the jobs that the notification log named, but that no list has shown.
 
-    A 404 ends the wait; without one, it ends after a day. For ten minutes a 404 proves nothing,
-    because a replica may lag, so each run reads the list instead. After that, the detail is asked
-    for before the list is: most of these webhooks are about drafts that were saved, and their 404
-    is no reason to read a list.
+    A 404 ends the wait, and so does a day without one. In the first ten minutes a 404 proves
+    nothing, because a replica may lag, so each run only reads the list. After that, the details are
+    asked for before the list is read: most of these webhooks are about drafts, and their 404 is no
+    reason to read a list.
     """
     now, awaited = reader.now, reader.state.awaited
     due = [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
