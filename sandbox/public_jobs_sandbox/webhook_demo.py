@@ -65,7 +65,7 @@ def show_webhook(jobs: int) -> None:
             )
             meltano.run(variables, install=False)
             requests = sandbox.requests[before:]
-            click.echo(f"\nRequests of this run, and the answers: {len(requests)}\n")
+            click.echo(f"\nRequests of this run, and the status of each answer: {len(requests)}\n")
             for request in requests:
                 query = f"?{urlencode(request.query)}" if request.query else ""
                 click.echo(f"  {request.method} {request.path}{query} {request.status}")

@@ -131,9 +131,9 @@ class Throttle:
             if not is_doubtful:
                 self._pace.note_answer(sent)
                 return None
-            is_news = self._pace.note_doubt(sent, now)
+            is_lesson = self._pace.note_doubt(sent, now)
             self._not_before = max(self._not_before, now + self._pace.interval)
-            return (0.0, self._pace.interval) if is_news else None
+            return (0.0, self._pace.interval) if is_lesson else None
 
     def refused(self, sent: float, retry_after: float | None = None) -> None:
         """Free the slot of a request as `answered` does, and let no other thread send.
@@ -171,7 +171,7 @@ class Throttle:
             pauses: Whether all requests pause; not if the same request has been answered since.
 
         Returns:
-            The seconds of the pause, and between two requests after it; None if that is no news.
+            The seconds of the pause, and between two requests after it; None if nothing is new.
         """
         with self.changed:
             sent, at, retry_after = self._refusals[threading.get_ident()]
