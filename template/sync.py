@@ -328,23 +328,29 @@ def wait() -> None:
 
 
 def if_news(options: argparse.Namespace) -> Result | None:
-    """Sync if there is work; alert once such runs have failed for as long as a retry waits."""
+    """Sync if there is work."""
     if not has_news():
         return None
     result = sync(options, "notified")
-    if not result.failure:
+    if result.failure:
+        alert_once_an_hour(options, result.failure)
+    else:
         FAILING.unlink(missing_ok=True)
-        return result
+    return result
+
+
+def alert_once_an_hour(options: argparse.Namespace, failure: str) -> None:
+    """Alert if runs of --if-news have failed for as long as a retry waits."""
     now = time.time()
     try:
         since, alerted = json.loads(FAILING.read_text("utf-8"))
     except (OSError, ValueError, TypeError):
         since, alerted = now, 0.0
     if now - since >= RETRY_AFTER and now - alerted >= ALERT_EVERY:
-        alert(options, result.failure)
+        alert(options, failure)
         alerted = now
-    FAILING.write_text(json.dumps([since, alerted]), "utf-8")
-    return result
+    with suppress(PermissionError):  # it was written by another user; the nightly run alerts
+        FAILING.write_text(json.dumps([since, alerted]), "utf-8")
 
 
 def alert(options: argparse.Namespace, failure: str) -> None:
@@ -473,12 +479,20 @@ def main() -> int:
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
     os.environ |= {it: value for it in OF_THE_NETWORK if (value := setting(it))}
     if flaw := wrong(options):
-        if options.scheduled:
-            alert(options, flaw)
-        else:
-            print(flaw, file=sys.stderr)
-        return 1
+        return give_up(options, flaw)
     return 0 if options.check else start(options)
+
+
+def give_up(options: argparse.Namespace, flaw: str) -> int:
+    """Say what has to be corrected first: as an alert of a schedule, or else on stderr."""
+    if options.scheduled:
+        alert(options, flaw)
+    elif options.if_news:
+        print(flaw, flush=True)
+        alert_once_an_hour(options, flaw)
+    else:
+        print(flaw, file=sys.stderr)
+    return 1
 
 
 def start(options: argparse.Namespace) -> int:
@@ -497,8 +511,7 @@ def start(options: argparse.Namespace) -> int:
                 result = scheduled(options) if options.scheduled else sync(options)
     except PermissionError as error:
         owner = f"sudo chown -R {getpass.getuser()} '{Path.cwd()}'"
-        print(f"{error.filename} belongs to another user: {owner}", file=sys.stderr)
-        return 1
+        return give_up(options, f"{error.filename} belongs to another user: {owner}")
     except Interrupted as signalled:
         if signalled.status == 128 + signal.SIGALRM:
             alert(options, f"The run did not end within {TIME_LIMIT // 60} minutes.")

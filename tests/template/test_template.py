@@ -541,6 +541,13 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
     assert it.run("./sync --scheduled")[:2] == (1, [])
     says = f"{it.folder}/.env is not in UTF-8: save it in UTF-8."
     assert it.errors.partition("\n")[0] == it.heard[0][1].partition("\n")[0] == says
+    # A frequent schedule, whose stderr cron mails, alerts only once it has lasted.
+    failing = it.folder / ".meltano/failing.json"
+    for since, alerts in (0, 0), (time.time() - 13 * MINUTE, 1), (None, 0):
+        if since is not None:
+            failing.write_text(json.dumps([since or time.time(), 0]), "utf-8")
+        assert it.run("./sync --if-news") == (1, [], says)
+        assert (len(it.heard), bool(it.errors)) == (alerts, bool(alerts))
     assert it.run("./setup", UV="missing-uv")[:2] == (1, [])
     assert it.errors.startswith("\n.env is not in UTF-8: save it in UTF-8.\nThen run: ")
     (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=\n", "utf-8")
@@ -550,6 +557,28 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
     (it.folder / ".venv/folder").write_text("/elsewhere\n", "utf-8")  # it was moved
     assert it.run("./sync")[:2] == (1, [])
     assert it.errors == f"This project is not set up in this folder: run '{it.folder}/setup'.\n"
+
+
+# In place of the module of Python, because root may open any file.
+NOT_ITS_OWN = """
+LOCK_EX = LOCK_NB = 0
+def flock(*_): raise PermissionError(13, "Permission denied", ".lock")
+"""
+
+
+def test_files_of_another_user_are_an_alert_of_a_schedule(
+    project: Callable[[str], Project],
+) -> None:
+    """As after a run by hand as root."""
+    it = project("duckdb-cron")
+    (it.folder / "fcntl.py").write_text(NOT_ITS_OWN, "utf-8")
+
+    for options, alerts in ("", 0), (" --scheduled", 1), (" --if-news", 0):
+        assert it.run(f"./sync{options}")[0] == 1
+        assert [text.partition(":")[0] for _, text in it.heard] == (
+            [".lock belongs to another user"] * alerts
+        )
+        assert ("sudo chown -R" in it.errors) is (options != " --if-news")
 
 
 @pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
