@@ -120,7 +120,7 @@ class JsonFile(click.File):
             return value
         try:
             text = Path(value).read_text("utf-8")
-            # Fails unless it is an object, and has no NaN.
+            # Fails unless it is an object, and without NaN, which is not JSON.
             content = {} | json.loads(text, parse_constant=int)
             if option == "catalog":
                 text = _usable_catalog(content)

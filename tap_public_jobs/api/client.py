@@ -229,7 +229,7 @@ def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
 
 
 def _count(envelope: dict[str, Json], name: str) -> int | None:
-    """Return a whole number; None if there is no sensible one, up to a billion."""
+    """Return a whole number up to a billion; None if there is none."""
     value = envelope.get(name)
     if isinstance(value, str) and value.isdecimal() and len(value) < 11:  # noqa: PLR2004
         value = int(value)  # some databases count as text

@@ -64,7 +64,7 @@ class Sweep:
 
         Args:
             shown: How many jobs it shows.
-            explained: How many those and the known jobs are that its total may count.
+            explained: How many jobs its total may count: those, and known ones.
         """
         reasons = []
         if self.unusable:
