@@ -53,7 +53,7 @@ def written() -> dict[Path, str]:
 def in_meltano(name: str) -> dict[str, Json]:
     """Return Meltano's definition of a setting; it ignores the variable of one without."""
     schema = SETTINGS[name]
-    (kind,) = {it for it in schema["type"] if it != "null"}
+    (kind,) = {kind for kind in schema["type"] if kind != "null"}
     setting = {
         "name": name,
         "label": schema["title"],
@@ -62,7 +62,7 @@ def in_meltano(name: str) -> dict[str, Json]:
         "description": schema["description"],
     }
     if "enum" in schema:
-        options = [{"label": it, "value": it} for it in schema["enum"]]
+        options = [{"label": value, "value": value} for value in schema["enum"]]
         setting |= {"kind": "options", "options": options}
     return setting | ({"sensitive": True} if schema.get("secret") else {})
 

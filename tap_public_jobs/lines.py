@@ -43,7 +43,7 @@ def one_line(text: str) -> str:
     the direction of text, and other control and format characters of Unicode.
     """
     text = shortened(text, LONGEST_LINE)
-    return "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 class OneLineRecord(logging.LogRecord):

@@ -162,7 +162,7 @@ def _usable_catalog(catalog: dict[str, Any]) -> str:
     for stream in streams:
         stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
         stream["schema"]["properties"]["id"] = {"type": "string"}
-        parts = {(*it["breadcrumb"],): it for it in stream.get("metadata") or ()}
+        parts = {(*part["breadcrumb"],): part for part in stream.get("metadata") or ()}
         if key := parts.get(("properties", "id")):
             key["metadata"] = {"inclusion": "automatic"}
         if () not in parts or parts[()]["metadata"].get("selected") is not False:

@@ -84,7 +84,7 @@ class PublicJobsStream(Stream):
     def writes_records(self) -> bool:
         """Whether the stream is selected, and not removed by `stream_maps`."""
         maps = self.stream_maps
-        return self.selected and not all(isinstance(it, RemoveRecordTransform) for it in maps)
+        return self.selected and not all(isinstance(each, RemoveRecordTransform) for each in maps)
 
     @cached_property
     def columns(self) -> Columns:
@@ -147,7 +147,7 @@ class JobPublications(PublicJobsStream):
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
-        return (self.columns.row(publication(*it)) for it in run.publications())
+        return (self.columns.row(publication(*job)) for job in run.publications())
 
 
 class JobDetails(PublicJobsStream):

@@ -65,7 +65,7 @@ class TapPublicJobs(Tap):
     # Files carry no version, so a target could not remove rows after BATCH. No field of the API
     # could be compared with a start date, a setting of every tap from singer-sdk 0.55 on.
     capabilities: ClassVar[list[Any]] = [
-        it for it in Tap.capabilities if it.value not in {"batch", "start-date"}
+        each for each in Tap.capabilities if each.value not in {"batch", "start-date"}
     ]
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
@@ -117,7 +117,7 @@ class TapPublicJobs(Tap):
         # The SDK sorts them by name, and selects those that the catalog leaves out.
         streams: dict[str, Any] = {**super().streams}
         catalog = streams if self.input_catalog is None else self.input_catalog
-        return {it.name: streams[it.name] for it in ORDER if it.name in catalog}
+        return {stream.name: streams[stream.name] for stream in ORDER if stream.name in catalog}
 
     @cached_property
     def _context(self) -> RunContext:

@@ -139,7 +139,7 @@ def stop(group: int) -> None:
 
     with suppress(psutil.Error, ProcessLookupError):  # it has just ended
         for process in psutil.Process(group).children(recursive=True):
-            if any(it.endswith(f"/{TAP}") for it in process.cmdline()[:2]):
+            if any(word.endswith(f"/{TAP}") for word in process.cmdline()[:2]):
                 process.terminate()
                 return
         os.killpg(group, signal.SIGTERM)
@@ -214,7 +214,9 @@ def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
     status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
     if options.webhooks:
         keep_state(target)
-    summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
+    summary = next(
+        (line for line in lines if line.source == TAP and "records" in line.fields), None
+    )
     records = summary.fields["records"] if summary else {}
     jobs = records.get("jobs", 0)
     if not status:
@@ -252,10 +254,10 @@ def invoke(options: argparse.Namespace, command: str) -> tuple[int, list[Line]]:
 
 def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
-    by_plugin = [it for it in lines if it.source == plugin and it.text]
-    critical = [it for it in by_plugin if it.fields.get("level") == "critical"]
-    others = [it for it in lines if it.text and "exit_codes" not in it.fields]
-    errors = [it for it in others if it.fields.get("level") == "error"]
+    by_plugin = [line for line in lines if line.source == plugin and line.text]
+    critical = [line for line in by_plugin if line.fields.get("level") == "critical"]
+    others = [line for line in lines if line.text and "exit_codes" not in line.fields]
+    errors = [line for line in others if line.fields.get("level") == "error"]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
     # A database may write several lines, and quote all rows of its statement.
     return " ".join(found[-1].text.split())[:1000] if found else "it wrote nothing"
@@ -263,12 +265,12 @@ def reason(lines: list[Line], plugin: str) -> str:
 
 def reason_of_dbt(lines: list[Line]) -> str:
     """Return the first error of dbt, which may begin on the line after the name of a model."""
-    texts = [it.text for it in lines]
+    texts = [line.text for line in lines]
     for number, text in enumerate(texts):
         if re.search(r"Error in|ERROR STALE|Error: ", text):
             found = [text, *texts[number + 1 : number + 2]]
-            return " ".join(re.sub(r"^\d\d:\d\d:\d\d\s+", "", it) for it in found)
-    return next((it for it in reversed(texts) if it), "dbt wrote nothing")
+            return " ".join(re.sub(r"^\d\d:\d\d:\d\d\s+", "", text) for text in found)
+    return next((text for text in reversed(texts) if text), "dbt wrote nothing")
 
 
 def copy_warehouse() -> str:
@@ -413,7 +415,7 @@ def wrong(options: argparse.Namespace) -> str:
     if options.source and not Path(options.source, "pyproject.toml").exists():
         return f"The tap's clone {options.source} is gone: clone it there again."
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
-    if missing := [it for it in names if not (setting(it) or setting(f"{it}_FILE"))]:
+    if missing := [name for name in names if not (setting(name) or setting(f"{name}_FILE"))]:
         return f"Write {' and '.join(missing)} into {ENV.absolute()}."
     address = setting("TARGET_POSTGRES_SQLALCHEMY_URL")
     if options.warehouse == "postgres" and address and not is_address(address):
@@ -445,8 +447,8 @@ def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         Interrupted: Always.
     """
     signal.alarm(0)
-    for it in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(it, signal.SIG_IGN)
+    for other in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)
     raise Interrupted(number)
 
 
@@ -477,7 +479,7 @@ def main() -> int:
     """Run the command, and return its status."""
     options = parse(sys.argv[1:])
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
-    os.environ |= {it: value for it in OF_THE_NETWORK if (value := setting(it))}
+    os.environ |= {name: value for name in OF_THE_NETWORK if (value := setting(name))}
     if flaw := wrong(options):
         return give_up(options, flaw)
     return 0 if options.check else start(options)

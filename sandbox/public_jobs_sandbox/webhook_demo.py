@@ -85,7 +85,7 @@ def _receiver(folder: Path) -> Iterator[str]:
     )
     try:
         lines = iter(process.stderr or ())
-        address = next(filter(None, (re.search(r"running on (\S+)", it) for it in lines)), None)
+        address = next(filter(None, (re.search(r"running on (\S+)", line) for line in lines)), None)
         if address is None:
             message = "public-jobs-webhook did not start"
             raise click.ClickException(message)

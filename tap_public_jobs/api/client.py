@@ -87,7 +87,7 @@ class PublicJobsClient:
         """
         try:
             envelope = self._fetch(
-                self._page_url(number), lambda it: isinstance(it.get("data"), list)
+                self._page_url(number), lambda page: isinstance(page.get("data"), list)
             )
         except RequestError as error:
             is_redirect = error.status in range(300, 400)
@@ -111,7 +111,7 @@ class PublicJobsClient:
             PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
-        document = self._fetch(url, lambda it: _is_detail(it, job), tries)
+        document = self._fetch(url, lambda detail: _is_detail(detail, job), tries)
         job_id = document.get("id")
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
@@ -204,7 +204,7 @@ class PublicJobsClient:
 
 
 def _wrapped(error: BaseException) -> BaseException | None:
-    return next((it for it in error.args if isinstance(it, BaseException)), None)
+    return next((each for each in error.args if isinstance(each, BaseException)), None)
 
 
 def _not_the_api(why: object) -> PublicJobsError:

@@ -76,6 +76,6 @@ def job_ref(summary: Json) -> JobRef | None:
     if not isinstance(summary, dict):
         return None
     job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
-    if all(isinstance(it, str) and _USABLE.fullmatch(it) for it in (job_id, public_id)):
+    if all(isinstance(text, str) and _USABLE.fullmatch(text) for text in (job_id, public_id)):
         return JobRef(job_id, public_id, hash_of(summary), summary)
     return None

@@ -213,7 +213,7 @@ class Throttle:
                 return None
             now = self.clock()
             last = now if self._in_flight else self._received[-1]
-            number = self._in_flight + sum(it + self.period >= last for it in self._received)
+            number = self._in_flight + sum(at + self.period >= last for at in self._received)
             return HeldSlots(math.floor(self.epoch() - (now - last)) + 1, number)
 
     def held_up(self, requests: int) -> tuple[int, float]:

@@ -274,7 +274,7 @@ class SyncState:
         oldest of them, because each would make runs fail for another hour. What has failed for more
         than a day is left out: a few jobs that are broken for good must not hide an outage.
         """
-        lately = [it.failing_since for it in self.jobs.values() if now - it.failing_since < DAY]
+        lately = [job.failing_since for job in self.jobs.values() if now - job.failing_since < DAY]
         return min(lately) if len(lately) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:

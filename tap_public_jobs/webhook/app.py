@@ -77,7 +77,7 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/health", health),
-            *(Route(it, hook, methods=["GET", "POST"]) for it in paths),
+            *(Route(path, hook, methods=["GET", "POST"]) for path in paths),
         ],
         exception_handlers={HTTPException: _refusal},
     )
@@ -94,7 +94,7 @@ def _token(request: Request, header: str) -> str:
 def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> str:
     """Return the text that a sender wants back before it sends notifications; empty if none."""
     given = {**(fields or {}), **request.query_params}
-    texts = (text for it in CHALLENGES if isinstance(text := given.get(it), str))
+    texts = (text for name in CHALLENGES if isinstance(text := given.get(name), str))
     return next(filter(USABLE.fullmatch, texts), "")
 
 

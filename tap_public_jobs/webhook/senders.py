@@ -85,7 +85,7 @@ class Signatures:
         standard = {f"webhook-{part}": headers.get(prefix + part, "") for part in parts}
         for secret in (it for owner, it in self._secrets if owner == name):
             digest = hmac.digest(secret.encode(), body, "sha256")
-            if any(hmac.compare_digest(digest, it) for it in digests):
+            if any(hmac.compare_digest(digest, each) for each in digests):
                 return True
             with contextlib.suppress(WebhookVerificationError, EmptyWebhookSecretError, ValueError):
                 Webhook(secret).verify(body, standard, json_parse=False)
