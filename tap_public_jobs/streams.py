@@ -51,8 +51,8 @@ class PublicJobsStream(Stream):
 
     emit_activate_version_messages = False
 
-    # The run writes checkpoints. The SDK would write a state for each 10,000 records as well, and
-    # the size of all states together would grow with the square of the number of jobs.
+    # The run writes checkpoints. If the SDK wrote a state after each 10,000 records as well, the size
+    # of all states together would grow with the square of the number of jobs.
     STATE_MSG_FREQUENCY = sys.maxsize
 
     def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
@@ -115,7 +115,10 @@ class PublicJobsStream(Stream):
 
     @override
     def generate_child_contexts(self, record: Row, context: Context | None) -> Iterator[Any]:
-        """Yield none: for a child, the SDK would apply filters where their errors have no name."""
+        """Yield none: the SDK yields one even without child streams.
+
+        For it, it would apply the filter of `stream_maps`, and an error would not name the record.
+        """
         yield from ()
 
     @override

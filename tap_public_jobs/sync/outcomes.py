@@ -35,12 +35,11 @@ class Outcomes:
         """
         failed: dict[JobRef, str] = {}
         for ref, reason in self.not_found.items():
-            now_listed = listed.get(ref.id) if listed is not None else None
             if listed is None:
                 failed[ref] = f"{reason}, and the list is not complete"
-            elif now_listed is None:
+            elif ref.id not in listed:
                 self.unpublished.append(ref.id)
-            elif now_listed.public_id != ref.public_id:
+            elif listed[ref.id].public_id != ref.public_id:
                 self.renamed.append(ref.id)
             else:
                 failed[ref] = f"{reason}, although the job is listed"
