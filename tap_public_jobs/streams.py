@@ -51,7 +51,7 @@ class PublicJobsStream(Stream):
 
     emit_activate_version_messages = False
 
-    # The run writes checkpoints. If the SDK wrote a state after each 10,000 records as well, the size
+    # The run writes checkpoints. If the SDK also wrote a state after each 10,000 records, the size
     # of all states together would grow with the square of the number of jobs.
     STATE_MSG_FREQUENCY = sys.maxsize
 

@@ -134,7 +134,7 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
 
 
 def stop(group: int) -> None:
-    """End what Meltano runs: if that is the tap, only it, so that the target loads the rest."""
+    """End what Meltano runs; if the tap is running, only that, so that the target can finish."""
     import psutil  # noqa: PLC0415  # comes with Meltano, and only a signal needs it
 
     with suppress(psutil.Error, ProcessLookupError):  # it has just ended
@@ -351,7 +351,7 @@ def alert_once_an_hour(options: argparse.Namespace, failure: str) -> None:
     if now - since >= RETRY_AFTER and now - alerted >= ALERT_EVERY:
         alert(options, failure)
         alerted = now
-    with suppress(PermissionError):  # it was written by another user; the nightly run alerts
+    with suppress(OSError):  # of another user, or on a full disk: the nightly run alerts
         FAILING.write_text(json.dumps([since, alerted]), "utf-8")
 
 
