@@ -30,12 +30,14 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
 
 
 @click.command()
-@click.option("--full", is_flag=True, help="Real limits and large numbers: some 45 minutes.")
+@click.option("--full", is_flag=True, help="Real limits and large numbers; takes about 45 minutes.")
 @click.option("--only", type=click.Choice(list(SECTIONS)), multiple=True, help="May be repeated.")
-@click.option("--seed", default=1, show_default=True, help="Which year `year` plays.")
+@click.option(
+    "--seed", default=1, show_default=True, help="Determines the year that `year` simulates."
+)
 @click.option("--write", is_flag=True, help=f"Put a full run's tables into {DESTINATION.name}.")
 def main(*, full: bool, only: tuple[str, ...], seed: int, write: bool) -> None:
-    """Measure what the documentation claims; the status is 1 if a figure falls short of it."""
+    """Measure what the documentation claims; the exit status is 1 if a claim does not hold."""
     if write:
         if only or not full:
             message = "--write needs all sections in full: use it with --full and without --only"

@@ -1,6 +1,6 @@
 """What all sections share: the API, the runs of the tap that reads it, and the report.
 
-The time measured is that of extraction: from the API to messages in a file.
+Times are those of extraction: from the API to messages in a file.
 The report has sections of tables and claims, in Markdown.
 """
 
@@ -36,7 +36,7 @@ DETAILS = "job_details"
 
 # Requests per period, as on the API page.
 LIMIT = 60
-# Requests per period that no server here could answer.
+# More requests per period than any server here could answer.
 UNLIMITED = 1_000_000
 
 PAGE_SIZE = 100
@@ -47,7 +47,7 @@ APART = 1.0
 
 
 class LeftOutError(Exception):
-    """Why something cannot be measured, in one line."""
+    """Something cannot be measured; the message says why, in one line."""
 
 
 class World(NamedTuple):
@@ -88,8 +88,8 @@ class Bench:
 
     Args:
         folder: An empty one, for all that is written.
-        full: Whether there is time for real limits and large numbers.
-        seed: Of what is random.
+        full: Whether to measure real limits and large numbers, which takes long.
+        seed: Of random numbers.
         report: Called with a line about each run.
     """
 
@@ -108,7 +108,7 @@ class Bench:
 
 
 class Tap:
-    """This project's tap, which loads an organisation run after run, with its state.
+    """This project's tap, which syncs an organisation run after run, with its state.
 
     Args:
         bench: Counts its runs.
@@ -166,9 +166,9 @@ class Tap:
 
 
 def attempt(world: World, command: Sequence[str], stdout: Path, timeout: float = 600.0) -> Trial:
-    """Run a client when the limit has forgotten its last run; nothing else may use its sandbox.
+    """Reset the limit, and run a client; nothing else may use its sandbox.
 
-    No row counts as lost, because only its caller knows what it should have extracted.
+    No row counts as lost, because only the caller knows what the client should have extracted.
     """
     sandbox = world.sandbox
     sandbox.requests.clear()
@@ -192,7 +192,7 @@ def install(*arguments: str) -> str:
     except FileNotFoundError:
         reason = "uv is not on the PATH"
     except subprocess.CalledProcessError as error:
-        # What uv prints goes to stderr. It may name the host of a registry, and this is published.
+        # uv's own message is on stderr. It may name a registry's host, and reports are published.
         reason = f"uv cannot install it (status {error.returncode})"
     else:
         return ended.stdout.strip()
@@ -200,7 +200,7 @@ def install(*arguments: str) -> str:
 
 
 def limited(period: float, latency: float, algorithm: str = "sliding_log") -> Options:
-    """Describe an API that allows `LIMIT` requests per period and is some seconds away."""
+    """Describe an API with `LIMIT` requests per period, and round trips of `latency` seconds."""
     return Options(
         limit_algorithm=algorithm,
         limit_requests=LIMIT,
@@ -219,7 +219,7 @@ def serve(jobs: int, options: Options) -> Iterator[World]:
 
 
 def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Do several tasks at once, which mostly wait, and return the results in order."""
+    """Do several tasks at once, because they mostly wait, and return the results in order."""
     turn = threading.Lock()
 
     def start(task: Callable[[], Result]) -> Result:

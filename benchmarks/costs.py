@@ -1,4 +1,4 @@
-"""What runs cost: with more jobs, and when little has changed, there compared with dlt."""
+"""What runs cost: with more jobs, and, compared with dlt, when little has changed."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ def growth(bench: Bench) -> Section:
         each.append(1000 * wall / jobs)
         states.append(sum(len(line) for line, _ in tap.messages("STATE")) / jobs)
         lines.append(f"{jobs:,} | {wall:.1f} | {each[-1]:.1f} | {memory:.0f} | {states[-1]:,.0f}")
-    explanation = "Without a limit; the state is that of all messages together."
+    explanation = "Without a rate limit. The state is the size of all STATE messages together."
     time = f"With {sizes[-1]:,} jobs, each takes at most {{}} of its time with {sizes[0]:,}"
     megabytes = f"A backfill of {sizes[-1]:,} jobs needs at most {{}} MB of memory"
     state = "However many jobs there are, state takes at most {} bytes per job of a backfill"
@@ -127,7 +127,7 @@ def _sync(bench: Bench, mode: str, jobs: int, percents: tuple[int, ...]) -> list
 
 
 def _reload(bench: Bench, jobs: int, percents: tuple[int, ...]) -> list[Trial]:
-    """Return as many runs of dlt; the API does not say when a job changed, so it fetches all."""
+    """Return as many runs of dlt, which fetch everything: the API does not say what changed."""
     with serve(jobs, limited(PERIOD, LATENCY)) as world:
         folder = bench.new_folder()
         variables = {

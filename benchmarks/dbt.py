@@ -19,7 +19,7 @@ from benchmarks.process import Measured, run
 
 REPOSITORY = Path(__file__).parents[1]
 TRANSFORM = str(REPOSITORY / "transform")
-# All that were ever published, in the quick form and in the full. A thirteenth of them is open.
+# How many were ever published, in the quick form and in the full one. A thirteenth is open.
 JOBS = (3_900, 130_000)
 MOST_SECONDS, MOST_MEGABYTES = 60, 2_000
 

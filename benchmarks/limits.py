@@ -1,4 +1,4 @@
-"""What a limit costs: beside the least time that any client needs, and behind real limiters."""
+"""What a limit costs: compared with the theoretical minimum, and behind real limiters."""
 
 import contextlib
 import functools
@@ -34,14 +34,14 @@ JOBS = 300
 # Ways of counting that never reject a client that keeps the limit in every window.
 PREDICTABLE = ("sliding_log", "fixed_window", "token_bucket")
 
-# Ways of counting that reject even this client, because they allow less after a burst.
+# Ways of counting that reject even such a client, because they allow less after a burst.
 STRICTER = ("sliding_counter", "leaky_bucket")
 
 # Of a period of 12 s, 0.1 s is the part that 0.5 s is of a minute.
 QUICK = [(0.1, "sliding_log"), (0.4, "sliding_log"), (0.1, "sliding_counter")]
 FULL = [(0.5, how) for how in PREDICTABLE + STRICTER]
 FULL += [(0.05, "sliding_log"), (2.0, "sliding_log")]
-# Seconds of a period; round trips and ways of counting; the most of the least time in the first.
+# Seconds of a period; round trips and ways of counting; how much of the least time the first takes.
 #
 # Start-up is a larger share of a shorter period.
 SETUPS = ((12.0, QUICK, 1.1), (60.0, FULL, 1.03))
@@ -50,9 +50,9 @@ COLUMNS = "how the server counts | round trip, s | taken, s | of the least | rej
 
 
 def limit(bench: Bench) -> Section:
-    """Run backfills under limits, several side by side: they mostly wait.
+    """Run backfills under limits, at the same time, because they mostly wait.
 
-    They show how near this tap comes to the least time that the limit leaves to any client.
+    They show how close this tap comes to the least time that the limit leaves to any client.
     """
     period, cases, at_most = SETUPS[bench.full]
     requests = math.ceil(JOBS / PAGE_SIZE) + JOBS
@@ -77,7 +77,11 @@ def limit(bench: Bench) -> Section:
     slowest = max(it.wall for it in kept)
     claims = [
         Claim(f"{first} {{}} of the least time", trials[cases[0]].wall / least, at_most),
-        Claim("Any that is not rejected takes at most {} of it", slowest / least, at_most=1.15),
+        Claim(
+            "Without rejections, a run takes at most {} of the least time",
+            slowest / least,
+            at_most=1.15,
+        ),
         Claim(predictable, max(it.rejections for it in kept), at_most=0),
     ]
     parts = [explanation, table(COLUMNS, lines)]
@@ -139,7 +143,7 @@ LIMITERS = [
 
 
 def limiters(bench: Bench) -> Section:
-    """Run twice through each limiter: the second run begins as the first one ends."""
+    """Run twice through each limiter, the second time as soon as the first run has ended."""
     lines, rejections = [], []
     options = Options(limited=False, latency=AWAY, jitter=AWAY)
     for limiter in LIMITERS:

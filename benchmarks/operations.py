@@ -47,12 +47,12 @@ DAYS = (91, 365)
 RETRIED_AFTER = 12 * MINUTE
 # The parts of the year after which the key is replaced, and the state is lost.
 KEY_ROTATES, STATE_IS_LOST = 0.36, 0.82
-# A run that reads a moment later than it began, because it retried or waited.
+# A run may read the list this long after it began, because it retries or waits.
 LONGEST_RUN = 15 * MINUTE
 # A detail that is older may be fetched again: half of `detail_max_age_days`.
 OLD = 3.5 * DAY
 MOST_LATE = 2  # runs
-# Incidents in which nobody can read anything, or not the one detail.
+# Incidents in which nothing can be read, and those in which one detail cannot.
 CLOSED = "outage", "revoked key", "no details", "details not found", "other organisation"
 BROKEN = "failing detail", "refused detail"
 
@@ -61,7 +61,7 @@ Row = dict[str, Json]
 
 
 class Schedule(NamedTuple):
-    """When the tap runs, and how; a run at two at night is `nightly`."""
+    """When the tap runs, and with which `detail_refresh`: `nightly` at 02:00, else `refresh`."""
 
     name: str
     every: float
@@ -88,7 +88,7 @@ SCHEDULES = (
     Schedule("`notified` every 15 minutes", 15 * MINUTE, "notified", "changed", 30),
 )
 
-# Causes of a failed run, by what its error says; the first that fits.
+# Causes of a failed run, and what its error then says; the first that matches counts.
 CAUSES = {
     "API": "cannot be read|refuses the key",
     "key": "api_key has changed",
@@ -107,7 +107,7 @@ class Tally:
     Attributes:
         failures: Failed runs by cause; those that were retries do not count again.
         alerts: When a retry failed, and why.
-        wrong_dates: Dates that were not true, beyond what caches and replicas hide.
+        wrong_dates: Dates that were not true, and that no cache or replica explains.
         wrong_rows: Published jobs that were closed or deleted.
         late: How many openings and edits the tables lacked after two runs.
         needed: The least number of requests.
@@ -129,7 +129,7 @@ class Tally:
 
 
 class Warehouse:
-    """A target that updates rows, and deletes those of older versions."""
+    """A target that upserts rows, and on ACTIVATE_VERSION deletes those of older versions."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, Row]] = {}
@@ -139,7 +139,7 @@ class Warehouse:
         self._versions: dict[str, dict[str, int]] = {}
 
     def read(self, message: Message) -> None:
-        """Load one message that is no record."""
+        """Load one message other than a record."""
         if isinstance(message, ActivateVersionMessage):
             versions = self._versions.get(message.stream, {})
             for key in [key for key, version in versions.items() if version < message.version]:
@@ -149,7 +149,7 @@ class Warehouse:
             self.state = message.value
 
     def load(self, tap: TapPublicJobs, stream: PublicJobsStream) -> None:
-        """Load the records of a stream, which would take the SDK half the time of a year."""
+        """Load the records of a stream, past the SDK, which would take half the time of a year."""
         version = tap.run.version_of(stream.name) if tap.run else None
         rows = self.rows.setdefault(stream.name, {})
         for row in stream.get_records(None):
@@ -212,7 +212,7 @@ class Year:
         return self.tally
 
     def _notify(self, until: float) -> bool:
-        """Put what was notified until a moment into the log; return whether there is any."""
+        """Note in the log what was notified until a moment, and return whether anything was."""
         news: list[str | None] = []
         while self._notifications and self._notifications[-1][0] <= until:
             news += self._notifications.pop()[1].public_ids
@@ -305,7 +305,7 @@ class Year:
         self._pending = pending
 
     def _can_show(self, event: Event) -> bool:
-        """Return whether the next runs can know of an event at all."""
+        """Return whether the next runs can notice an event at all."""
         if self.schedule.is_notified:
             return bool(event.notified_at)
         before, after = event.posting.at(event.at - 1), event.posting.at(event.at)
@@ -322,7 +322,7 @@ class Year:
         return all(it >= least for it, least in zip(shown, (title, title, overview), strict=True))
 
     def _count_requests(self, began: float, refresh: str, *, is_due: bool) -> None:
-        """Count the requests that somebody who knows everything would send, and all others."""
+        """Count the requests that a client that knew all changes would send, and all others."""
         published = self.organisation.published(began)
         jobs = {it.at(self.gateway.now).public_id: it for it in self.organisation.postings}
         least_pages = max(1, math.ceil(len(published) / PAGE_SIZE)) if is_due else 0
@@ -339,7 +339,7 @@ class Year:
             self.tally.surplus += not is_needed
 
     def _needs(self, posting: Posting | None, public_id: str, refresh: str) -> bool:
-        """Return whether a detail is new, has changed, is old, or says first that a job is gone."""
+        """Return whether a detail is new, changed or old, or first shows that a job is gone."""
         now = self.gateway.now
         if posting is None or not posting.is_published(now):
             closings = [closed for _, closed in posting.periods if closed <= now] if posting else []

@@ -19,16 +19,16 @@ Kind = Literal["opened", "edited", "closed", "saved"]
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 BEGIN = 1_799_971_200.0  # midnight, UTC
 
-# Published at once; and how long a job stays, and how long it stays unchanged.
+# Jobs published at a time; how long one stays published, and how long it stays unchanged.
 JOBS, LIFE, UNCHANGED = 150, 60 * DAY, 19 * DAY
-# The shares of edits that only the detail shows, and that change the publicId; and of closed jobs
-# that are opened again.
+# The share of edits that only the detail shows; of the other edits that change the publicId; and of
+# closed jobs that are opened again.
 HIDDEN, RENAMED, REOPENED = 0.4, 0.02, 0.05
-# The shares of notifications that are lost, late, and repeated; and those of drafts, a year.
+# The shares of notifications that are lost, late and repeated; and how many a year are of drafts.
 LOST, LATE, REPEATED, DRAFTS = 0.02, 0.05, 0.03, 500
 
 PAGE_SIZE = 100
-# A total is counted anew this often, and a replica lags by up to so much.
+# The total is counted anew this often, and a replica lags by this much at most.
 COUNTED_EVERY, MOST_LAG = 5 * MINUTE, 30.0
 FAULTS = 0.001
 
@@ -84,7 +84,7 @@ class Event(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """Something that goes wrong from one moment until another."""
+    """Something that goes wrong between two moments."""
 
     kind: str
     begin: float
@@ -111,7 +111,7 @@ class Organisation:
             at = self._working_time(self._random.uniform(BEGIN, self.end))
             public_id = f"draft-{number}"
             draft = Posting(public_id, [], [Version(at, public_id, 0, 0)])
-            self._tell(at, "saved", draft, public_id)
+            self._note_event(at, "saved", draft, public_id)
         self.events.sort(key=lambda it: it.at)
 
     @property
@@ -124,7 +124,7 @@ class Organisation:
         return BEGIN + int(part * (self.end - BEGIN) / DAY) * DAY
 
     def published(self, at: float) -> list[Posting]:
-        """Return what is published, the newest first."""
+        """Return the published postings, the newest first."""
         return [it for it in reversed(self.postings) if it.is_published(at)]
 
     def _working_time(self, at: float) -> float:
@@ -140,16 +140,16 @@ class Organisation:
         closed = self._working_time(at + 2 * DAY + self._random.expovariate(1 / LIFE))
         posting = Posting(f"{number}", [(at, closed)], [Version(at, f"role-{number}", 0, 0)])
         self.postings.append(posting)
-        self._tell(at, "opened", posting, f"role-{number}")
+        self._note_event(at, "opened", posting, f"role-{number}")
         edited = at
         while (edited := edited + self._random.expovariate(1 / UNCHANGED)) < closed:
             self._edit(posting, min(self._working_time(edited), closed - MINUTE))
-        self._tell(closed, "closed", posting, posting.at(closed).public_id)
+        self._note_event(closed, "closed", posting, posting.at(closed).public_id)
         if self._random.random() < REOPENED:
             again = self._working_time(closed + DAY + self._random.expovariate(1 / (5 * DAY)))
             posting.periods.append((again, again + LIFE / 4))
-            self._tell(again, "opened", posting, posting.at(again).public_id)
-            self._tell(again + LIFE / 4, "closed", posting, posting.at(again).public_id)
+            self._note_event(again, "opened", posting, posting.at(again).public_id)
+            self._note_event(again + LIFE / 4, "closed", posting, posting.at(again).public_id)
 
     def _edit(self, posting: Posting, at: float) -> None:
         opened = posting.periods[0][0]
@@ -171,10 +171,10 @@ class Organisation:
         ]
         earlier = [it for it in posting.versions if it.since <= at]
         posting.versions = [*earlier, Version(at, public_id, title, overview), *later]
-        self._tell(at, "edited", posting, before.public_id, public_id)
+        self._note_event(at, "edited", posting, before.public_id, public_id)
 
-    def _tell(self, at: float, kind: Kind, posting: Posting, *public_ids: str) -> None:
-        """Note an event within the year, and when it is notified."""
+    def _note_event(self, at: float, kind: Kind, posting: Posting, *public_ids: str) -> None:
+        """Note an event of the year, and when its notifications arrive."""
         if not BEGIN < at < self.end:
             return
         notified = at + self._random.uniform(1, 20)
@@ -194,7 +194,7 @@ class Gateway:
     Attributes:
         organisation: Whose jobs it shows.
         incidents: What goes wrong, and when.
-        broken: The posting of the incidents about one detail.
+        broken: The posting whose detail fails or is refused in some incidents.
         now: The time; requests and waits move it on.
         requests: Each request since the run began, every try counted.
         retries: How many of them were further tries; the tap's summary has it.
@@ -214,7 +214,7 @@ class Gateway:
         self.now += seconds
 
     def is_on(self, *kinds: str) -> bool:
-        """Return whether one of these incidents goes on."""
+        """Return whether one of these incidents is going on."""
         return any(it.kind in kinds and it.begin <= self.now < it.end for it in self.incidents)
 
     @property

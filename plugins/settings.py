@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  # a script in a folder of definitions
-"""Writes the tap's settings wherever they are described, from `tap_public_jobs/settings.json`.
+"""Writes the tap's settings from `tap_public_jobs/settings.json` wherever they are described.
 
 `uv run python plugins/settings.py` writes them between two marks into meltano.yml, the plugin
 definition, .env.example and docs/settings.md.
@@ -23,7 +23,7 @@ MARK = re.compile(r"^( *)(#|<!--) settings: (begin|end).*\n", re.MULTILINE)
 
 Json = Any
 
-# The same SQL on every warehouse, and no quotes in PostgreSQL.
+# So that SQL is the same on every warehouse, and needs no quotes in PostgreSQL.
 VALUES = {"column_naming": {"value": "snake_case"}}
 
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def written() -> dict[Path, str]:
-    """Return the text of each file as it has to be."""
+    """Return the text that each file should have."""
     texts = {
         "meltano.yml": _yaml({name: in_meltano(name) for name in SETTINGS}),  # values are in config
         "plugins/extractors/tap-public-jobs.yml": _yaml(
@@ -51,9 +51,9 @@ def written() -> dict[Path, str]:
 
 
 def in_meltano(name: str) -> dict[str, Json]:
-    """Return what Meltano has to know of a setting: it ignores the variable of any other."""
+    """Return Meltano's definition of a setting; it ignores the variable of one without."""
     schema = SETTINGS[name]
-    (kind,) = {it for it in schema["type"] if it != "null"}
+    (kind,) = {kind for kind in schema["type"] if kind != "null"}
     setting = {
         "name": name,
         "label": schema["title"],
@@ -62,7 +62,7 @@ def in_meltano(name: str) -> dict[str, Json]:
         "description": schema["description"],
     }
     if "enum" in schema:
-        options = [{"label": it, "value": it} for it in schema["enum"]]
+        options = [{"label": value, "value": value} for value in schema["enum"]]
         setting |= {"kind": "options", "options": options}
     return setting | ({"sensitive": True} if schema.get("secret") else {})
 

@@ -1,8 +1,8 @@
-"""The log of changed jobs: webhooks write it, the tap reads it.
+"""The notification log, in which webhooks note changed jobs, and which the tap reads.
 
 One database, SQLite or PostgreSQL, holds a log for each name, so that one receiver serves many
-organisations. A log is a ring: it keeps the last positions alone, and a reader that had not got
-that far sees it. Knows neither Singer nor HTTP.
+organisations. A log keeps only the last positions, and a reader that has fallen behind them can
+tell. Knows neither Singer nor HTTP.
 
 SQLAlchemy takes 0.2 seconds to import, so import this module only where a log is used.
 """
@@ -109,7 +109,7 @@ class ChangeLog:
             raise ChangeLogError(msg) from error
 
     def append(self, changes: Mapping[str, Iterable[str | None]]) -> None:
-        """Note that jobs have changed, in one commit; returns after it.
+        """Note that jobs have changed, in one commit, and return after it.
 
         Args:
             changes: For each name of a log of the database, the publicIds of jobs; None for a
@@ -218,7 +218,7 @@ def _parse(url: str) -> tuple[sa.URL, str]:
 
 
 def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) -> None:
-    """Give each change a position, and forget what is too old.
+    """Give each change a position, and delete those that are too old.
 
     A new notification moves the row to the end, so every reader sees it again.
     """

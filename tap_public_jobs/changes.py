@@ -1,6 +1,6 @@
 """What a notification log says.
 
-Apart from the log itself, because a run that reads none does without SQLAlchemy.
+It is a module of its own, so that a run that reads no log does not load SQLAlchemy.
 """
 
 from collections.abc import Sequence
@@ -27,5 +27,5 @@ class Changes(NamedTuple):
 
     @property
     def forgotten(self) -> int:
-        """The log keeps nothing to this position; a reader must have got at least this far."""
+        """The last position that the log has dropped; a reader that was behind it missed some."""
         return max(0, self.position - KEPT)

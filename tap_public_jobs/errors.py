@@ -1,13 +1,20 @@
 """The tap's errors, sorted by their consequences.
 
-A `PublicJobsError` ends the run with one line and exit status 1, so its message says what happened
-and what to do about it.
+A `PublicJobsError` ends the run with one line and exit status 1, so its message says what that
+means for the tables, what happened, and what to do.
 A `RequestError` describes a single request, and its caller decides what to do.
 """
 
 
 class PublicJobsError(Exception):
     """The run cannot continue, or has ended incomplete; the message names the remedy."""
+
+
+class SetupError(PublicJobsError):
+    """A setting or a file is wrong, so every run fails until somebody corrects it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"Nothing more is loaded until you act. {message}")
 
 
 class PageError(PublicJobsError):

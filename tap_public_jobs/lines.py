@@ -1,7 +1,4 @@
-"""Lines of the log: what an API or a file puts into one can neither forge nor flood it.
-
-Nor does any show a secret.
-"""
+"""Lines of the log: text from outside can neither forge nor flood one, and none shows a secret."""
 
 import logging
 from collections.abc import Iterable
@@ -17,7 +14,7 @@ _secrets: list[str] = []
 
 
 def hide(secrets: Iterable[str]) -> None:
-    """Show these texts in no line from now on, whatever puts them there: a mistake, or a server."""
+    """From now on, leave these texts out of all lines, whoever puts them there."""
     _secrets[:] = secrets
 
 
@@ -35,24 +32,24 @@ def quoted(value: object) -> str:
 
 
 def described(error: Exception) -> str:
-    """Name an error that others raised, in a short sentence without its full stop."""
+    """Describe an error of a library in a short sentence, without its full stop."""
     return f"{type(error).__name__}: {shortened(str(error), 200).rstrip('.')}"
 
 
 def one_line(text: str) -> str:
-    """Make one line of a text: shortened, without secrets, and without what a log reader obeys.
+    """Make a text one line: shorten it, hide secrets, and escape what is not printable.
 
-    Terminals and mails obey too: line breaks, escape sequences, marks that turn the direction of
-    text, and all else that Unicode calls control or format characters.
+    Programs that show logs, such as terminals, obey line breaks, escape sequences, marks that turn
+    the direction of text, and other control and format characters of Unicode.
     """
     text = shortened(text, LONGEST_LINE)
-    return "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 class OneLineRecord(logging.LogRecord):
-    """A record of the log whose message is one line, whoever wrote it: the tap, the SDK, a library.
+    """A record of the log whose message is one line, whether of the tap, the SDK or a library.
 
-    `logging.setLogRecordFactory(OneLineRecord)` makes all records so.
+    `logging.setLogRecordFactory(OneLineRecord)` makes this the class of all records.
     """
 
     @override

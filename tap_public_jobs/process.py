@@ -18,11 +18,11 @@ from singer_sdk.singerlib.json import serialize_json
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError, RequestError
+from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
 from tap_public_jobs.lines import OneLineRecord
 
-# Seconds after a signal in which what was requested may arrive. The rest of two seconds is for the
-# state, which a busy machine writes slowly.
+# Seconds after a signal in which responses may still arrive. The rest of two seconds is for writing
+# the state, which is slow on a busy machine.
 SECONDS_TO_ANSWER = 0.8
 
 # Seconds after a signal before the process exits even if stdout is blocked.
@@ -37,7 +37,7 @@ class WholeMessageWriter(SingerWriter):
 
     @override
     def serialize_message(self, message: Message) -> str:
-        if isinstance(message, StateMessage):  # the SDK would first copy it, job by job
+        if isinstance(message, StateMessage):  # the SDK would copy the state first, job by job
             return serialize_json({"type": message.type, "value": message.value})
         return super().serialize_message(message)
 
@@ -55,8 +55,7 @@ class WholeMessageWriter(SingerWriter):
         except OSError as error:
             msg = (
                 "The tables have what the target acknowledged, and the next run resumes. The "
-                f"target stopped reading ({error.strerror}): mend its own error, which is above "
-                "this line."
+                f"target stopped reading ({error.strerror}): its own error is above this line."
             )
             raise PublicJobsError(msg) from error
         finally:
@@ -79,14 +78,14 @@ class WholeMessageWriter(SingerWriter):
 
 
 def exit_soon(status: int) -> None:
-    """End the process within `SECONDS_TO_STOP`, even if nobody reads what it writes."""
+    """End the process after `SECONDS_TO_STOP`, even if stdout is blocked."""
     force = threading.Timer(SECONDS_TO_STOP, os._exit, [status])
     force.daemon = True
     force.start()
 
 
 def run(tap: type[Tap]) -> None:
-    """Run the tap's command; an error that a user can fix is one line and exit status 1."""
+    """Run the tap's command; an expected error is one line and exit status 1."""
     try:
         command = tap.cli  # sets up the log
     except ValueError as error:  # in TAP_PUBLIC_JOBS_LOGLEVEL or LOGLEVEL
@@ -95,7 +94,7 @@ def run(tap: type[Tap]) -> None:
     # urllib3 warns of a malformed header with a traceback.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     for handler in logging.getLogger().handlers:
-        # The SDK reports every failure again, as unhandled.
+        # The SDK logs every failure a second time, as unhandled.
         handler.addFilter(lambda record: not str(record.msg).startswith("An unhandled error"))
     for option in command.params:
         if option.name in {"config", "state", "catalog"}:
@@ -107,7 +106,7 @@ def run(tap: type[Tap]) -> None:
         command()
     except (PublicJobsError, RequestError, OSError) as error:
         logging.getLogger(command.name).critical("%s", " ".join(str(error).split()))
-        # At once: a request on its way may take a minute to give up, and to flush stdout may fail.
+        # Exit at once: a thread may wait a minute for its response, and flushing stdout may fail.
         os._exit(1)
 
 
@@ -121,7 +120,7 @@ class JsonFile(click.File):
             return value
         try:
             text = Path(value).read_text("utf-8")
-            # An error unless it is an object without NaN, as the SDK reads it.
+            # Fails unless it is an object, and without NaN, which is not JSON.
             content = {} | json.loads(text, parse_constant=int)
             if option == "catalog":
                 text = _usable_catalog(content)
@@ -132,7 +131,7 @@ class JsonFile(click.File):
                 flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
-            raise PublicJobsError(msg) from error
+            raise SetupError(msg) from error
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
         if option == "config" and Path(value).is_fifo():
             reader, writer = os.pipe()
@@ -151,11 +150,10 @@ _CONTENTS = {
 
 
 def _usable_catalog(catalog: dict[str, Any]) -> str:
-    """Return the text of a catalog of the selected streams, with their names and their key.
+    """Return the text of a catalog without deselected streams, and with the tap's names and keys.
 
-    A catalog chooses streams and columns. The SDK would also take from it how to name a stream,
-    that its rows have no key, the key's type, and that the key is not selected; and with
-    `stream_maps`, it stops at a stream of which nothing is selected.
+    A catalog chooses streams and columns. The SDK would also let it rename a stream, and remove,
+    deselect or retype its key; and it stops if `stream_maps` name a stream without a column.
 
     Raises:
         Exception: It is no catalog.
@@ -164,7 +162,7 @@ def _usable_catalog(catalog: dict[str, Any]) -> str:
     for stream in streams:
         stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
         stream["schema"]["properties"]["id"] = {"type": "string"}
-        parts = {(*it["breadcrumb"],): it for it in stream.get("metadata") or ()}
+        parts = {(*part["breadcrumb"],): part for part in stream.get("metadata") or ()}
         if key := parts.get(("properties", "id")):
             key["metadata"] = {"inclusion": "automatic"}
         if () not in parts or parts[()]["metadata"].get("selected") is not False:

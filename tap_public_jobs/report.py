@@ -27,12 +27,12 @@ class DetailCounts:
     """How many details a run needs, and what became of them.
 
     Attributes:
-        planned: To be fetched.
-        unchanged: Not to be fetched, because their rows are up to date.
-        answered: Have an answer, of whatever kind.
+        planned: Are to be fetched.
+        unchanged: Need not be fetched, because their rows are up to date.
+        answered: Got an answer, of whatever kind.
         fetched: Were written.
-        failed: Failed for good.
-        unpublished: Of jobs that were unpublished during the run.
+        failed: Did not arrive, although the job is published.
+        unpublished: Belong to jobs that were unpublished during the run.
     """
 
     planned: int = 0
@@ -54,7 +54,7 @@ class Report:
         new_fields: Undeclared fields that no earlier run saw, by stream.
         opened: Jobs that are listed for the first time, or again.
         closed: Jobs that are no longer published.
-        details: Of the run, once it has planned them.
+        details: Counts of the details, once they are planned.
     """
 
     throttle: Throttle
@@ -71,7 +71,7 @@ class Report:
 
     @contextmanager
     def fetching(self, reasons: Mapping[str, int], published: int) -> Iterator[None]:
-        """Log what the run fetches, and while it fetches, its progress.
+        """Log what the run fetches, and its progress while it does.
 
         Args:
             reasons: How many details are to be fetched for each reason.
@@ -98,7 +98,7 @@ class Report:
             ended.set()
 
     def waiting(self, requests: int) -> None:
-        """Log that requests have to wait for those of the last run, if they do."""
+        """Log how long requests have to wait because of those of the last run, if they have to."""
         number, seconds = self.throttle.held_up(requests)
         if number:
             last = _count(number, "request")
@@ -129,13 +129,13 @@ class Report:
             total: How many there are.
             since: When the first one was sent, by the clock.
         """
-        # The first burst says little: the time left is at least what the rate limit needs.
+        # The first burst is faster than the rest: the rate limit needs at least its own time.
         measured = (self.clock() - since) / done if done else 0.0
         left = (total - done) * max(self.throttle.seconds_each, measured)
         return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
     def log_summary(self, retries: int) -> None:
-        """Sum the run up in one line, whose numbers are also fields of its record, for JSON logs.
+        """Log one line that sums the run up, with its numbers as fields for JSON logs.
 
         Args:
             retries: Further tries of requests that failed.
@@ -173,18 +173,18 @@ class Report:
         """Log what has been missing for an hour or longer.
 
         Args:
-            gaps: For how many seconds, and what.
+            gaps: For how many seconds something has been missing, and what.
         """
         if gaps:
             lines = [f"{why} (for {_in_words(hours=age // 3600)})" for age, why in gaps]
-            logger.warning("Still missing: %s. Everything else was synced.", _in_short(lines, 10))
+            logger.warning("Still missing: %s. Everything else was loaded.", _in_short(lines, 10))
 
     def incomplete(self, gaps: Collection[str], until: int) -> str:
         """Say that the run is incomplete, because something has been missing for a short time.
 
         Args:
-            gaps: What.
-            until: When it will have been missing for an hour, in seconds since the epoch.
+            gaps: What is missing.
+            until: When all of it has been missing for an hour, in seconds since the epoch.
         """
         end = datetime.fromtimestamp(until, UTC)
         return (
@@ -213,13 +213,13 @@ def in_words(seconds: float) -> str:
 
 
 def _in_words(**duration: int) -> str:
-    import pendulum  # noqa: PLC0415  # a tenth of the start-up, which short runs do without
+    import pendulum  # noqa: PLC0415  # a tenth of the start-up; short runs need no words
 
     return pendulum.duration(**duration).in_words(locale="en")
 
 
 def _in_short(sentences: Collection[str], most: int) -> str:
-    """Join sentences, with the number of those beyond the first ones."""
+    """Join the first sentences, and count the others."""
     more = f"; and {len(sentences) - most:,} more" if len(sentences) > most else ""
     return "; ".join([*sentences][:most]) + more
 

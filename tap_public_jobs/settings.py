@@ -1,4 +1,4 @@
-"""The settings: the schema, how they are read, and which of its rules they break."""
+"""The settings: their schema, how they are read, and what is wrong with them."""
 
 import difflib
 import json
@@ -16,7 +16,7 @@ from singer_sdk.plugin_base import PluginBase
 
 from tap_public_jobs.api.models import Json
 from tap_public_jobs.api.transport import AUTH_HEADERS
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import SetupError
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
 _MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)TAP_?PUBLIC_?JOBS?_(.+)")
 
-# JSON schema of the settings: the tap's own, and those of every SDK tap but for BATCH.
+# JSON schema of the settings: the tap's own, and those of every SDK tap except BATCH.
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
     Path(__file__).with_name("settings.json").read_text("utf-8")
 )
@@ -48,13 +48,13 @@ def from_environment() -> dict[str, Json]:
     fit stays text, and an unknown setting is included, for `problems` to name.
 
     Raises:
-        PublicJobsError: `.env` is not in UTF-8.
+        SetupError: `.env` is not in UTF-8.
     """
     try:
         load_dotenv(".env")
     except UnicodeDecodeError as error:
         msg = "The file .env is not in UTF-8: save it in that encoding."
-        raise PublicJobsError(msg) from error
+        raise SetupError(msg) from error
     return {name: _typed(text, SETTINGS.get(name, {})) for name, text in _variables().items()}
 
 
@@ -75,13 +75,12 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
 
 def secrets(config: Mapping[str, Json]) -> list[str]:
     """Return the values that no line of the log may show."""
-    return [
-        str(config[it]) for it, rules in SETTINGS.items() if "secret" in rules and config.get(it)
-    ]
+    names = [name for name, rules in SETTINGS.items() if "secret" in rules]
+    return [str(config[name]) for name in names if config.get(name)]
 
 
 def problems(config: Mapping[str, Json]) -> list[str]:
-    """Describe each setting that is wrong; the log hides the values of secret ones.
+    """Describe each setting that is wrong, and warn of unknown ones that have no effect.
 
     Args:
         config: The settings, with their defaults.
@@ -97,21 +96,21 @@ def problems(config: Mapping[str, Json]) -> list[str]:
         rule = "must name a file that can be read: set it or api_key, and not both."
         found.append(f"api_key_file {rule}")
     rules: dict[str, str] = {}  # the first that each setting breaks
-    for it in (error for error in errors if error.path):
-        # A text is not quoted: somebody may have put the key, or a header with it, anywhere.
-        if it.validator == "pattern":
-            rule = f" {it.schema['description']}."
-        elif it.validator == "enum":
-            rule = f" must be one of {it.validator_value}."
+    for error in filter(lambda error: error.path, errors):
+        # A text that may be the key, or a header with it, is not quoted.
+        if error.validator == "pattern":
+            rule = f" {error.schema['description']}."
+        elif error.validator == "enum":
+            rule = f" must be one of {error.validator_value}."
         else:
-            rule = f": {it.message}.".replace(", 'null'", "")
-        rules.setdefault(it.path[0], f"{it.path[0]}{rule}")
+            rule = f": {error.message}.".replace(", 'null'", "")
+        rules.setdefault(error.path[0], f"{error.path[0]}{rule}")
     found += rules.values()
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)
         if name == "batch_config":
             found.append(f"{name} is not supported: remove it.")
-        elif unknown.endswith("?"):
+        elif unknown.endswith("?"):  # it is probably misspelt
             found.insert(0, unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
@@ -119,7 +118,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
 
 
 def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
-    """Log each variable of the tap that does not reach it, as Meltano passes only settings.
+    """Warn of each variable that does not reach the tap: Meltano passes on only known settings.
 
     Args:
         config: The settings as they reached the tap, without defaults.

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
@@ -51,8 +51,8 @@ class PublicJobsStream(Stream):
 
     emit_activate_version_messages = False
 
-    # The run writes checkpoints. The SDK would write a state for each 10,000 records as well, and
-    # the size of all states together would grow with the square of the number of jobs.
+    # The run writes checkpoints. If the SDK also wrote a state after each 10,000 records, the size
+    # of all states together would grow with the square of the number of jobs.
     STATE_MSG_FREQUENCY = sys.maxsize
 
     def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
@@ -84,7 +84,7 @@ class PublicJobsStream(Stream):
     def writes_records(self) -> bool:
         """Whether the stream is selected, and not removed by `stream_maps`."""
         maps = self.stream_maps
-        return self.selected and not all(isinstance(it, RemoveRecordTransform) for it in maps)
+        return self.selected and not all(isinstance(each, RemoveRecordTransform) for each in maps)
 
     @cached_property
     def columns(self) -> Columns:
@@ -115,7 +115,10 @@ class PublicJobsStream(Stream):
 
     @override
     def generate_child_contexts(self, record: Row, context: Context | None) -> Iterator[Any]:
-        """Yield none: for a child, the SDK would apply filters where their errors have no name."""
+        """Yield none: the SDK yields one even without child streams.
+
+        For it, it would apply the filter of `stream_maps`, and an error would not name the record.
+        """
         yield from ()
 
     @override
@@ -127,7 +130,7 @@ class PublicJobsStream(Stream):
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
                 f"{quoted(record.get('id'))}: {described(error)}. Correct the expression."
             )
-            raise PublicJobsError(msg) from error
+            raise SetupError(msg) from error
 
 
 class Jobs(PublicJobsStream):
@@ -147,7 +150,7 @@ class JobPublications(PublicJobsStream):
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
-        return (self.columns.row(publication(*it)) for it in run.publications())
+        return (self.columns.row(publication(*job)) for job in run.publications())
 
 
 class JobDetails(PublicJobsStream):

@@ -18,7 +18,7 @@ from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import AUTH_HEADERS, Session
 from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError
+from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, SetupError
 from tap_public_jobs.lines import described, hide
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
@@ -39,13 +39,18 @@ NEWS_LOST = (
 )
 
 NOTHING_SELECTED = (
-    "Nothing is loaded until you act. No stream is selected: select jobs, job_publications or "
-    "job_details in the catalog, or under `select` in meltano.yml."
+    "No stream is selected: select jobs, job_publications or job_details in the catalog, or under "
+    "`select` in meltano.yml."
 )
 
 NOT_A_STATE = (
     '--state has no "bookmarks" of this tap: pass the object in the `value` of its last STATE '
     "line, not the whole line."
+)
+
+NO_STATE = (
+    "First run (no state). If there was an earlier one, pass its state, or list `state` under the "
+    "plugin's `capabilities` in meltano.yml."
 )
 
 # The order in which streams are synced: the fast ones come before the long fan-out.
@@ -57,21 +62,21 @@ class TapPublicJobs(Tap):
 
     name = "tap-public-jobs"
     config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
-    # Files carry no version, so BATCH could never remove a row. No field of the API could be a
-    # start date, which singer-sdk offers from 0.55 on.
+    # Files carry no version, so a target could not remove rows after BATCH. No field of the API
+    # could be compared with a start date, a setting of every tap from singer-sdk 0.55 on.
     capabilities: ClassVar[list[Any]] = [
-        it for it in Tap.capabilities if it.value not in {"batch", "start-date"}
+        each for each in Tap.capabilities if each.value not in {"batch", "start-date"}
     ]
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
 
-    # Seconds since the epoch; and a wait of some seconds. Tests replace both.
+    # Returns seconds since the epoch; waits for a number of seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
 
     @cached_property
     def throttle(self) -> Throttle:
-        """The budget of the key."""
+        """The rate limit of the key, of which the last run may have used a part."""
         config, state = self.config, self._sync_state
         held = state.held_slots if state.key_hash == hash_key(config["api_key"]) else None
         limit, period = config["rate_limit_requests"], config["rate_limit_period_seconds"]
@@ -100,7 +105,7 @@ class TapPublicJobs(Tap):
             super().setup_mapper()
         except Exception as error:  # whatever the SDK raises over a mistake
             msg = f"stream_maps or flattening cannot be applied: {described(error)}."
-            raise PublicJobsError(msg) from error
+            raise SetupError(msg) from error
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
@@ -112,7 +117,7 @@ class TapPublicJobs(Tap):
         # The SDK sorts them by name, and selects those that the catalog leaves out.
         streams: dict[str, Any] = {**super().streams}
         catalog = streams if self.input_catalog is None else self.input_catalog
-        return {it.name: streams[it.name] for it in ORDER if it.name in catalog}
+        return {stream.name: streams[stream.name] for stream in ORDER if stream.name in catalog}
 
     @cached_property
     def _context(self) -> RunContext:
@@ -127,7 +132,7 @@ class TapPublicJobs(Tap):
             sleep=self.sleep,
             held_slots=self.throttle.held_slots,
             singer_state=self.state,
-            # The SDK's `state_writer` would copy the state, to leave out one that is the same.
+            # The SDK's `state_writer` would copy the state each time, to skip one without a change.
             write_state=lambda: self.write_message(StateMessage(value=self.state)),
         )
 
@@ -141,29 +146,27 @@ class TapPublicJobs(Tap):
         """
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
-            raise PublicJobsError(NOTHING_SELECTED)
+            raise SetupError(NOTHING_SELECTED)
         if not self._has_state:
-            hint = "pass its state, or list `state` under the plugin's `capabilities`"
-            logger.info(
-                "First run (no state). If there was an earlier one, %s in meltano.yml.", hint
-            )
+            logger.info(NO_STATE)
         self._context.report.waiting(1)
         return start_run(self._context, self._sync_state, self._read_change_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
     def sync_all(self) -> None:
-        """Sync the selected streams, sum up, and report what is missing.
+        """Sync the selected streams, log a summary, and report what is missing.
 
         Raises:
             PublicJobsError: Something has been missing for less than an hour, or the run could not
                 continue.
         """
         try:
-            # Before the first SCHEMA message: some targets empty a table there.
+            # The run reads the list before the first SCHEMA message, on which some targets empty a
+            # table.
             if self.run:
-                # The first STATE message says that a run has begun: if it is killed after its first
-                # record, the next one has work.
+                # So that the first STATE message says that a run has begun: if this one is killed
+                # after its first record, the next one has work.
                 self._context.keep(self._sync_state)
                 super().sync_all()
             if self.throttle.reason:  # a signal came after the last request
@@ -175,9 +178,9 @@ class TapPublicJobs(Tap):
             raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
-            self.throttle.close(SystemExit())
+            self.throttle.close(SystemExit())  # so that threads that wait for a slot end
             self._context.report.log_summary(self.client.retries)
-            # However the run ended: what it has paid for need not be fetched again.
+            # However the run ended, the next one need not fetch again what this one has fetched.
             self._context.checkpoint(self._sync_state)
 
     def _read_change_log(self) -> Changes | None:
@@ -206,7 +209,7 @@ class TapPublicJobs(Tap):
         bookmarks = state.get("bookmarks")
         is_other = isinstance(bookmarks, dict) and not {it.name for it in ORDER} & {*bookmarks}
         if state and ("bookmarks" not in state or (bookmarks and is_other)):
-            raise PublicJobsError(NOT_A_STATE)
+            raise SetupError(NOT_A_STATE)
         self._has_state = bool(state)
         try:
             self._sync_state = load(state)
@@ -233,13 +236,13 @@ class TapPublicJobs(Tap):
         hide(settings.secrets(self._config))
         errors = settings.problems(self._config)
         if errors and raise_errors:
-            raise PublicJobsError(" ".join(errors))
+            raise SetupError(" ".join(errors))
         return errors
 
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]
     def run_connection_test(self) -> bool:
-        """Read the notification log, the first page and one detail, and log one line.
+        """Read the notification log, the first page and one detail; log that the key works.
 
         Raises:
             PublicJobsError: The page cannot be read, or under `notified` the notification log.

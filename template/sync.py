@@ -9,7 +9,6 @@ import fcntl
 import getpass
 import io
 import json
-import logging
 import os
 import re
 import shutil
@@ -32,7 +31,7 @@ from dotenv import dotenv_values
 RETRY_AFTER = 12 * 60
 # A run that fails every few minutes alerts once an hour.
 ALERT_EVERY = 60 * 60
-# Schedulers end a run after six hours. This is before that, so that there still is an alert.
+# Schedulers end a run after six hours, without an alert. So this comes before that.
 TIME_LIMIT = 345 * 60
 # After a signal, the target has this long to load what it has.
 TIME_TO_STOP = 100
@@ -44,13 +43,13 @@ NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 STATE, FAILING = Path(".meltano/state.json"), Path(".meltano/failing.json")
 ENV = Path(".env")
 WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
-# It is there from a load that found no DuckDB file until one that is complete.
+# Exists from a load that found no DuckDB file until a load is complete.
 IS_NEW = Path("output/warehouse.is-new")
 
 # Of a TCP port.
 LARGEST_PORT = 65_535
 
-# Meltano hands .env to the tap; alerts and pings take these from it, too.
+# Meltano passes .env to the tap; alerts and pings take these variables from it, too.
 OF_THE_NETWORK = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"
 )  # fmt: skip
@@ -65,7 +64,7 @@ class Interrupted(BaseException):
 
 
 class Line(NamedTuple):
-    """A line of Meltano's log, whose source is a plugin; of another program, it is text alone."""
+    """A line of the log: from Meltano or the plugin `source`, or plain text of another program."""
 
     source: str
     text: str
@@ -81,7 +80,7 @@ class Line(NamedTuple):
             return cls("", re.sub(r"\x1b\[\d*m", "", text).strip(), {})
 
     def show(self) -> None:
-        """Print the line, in JSON if Meltano is told to log so."""
+        """Print the line; as JSON if Meltano is set to log JSON."""
         if os.environ.get("MELTANO_CLI_LOG_FORMAT") == "json" and self.fields:
             print(json.dumps(self.fields), flush=True)
         elif self.text != "METRIC":
@@ -96,7 +95,7 @@ def setting(name: str) -> str:
 
 
 def env_file(errors: str) -> dict[str, str | None]:
-    """Return the variables of .env; of bytes that are no UTF-8, decide by `errors`."""
+    """Return the variables of .env; `errors` decides about bytes that are not UTF-8."""
     text = ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
     return dotenv_values(stream=io.StringIO(text))
 
@@ -135,12 +134,12 @@ def run(*command: str | Path, **variables: str) -> tuple[int, list[Line]]:
 
 
 def stop(group: int) -> None:
-    """End what Meltano runs: the tap alone if it runs, so that the target loads what it has."""
+    """End what Meltano runs; if the tap is running, only that, so that the target can finish."""
     import psutil  # noqa: PLC0415  # comes with Meltano, and only a signal needs it
 
     with suppress(psutil.Error, ProcessLookupError):  # it has just ended
         for process in psutil.Process(group).children(recursive=True):
-            if any(it.endswith(f"/{TAP}") for it in process.cmdline()[:2]):
+            if any(word.endswith(f"/{TAP}") for word in process.cmdline()[:2]):
                 process.terminate()
                 return
         os.killpg(group, signal.SIGTERM)
@@ -167,7 +166,7 @@ class Result(NamedTuple):
     Attributes:
         loaded: What became of the load.
         failure: What failed, and why; empty if nothing did.
-        says: The two last lines of a run.
+        says: The last two lines that the run prints.
     """
 
     loaded: Load
@@ -181,7 +180,7 @@ def sync(options: argparse.Namespace, refresh: str = "", earlier: Load | None = 
     Args:
         options: The options of the command.
         refresh: The tap's detail_refresh; if empty, that of meltano.yml.
-        earlier: A load of this run; if it was complete, there is nothing to load again.
+        earlier: The first load of this run; if it was complete, nothing is loaded again.
     """
     loaded = earlier if earlier and not earlier.failure else load_jobs(options, refresh)
     failure = loaded.failure
@@ -215,7 +214,9 @@ def load_jobs(options: argparse.Namespace, refresh: str) -> Load:
     status, lines = run(*MELTANO, "run", "--no-install", TAP, target, **mode)
     if options.webhooks:
         keep_state(target)
-    summary = next((it for it in lines if it.source == TAP and "records" in it.fields), None)
+    summary = next(
+        (line for line in lines if line.source == TAP and "records" in line.fields), None
+    )
     records = summary.fields["records"] if summary else {}
     jobs = records.get("jobs", 0)
     if not status:
@@ -231,13 +232,14 @@ def target_broke(lines: list[Line], target: str) -> bool:
     for line in lines:
         if "exit_codes" in line.fields:
             return "loaders" in line.fields["exit_codes"]
-    # Meltano breaks without such a line if the target ends while Meltano writes to it.
+    # Meltano fails without such a line if the target ends while Meltano writes to it.
     return any(line.source == target for line in lines)
 
 
 def remedy(loaded: Load, failure: str) -> str:
     """Return what the tables hold after a failure, and what to do."""
-    held = "The tables have what was loaded." if loaded.written else "Nothing was loaded or built."
+    not_built = "Nothing was built: the analytics tables are as the last build left them."
+    held = "The tables have what was loaded." if loaded.written else not_built
     if "No action is needed" in failure:
         return held
     if "Cannot start plugin" in failure:  # it is not installed, or no longer
@@ -252,10 +254,10 @@ def invoke(options: argparse.Namespace, command: str) -> tuple[int, list[Line]]:
 
 def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
-    by_plugin = [it for it in lines if it.source == plugin and it.text]
-    critical = [it for it in by_plugin if it.fields.get("level") == "critical"]
-    others = [it for it in lines if it.text and "exit_codes" not in it.fields]
-    errors = [it for it in others if it.fields.get("level") == "error"]
+    by_plugin = [line for line in lines if line.source == plugin and line.text]
+    critical = [line for line in by_plugin if line.fields.get("level") == "critical"]
+    others = [line for line in lines if line.text and "exit_codes" not in line.fields]
+    errors = [line for line in others if line.fields.get("level") == "error"]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
     # A database may write several lines, and quote all rows of its statement.
     return " ".join(found[-1].text.split())[:1000] if found else "it wrote nothing"
@@ -263,12 +265,12 @@ def reason(lines: list[Line], plugin: str) -> str:
 
 def reason_of_dbt(lines: list[Line]) -> str:
     """Return the first error of dbt, which may begin on the line after the name of a model."""
-    texts = [it.text for it in lines]
+    texts = [line.text for line in lines]
     for number, text in enumerate(texts):
         if re.search(r"Error in|ERROR STALE|Error: ", text):
             found = [text, *texts[number + 1 : number + 2]]
-            return " ".join(re.sub(r"^\d\d:\d\d:\d\d\s+", "", it) for it in found)
-    return next((it for it in reversed(texts) if it), "dbt wrote nothing")
+            return " ".join(re.sub(r"^\d\d:\d\d:\d\d\s+", "", text) for text in found)
+    return next((text for text in reversed(texts) if text), "dbt wrote nothing")
 
 
 def copy_warehouse() -> str:
@@ -299,13 +301,15 @@ def keep_state(target: str) -> None:
 
 def has_news() -> bool:
     """Return whether there is work; on an error too, because a run then reports it."""
+    if not NEWS.exists():  # the load then fails, and says that the plugin is not installed
+        return True
     url = setting("TAP_PUBLIC_JOBS_CHANGES_URL")
     status, _ = run(NEWS, "news", "--state", STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url)
     return status != 1 or FAILING.exists()
 
 
 def scheduled(options: argparse.Namespace) -> Result:
-    """Sync; after a failure once more, and alert if that fails too. A success is pinged."""
+    """Sync, and once more after a failure; alert if that fails too, and report a success."""
     refresh = "changed" if options.webhooks else ""
     result = sync(options, refresh)
     if result.failure:
@@ -326,23 +330,29 @@ def wait() -> None:
 
 
 def if_news(options: argparse.Namespace) -> Result | None:
-    """Sync if there is work; alert once such runs have failed for as long as a retry waits."""
+    """Sync if there is work."""
     if not has_news():
         return None
     result = sync(options, "notified")
-    if not result.failure:
+    if result.failure:
+        alert_once_an_hour(options, result.failure)
+    else:
         FAILING.unlink(missing_ok=True)
-        return result
+    return result
+
+
+def alert_once_an_hour(options: argparse.Namespace, failure: str) -> None:
+    """Alert if runs of --if-news have failed for as long as a retry waits."""
     now = time.time()
     try:
         since, alerted = json.loads(FAILING.read_text("utf-8"))
     except (OSError, ValueError, TypeError):
         since, alerted = now, 0.0
     if now - since >= RETRY_AFTER and now - alerted >= ALERT_EVERY:
-        alert(options, result.failure)
+        alert(options, failure)
         alerted = now
-    FAILING.write_text(json.dumps([since, alerted]), "utf-8")
-    return result
+    with suppress(OSError):  # of another user, or on a full disk: the nightly run alerts
+        FAILING.write_text(json.dumps([since, alerted]), "utf-8")
 
 
 def alert(options: argparse.Namespace, failure: str) -> None:
@@ -351,11 +361,24 @@ def alert(options: argparse.Namespace, failure: str) -> None:
     text = f"{failure}\nHost: {socket.gethostname()}, project: {name}. Log: {options.log}"
     print(text, file=sys.stderr, flush=True)
     if url := setting("ALERT_URL"):
-        from apprise import Apprise  # noqa: PLC0415  # installed if the project has such an alert
+        service, flaw = service_at(url)
+        if flaw or not service.notify(text, title=f"{name} failed"):
+            why = flaw or "The address in ALERT_URL was not reached, or refused it."
+            print(f"No alert was sent. {why}", file=sys.stderr)
 
-        services = Apprise()
-        if not (services.add(url) and services.notify(text, title=f"{name} failed")):
-            print("No alert was sent: ALERT_URL is wrong, or out of reach.", file=sys.stderr)
+
+def service_at(url: str) -> tuple[Any, str]:
+    """Return the service that gets alerts at an address, and what is wrong with the address."""
+    try:
+        from apprise import Apprise  # noqa: PLC0415  # only a project that sends messages has it
+    except ModuleNotFoundError:
+        command = "uvx copier update --trust --defaults --data alert=message"
+        return None, f"This project is not set up to send alerts to ALERT_URL: run `{command}`."
+    service = Apprise()
+    if service.add(url):
+        return service, ""
+    # Without the address, which is a secret.
+    return None, "ALERT_URL has none of these forms: https://appriseit.com/services/"
 
 
 def ping() -> None:
@@ -392,7 +415,7 @@ def wrong(options: argparse.Namespace) -> str:
     if options.source and not Path(options.source, "pyproject.toml").exists():
         return f"The tap's clone {options.source} is gone: clone it there again."
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
-    if missing := [it for it in names if not (setting(it) or setting(f"{it}_FILE"))]:
+    if missing := [name for name in names if not (setting(name) or setting(f"{name}_FILE"))]:
         return f"Write {' and '.join(missing)} into {ENV.absolute()}."
     address = setting("TARGET_POSTGRES_SQLALCHEMY_URL")
     if options.warehouse == "postgres" and address and not is_address(address):
@@ -401,18 +424,11 @@ def wrong(options: argparse.Namespace) -> str:
             "postgresql+psycopg://user:password@host/database. In a password, @ is %40 and / is "
             "%2F."
         )
-    if options.check and (url := setting("ALERT_URL")):
-        from apprise import Apprise  # noqa: PLC0415  # installed if the project has such an alert
-
-        logging.disable()  # it would show the address, which is a secret
-        if not Apprise().add(url):
-            services = "https://appriseit.com/services/"
-            return f"ALERT_URL in .env has no form that apprise knows: {services}"
-    return ""
+    return service_at(url)[1] if options.check and (url := setting("ALERT_URL")) else ""
 
 
 def is_address(text: str) -> bool:
-    """Return whether this is the address of a database; its own error would show the password."""
+    """Return whether SQLAlchemy can use an address; its own error would show the password."""
     from sqlalchemy import make_url  # noqa: PLC0415  # comes with Meltano
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
@@ -431,8 +447,8 @@ def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         Interrupted: Always.
     """
     signal.alarm(0)
-    for it in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(it, signal.SIG_IGN)
+    for other in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)
     raise Interrupted(number)
 
 
@@ -450,7 +466,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="every few minutes: only if a webhook came, or the last run left work",
     )
-    mode.add_argument("--check", action="store_true", help="read .env alone, as setup does")
+    mode.add_argument(
+        "--check", action="store_true", help="check .env, and run nothing, as setup does"
+    )
     parser.add_argument("--webhooks", action="store_true", help=argparse.SUPPRESS)
     for name in ("warehouse", "log", "ask", "source"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
@@ -461,14 +479,22 @@ def main() -> int:
     """Run the command, and return its status."""
     options = parse(sys.argv[1:])
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
-    os.environ |= {it: value for it in OF_THE_NETWORK if (value := setting(it))}
+    os.environ |= {name: value for name in OF_THE_NETWORK if (value := setting(name))}
     if flaw := wrong(options):
-        if options.scheduled:
-            alert(options, flaw)
-        else:
-            print(flaw, file=sys.stderr)
-        return 1
+        return give_up(options, flaw)
     return 0 if options.check else start(options)
+
+
+def give_up(options: argparse.Namespace, flaw: str) -> int:
+    """Say what has to be corrected first: as an alert of a schedule, or else on stderr."""
+    if options.scheduled:
+        alert(options, flaw)
+    elif options.if_news:
+        print(flaw, flush=True)
+        alert_once_an_hour(options, flaw)
+    else:
+        print(flaw, file=sys.stderr)
+    return 1
 
 
 def start(options: argparse.Namespace) -> int:
@@ -487,13 +513,12 @@ def start(options: argparse.Namespace) -> int:
                 result = scheduled(options) if options.scheduled else sync(options)
     except PermissionError as error:
         owner = f"sudo chown -R {getpass.getuser()} '{Path.cwd()}'"
-        print(f"{error.filename} belongs to another user: {owner}", file=sys.stderr)
-        return 1
+        return give_up(options, f"{error.filename} belongs to another user: {owner}")
     except Interrupted as signalled:
         if signalled.status == 128 + signal.SIGALRM:
             alert(options, f"The run did not end within {TIME_LIMIT // 60} minutes.")
             return 1
-        print("Stopped by a signal. Nothing was built; the next run resumes.", flush=True)
+        print("Stopped by a signal. The next run resumes.", flush=True)
         return signalled.status
     if result:
         print(result.says, flush=True)

@@ -199,14 +199,14 @@ def test_the_tap_describes_itself_without_settings(forked: Program, arguments: t
     assert complaints(done.stderr) == []
 
 
-NO_MAP = "| stream_maps or flattening cannot be applied: "
+NO_MAP = ". stream_maps or flattening cannot be applied: "
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"api_key": "pj_1"}, "The API refused the key (401). Compare TAP_PUBLIC_JOBS_API_KEY in"),
-        ({"detail_max_age_days": "NaN"}, "| detail_max_age_days: 'NaN' is not of type 'number'."),
+        ({"detail_max_age_days": "NaN"}, ". detail_max_age_days: 'NaN' is not of type 'number'."),
         ({"stream_maps": '{"jobs": {"x": ""}}'}, f"{NO_MAP}IndexError: string index out of range."),
         ({"flattening_enabled": True, "flattening_max_depth": -1}, f"{NO_MAP}ConfigValidationErr"),
         # The key where it does not belong.
@@ -242,7 +242,7 @@ def catalog(column: Any = None, **stream: Any) -> str:
 NO_FILE = "cannot be used (No such file or directory). Pass a file with "
 LAST_STATE = "Pass a file with only the object in the `value` of the last STATE line."
 NO_CATALOG = "isn't a catalog. Pass a file with a catalog, as --discover writes it."
-NO_STATE = '| --state has no "bookmarks" of this tap: pass the object in the `value` of its last ST'
+NO_STATE = '. --state has no "bookmarks" of this tap: pass the object in the `value` of its last ST'
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_read_is_one_line(
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = complaints(done.stderr)
     assert said in line
-    assert f"| {option} {path} " in line or said == NO_STATE
+    assert f". {option} {path} " in line or said == NO_STATE
     assert "pj_secret" not in line
 
 
@@ -340,7 +340,7 @@ def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path
         ("/dev/stdin", text, 0, "The key works"),
         ("/dev/stdin", "", 1, "cannot be used (Expecting value: line 1 column 1 (char 0))"),
         (file, "", 0, "The key works"),
-        (text, "", 1, f"| --config … {NO_FILE}"),
+        (text, "", 1, f". --config … {NO_FILE}"),
     ):
         arguments = [*INSTALLED, "--test", f"--config={path}"]
         done = subprocess.run(arguments, input=sent, capture_output=True, text=True, check=False)
@@ -455,7 +455,7 @@ def test_a_signal_ends_a_tap_whose_target_does_not_read(
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("--config=ENV", "The target stopped reading (No space left on device): mend its own err"),
+        ("--config=ENV", "The target stopped reading (No space left on device): its own error i"),
         ("--discover", "| [Errno 28] No space left on device"),
     ],
 )

@@ -517,7 +517,7 @@ UNDER_ALL: dict[str, list[Step]] = {
         f"{kind} fails each run for an hour, and is a warning after that": [
             run(begin, fails=why),
             *(run(later=later, asks=asks, fails=why) for later in (1, HOUR / 2, HOUR / 2 - 2)),
-            run(later=1, warns=why, says="(for 1 hour). Everything else was synced."),
+            run(later=1, warns=why, says="(for 1 hour). Everything else was loaded."),
             run(later=22 * HOUR, warns=f"Still missing: {why}", says="(for 23 hours)"),
             run(later=5 * DAY, warns=why, says="(for 5 days 23 hours)"),
         ]

@@ -179,7 +179,7 @@ def test_what_is_missing_is_an_error_for_an_hour_and_a_warning_after_that(
     others = "z (for 1 hour); " * 7 + "z (for 1 hour)"
     (line,) = caplog.messages
     assert line.startswith(f"Still missing: x (for 1 day 23 hours); y (for 1 hour); {others}; and")
-    assert line.endswith("; and 1 more. Everything else was synced.")
+    assert line.endswith("; and 1 more. Everything else was loaded.")
 
 
 @pytest.mark.parametrize(

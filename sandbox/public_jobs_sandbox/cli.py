@@ -71,7 +71,7 @@ def _rejection(_: click.Context, __: click.Parameter, text: str) -> str:
     "faults",
     type=(click.Choice(list(KINDS)), click.IntRange(min=1)),
     multiple=True,
-    help="Kind of a fault, and N: every N-th request meets it. May be repeated.",
+    help="A kind of fault, and N: every N-th request gets it. May be repeated.",
 )
 def serve(
     *,

@@ -21,10 +21,10 @@ from public_jobs_sandbox.webhook_demo import show_webhook
 
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
-# It runs on the packages that are here, and on Vega, so that no second DuckDB is installed.
+# It runs with the packages that are here and with Vega, so that no second DuckDB is installed.
 DASHBOARD = Path("dashboard", "page.py")
 VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python>=1.9")
-# A snapshot records what a listing shows, in half the time of a build of all tables.
+# A snapshot records what a listing shows, and takes half as long as a build of all tables.
 BUILD, SNAPSHOT = "dbt-duckdb:build", "dbt-duckdb:snapshot"
 # As README has it.
 START = """\
@@ -34,7 +34,7 @@ my-pipeline/sync"""
 
 
 class Change(NamedTuple):
-    """What recruiters do in the portal between two syncs: close some roles, and open others."""
+    """What recruiters do in the portal between two syncs: close some jobs, and open others."""
 
     closed: int
     opened: int
@@ -124,7 +124,7 @@ def demo(*, webhook: bool) -> None:
 
 
 def _show_syncs(database: Path) -> None:
-    """Sync once and ask what is published; then sync more often, and ask what happened."""
+    """Sync once and ask what is published; then sync some more times, and ask what happened."""
     database.parent.mkdir(exist_ok=True)
     for suffix in (".duckdb", ".duckdb.wal", ".html"):
         database.with_suffix(suffix).unlink(missing_ok=True)
@@ -132,7 +132,7 @@ def _show_syncs(database: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, serving(sandbox) as base_url:
         variables = meltano.environment(sandbox, base_url, database, Path(folder))
         click.echo(
-            f"This demo loads {JOBS} made-up jobs into DuckDB, builds tables of them, and asks\n"
+            f"This demo loads {JOBS} made-up jobs into DuckDB, builds tables from them, and asks\n"
             f"{len(QUESTIONS)} questions in SQL. Then jobs open and close, and it loads "
             f"{len(CHANGES)} more times and\nasks {len(OVER_TIME)} more. "
             "It takes about a minute, and the first time as long as it takes to\n"
@@ -148,13 +148,13 @@ def _show_syncs(database: Path) -> None:
         )
         click.echo(
             f"\nThe sandbox counted {len(sandbox.requests)} requests and rejected {rejected}. "
-            "The answers come from the tables that dbt has built of the rows."
+            "The answers come from the tables that dbt has built from the rows."
         )
         answer(database, QUESTIONS)
         click.echo(
             f"\nNow {len(CHANGES)} more syncs with detail_refresh: changed, which fetch the list\n"
             "and the details of new jobs. Before each, roles open and close in the sandbox.\n"
-            "dbt records what each sync finds, and builds its tables again after the last."
+            "dbt records what each sync finds, and builds its tables again after the last one."
         )
         variables["TAP_PUBLIC_JOBS_DETAIL_REFRESH"] = "changed"
         new = iter(make_jobs(2 * JOBS)[-JOBS:])
@@ -181,7 +181,7 @@ def _show_syncs(database: Path) -> None:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")
     click.echo(
         f"\nThe warehouse is {DATABASE}: the tap's tables are in the schema {SCHEMA}, and dbt's in "
-        "analytics. Each demo creates it again. Ask it more:\n\n"
+        "analytics. Each demo replaces it. To ask it more:\n\n"
         f"  uvx --from duckdb-cli duckdb -readonly {DATABASE}\n\n"
         "docs/questions.md has more questions.\n\n"
         "With your own key, beside this folder:\n\n"

@@ -14,7 +14,7 @@ AN_HOUR = 3600
 
 
 async def client_left(receive: Receive, within: float) -> bool:
-    """Wait, and return whether the connection was closed from either side `within` seconds.
+    """Wait `within` seconds at most, and return whether either side closed the connection.
 
     Unlike a sleep, the wait ends when the server stops.
     """

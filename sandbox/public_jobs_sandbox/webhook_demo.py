@@ -65,7 +65,7 @@ def show_webhook(jobs: int) -> None:
             )
             meltano.run(variables, install=False)
             requests = sandbox.requests[before:]
-            click.echo(f"\nRequests of this run, and the answers: {len(requests)}\n")
+            click.echo(f"\nRequests of this run, and the status of each answer: {len(requests)}\n")
             for request in requests:
                 query = f"?{urlencode(request.query)}" if request.query else ""
                 click.echo(f"  {request.method} {request.path}{query} {request.status}")
@@ -85,7 +85,7 @@ def _receiver(folder: Path) -> Iterator[str]:
     )
     try:
         lines = iter(process.stderr or ())
-        address = next(filter(None, (re.search(r"running on (\S+)", it) for it in lines)), None)
+        address = next(filter(None, (re.search(r"running on (\S+)", line) for line in lines)), None)
         if address is None:
             message = "public-jobs-webhook did not start"
             raise click.ClickException(message)

@@ -14,22 +14,22 @@ from tap_public_jobs.api.models import Json
 # Bytes of a body after decompression: a hundred times a large posting.
 LARGEST = 8 * 1024 * 1024
 
-# Characters that can begin a value: a value can take fifty times the memory of its text. Prose of
-# the largest size has fewer commas.
+# Values of a body, counted by the characters that can begin one, because a value can take fifty
+# times the memory of its text. Prose of the largest size has fewer commas.
 MOST_VALUES = 200_000
 
-# Levels of arrays and objects: the tap, the SDK and every target work through JSON by recursion.
+# Levels of arrays and objects, because the tap, the SDK and every target walk JSON by recursion.
 # What is nested more deeply becomes text, so that one value of one job makes no page unreadable.
 DEEPEST = 100
 
-# Of an integer; Python refuses to convert more of them to an `int`.
+# Digits of an integer; Python refuses to convert more of them to an `int`.
 MOST_DIGITS = 4300
 
-# Bytes read at once; they become a megabyte at most when they are decompressed.
+# Bytes read at once; decompressed, they are a megabyte at most.
 CHUNK = 1024
 
-# To parse takes several times the memory of a body, and each thread that has taken it keeps it. So
-# one thread parses all bodies.
+# One thread parses all bodies, because parsing takes several times the memory of a body, and each
+# thread would keep what it has taken.
 _PARSER = ThreadPoolExecutor(1)
 
 
@@ -53,13 +53,13 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         urllib3.exceptions.HTTPError: It is cut off or late.
     """
     deadline = time.monotonic() + seconds
-    # What else a body may be encoded with was not asked for, and is no JSON.
+    # No other encoding was asked for, and a body in one is not JSON.
     is_compressed = response.headers.get("Content-Encoding", "").lower() in {"gzip", "deflate"}
     decoder = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS) if is_compressed else None
     body = io.BytesIO()
     received = 0
-    # `read1` returns what has arrived: in any other method, each byte may take the read timeout.
-    # Decompressed here, because urllib3 reads on until it has output.
+    # `read1` returns what has arrived; other methods wait for more, up to the timeout each time.
+    # The body is decompressed here, because urllib3 would read on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
         body.write(decoder.decompress(chunk) if decoder else chunk)
@@ -73,7 +73,7 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
 
 
 def json_object(body: bytes) -> dict[str, Json] | None:
-    """Parse a JSON object, numbers as `int` or `Decimal`; None if the body is no JSON object.
+    """Parse a JSON object, with numbers as `int` or `Decimal`; None if it is anything else.
 
     An invalid byte becomes U+FFFD, so that it costs one value and not the response.
     """
@@ -86,8 +86,8 @@ def json_object(body: bytes) -> dict[str, Json] | None:
             text,
             parse_float=_decimal,
             parse_int=lambda text: (int if len(text) <= MOST_DIGITS else Decimal)(text),
-            strict=False,  # a raw control character costs one value too
-            parse_constant=str,  # NaN is not JSON; text fits no number column, but is not lost
+            strict=False,  # a raw control character is kept, and does not cost the response
+            parse_constant=str,  # NaN is not JSON: text fits no column of numbers, but is kept
         )
         return _flat(document) if isinstance(document, dict) else None
     except (ValueError, RecursionError):

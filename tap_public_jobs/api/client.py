@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 API_PATH = "/api/public/v1"
 
 MAX_TRIES = 8
-# Most seconds before the second try; doubled for each further one, about a minute in all.
+# Seconds before the second try at most, and twice as many before each further one; the real ones
+# are drawn at random, and take about a minute in all.
 FIRST_WAIT = 1.0
 
 # A body may take this many times the read timeout in total, however steadily it arrives.
@@ -54,7 +55,7 @@ class PublicJobsClient:
         page_size: Jobs per page of the list.
         timeout: Seconds to connect, and to wait for each part of a response.
         has_answered: Whether the API has ever answered at `base_url`. Until it has, some faults
-            mean that `base_url` is wrong; after that, they pass.
+            mean that `base_url` is wrong; after that, they may pass.
         retries: Further tries of requests that failed.
     """
 
@@ -67,7 +68,7 @@ class PublicJobsClient:
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Say which request shows whether the key works."""
+        """Tell the session which request shows whether the key works."""
         self.session.page_1 = self._page_url(1)
 
     @property
@@ -86,7 +87,7 @@ class PublicJobsClient:
         """
         try:
             envelope = self._fetch(
-                self._page_url(number), lambda it: isinstance(it.get("data"), list)
+                self._page_url(number), lambda page: isinstance(page.get("data"), list)
             )
         except RequestError as error:
             is_redirect = error.status in range(300, 400)
@@ -110,7 +111,7 @@ class PublicJobsClient:
             PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
-        document = self._fetch(url, lambda it: _is_detail(it, job), tries)
+        document = self._fetch(url, lambda detail: _is_detail(detail, job), tries)
         job_id = document.get("id")
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
@@ -156,7 +157,7 @@ class PublicJobsClient:
                 document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
                 return document
-            document = None
+            document = None  # as below: the traceback holds it
             fault: Exception = _FaultError(f"{place(url)}: the response is not the expected JSON")
         # ValueError and TypeError: requests cannot read an odd address of a proxy.
         except (BodyError, OSError, TypeError, ValueError, HTTPError, zlib.error) as error:
@@ -164,7 +165,7 @@ class PublicJobsClient:
         raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
 
     def _check_head(self, response: Response) -> None:
-        """Raise what a status means (API page, "Errors")."""
+        """Raise an error for each status but 200 (API page, "Errors")."""
         status, where = response.status_code, place(response.url)
         if status == HTTPStatus.OK:
             if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
@@ -181,12 +182,12 @@ class PublicJobsClient:
 
     def _fault(self, error: Exception, url: str) -> Exception:
         cause: BaseException = error
-        # The messages of requests and urllib3 name objects in memory. Behind a proxy, what urllib3
-        # wraps is an argument alone.
-        while it := cause.__cause__ or cause.__context__ or _wrapped(cause):
-            cause = it
-        words = re.sub("//.*@", "//…@", " ".join(str(cause).split()))  # the password of a proxy
-        said = shortened(words, 200)
+        # The innermost cause: the messages of requests and urllib3 name objects in memory. Behind a
+        # proxy, urllib3 keeps what it wraps only as an argument.
+        while inner := cause.__cause__ or cause.__context__ or _wrapped(cause):
+            cause = inner
+        # One line, without the password of a proxy.
+        said = shortened(re.sub("//.*@", "//…@", " ".join(str(cause).split())), 200)
         if why := why_unreachable(error, cause, has_answered=self.has_answered):
             host = url.split("/")[2]
             # An address that is wrong may have a password in any part.
@@ -203,12 +204,12 @@ class PublicJobsClient:
 
 
 def _wrapped(error: BaseException) -> BaseException | None:
-    return next((it for it in error.args if isinstance(it, BaseException)), None)
+    return next((each for each in error.args if isinstance(each, BaseException)), None)
 
 
 def _not_the_api(why: object) -> PublicJobsError:
     return PublicJobsError(
-        "Nothing is loaded until you act. base_url does not look like the Public Jobs API: "
+        "Nothing more is loaded until you act. base_url does not look like the Public Jobs API: "
         f"{why}. Set base_url to the part of the address before {API_PATH}."
     )
 
@@ -228,7 +229,7 @@ def _is_detail(document: dict[str, Json], job: JobRef) -> bool:
 
 
 def _count(envelope: dict[str, Json], name: str) -> int | None:
-    """Read a whole number; None if it makes no sense, or is too large to work with."""
+    """Return a whole number up to a billion; None if there is none."""
     value = envelope.get(name)
     if isinstance(value, str) and value.isdecimal() and len(value) < 11:  # noqa: PLR2004
         value = int(value)  # some databases count as text

@@ -16,7 +16,7 @@ _USABLE = re.compile("[^\0\ud800-\udfff]+")
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """What is needed to request one job's detail, and to see whether the job has changed.
+    """What is needed to request a job's detail, and to decide whether the job has changed.
 
     Attributes:
         summary_hash: Hash of the summary in the list.
@@ -76,6 +76,6 @@ def job_ref(summary: Json) -> JobRef | None:
     if not isinstance(summary, dict):
         return None
     job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
-    if all(isinstance(it, str) and _USABLE.fullmatch(it) for it in (job_id, public_id)):
+    if all(isinstance(text, str) and _USABLE.fullmatch(text) for text in (job_id, public_id)):
         return JobRef(job_id, public_id, hash_of(summary), summary)
     return None

@@ -1,17 +1,17 @@
-"""What keeps the tap from reaching the API, and the setting or variable that mends it."""
+"""Why the tap cannot reach the API, and which setting or variable to correct."""
 
 import socket
 import ssl
 
 from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
 
-# Why a host cannot be reached, and what to correct: by the kind of the error, or of its cause.
+# Why a host cannot be reached, and what to correct, by the type of the error or of its cause.
 # These reasons last until somebody corrects them.
 _LASTING: dict[type[Exception], str] = {
     InvalidURL: "an address is wrong. Correct HTTPS_PROXY, ALL_PROXY, or the port in base_url.",
     InvalidSchema: "the proxy is no HTTP proxy. Correct HTTPS_PROXY or ALL_PROXY.",
 }
-# These may pass once the API has answered; the empty one may always pass.
+# In a first run these do, too; once the API has answered, they may pass. The empty one always may.
 _OF_A_FIRST_RUN: dict[type[Exception], str] = {
     ProxyError: "the proxy did not connect to it. Correct HTTPS_PROXY, or set NO_PROXY.",
     ssl.SSLCertVerificationError: "its certificate is not trusted. If a proxy decrypts TLS, or "

@@ -1,4 +1,4 @@
-"""What rejections teach: how far apart requests go, and whether one at a time. Knows no clock."""
+"""What rejections teach: how far apart to send requests, or one at a time. Knows no clock."""
 
 import math
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ FEW_IN = 16
 # The part of the shortest round trip by which a request goes out earlier.
 EARLY = 0.9
 
-# How many times the even interval is needed if the delays of a usual network vary: by 70 ms at 60
-# requests a minute.
+# By how much the even interval is stretched, because the delays of a usual network vary: at 60
+# requests a minute, this allows for 70 ms.
 WIDER = 1.07
 
-# What there is to learn. If there are further rejections, only a pause helps.
+# How many lessons there are. After the last one, only a pause helps.
 LESSONS = 4
 
 
 @dataclass
 class Pace:
-    """The pace of requests, which begins without one.
+    """How far apart requests are sent: at first, as fast as the limit allows.
 
     How the API measures its limit is not documented (API page, "Limits"), and some ways of
     measuring reject even a run that never sends more than `limit` requests per `period`.
@@ -61,7 +61,7 @@ class Pace:
     @property
     def even_interval(self) -> float:
         """The seconds between two requests that are sent evenly."""
-        # Under a limit of 1 such a server needs an empty window between two requests.
+        # Under a limit of 1, a server that estimates its window needs an empty one in between.
         return self.period / max(self.limit - 1, 0.5)
 
     @property
@@ -81,8 +81,8 @@ class Pace:
     @property
     def most_in_flight(self) -> int:
         """How many requests may be in flight."""
-        # A limit that allows no burst rejects the second request. Until that is known, it should
-        # cost few rejections, not one for each worker.
+        # A limit without bursts rejects the second request. To find that out should cost few
+        # rejections, not one for each worker.
         if self._is_one_at_a_time or self._answers == 0:
             return 1
         return FEW if self._answers <= FEW else self.limit

@@ -33,7 +33,7 @@ class Throttle:
     So a request holds one of `limit` slots from its sending until `period` after the receipt, and
     whatever the network's delays, no window at the server, fixed or sliding, counts more than
     `limit` of them.
-    A run that begins with the slots that the run before it held keeps this promise for both.
+    A run that begins with the slots that the last run held keeps this promise for both.
 
     Rejections teach a slower `Pace`, after a pause.
 
@@ -51,7 +51,7 @@ class Throttle:
         clock: Returns monotonic time in seconds.
         changed: What threads wait on; its default really waits.
         requests: Requests sent.
-        rejections: How many of them were refused.
+        rejections: How many of them were refused, for whatever reason.
         reason: What it was closed with; None while it is open.
     """
 
@@ -131,9 +131,9 @@ class Throttle:
             if not is_doubtful:
                 self._pace.note_answer(sent)
                 return None
-            is_news = self._pace.note_doubt(sent, now)
+            is_lesson = self._pace.note_doubt(sent, now)
             self._not_before = max(self._not_before, now + self._pace.interval)
-            return (0.0, self._pace.interval) if is_news else None
+            return (0.0, self._pace.interval) if is_lesson else None
 
     def refused(self, sent: float, retry_after: float | None = None) -> None:
         """Free the slot of a request as `answered` does, and let no other thread send.
@@ -171,7 +171,7 @@ class Throttle:
             pauses: Whether all requests pause; not if the same request has been answered since.
 
         Returns:
-            The seconds of the pause, and between two requests after it; None if that is no news.
+            The seconds of the pause, and between two requests after it; None if nothing is new.
         """
         with self.changed:
             sent, at, retry_after = self._refusals[threading.get_ident()]
@@ -213,7 +213,7 @@ class Throttle:
                 return None
             now = self.clock()
             last = now if self._in_flight else self._received[-1]
-            number = self._in_flight + sum(it + self.period >= last for it in self._received)
+            number = self._in_flight + sum(at + self.period >= last for at in self._received)
             return HeldSlots(math.floor(self.epoch() - (now - last)) + 1, number)
 
     def held_up(self, requests: int) -> tuple[int, float]:
@@ -231,7 +231,7 @@ class Throttle:
 
     @property
     def seconds_each(self) -> float:
-        """The seconds that each of many requests takes, by the limit and by what it has taught."""
+        """The seconds that each of many requests takes, by the limit and by the lessons learnt."""
         return max(self.period / self.limit, self._pace.interval)
 
     @property

@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 # How often one request is sent while it is rejected for the rate limit.
 MAX_REJECTIONS = 10
 
-# How often one is sent that is refused although page 1 is answered, or a page with a bare 403.
+# How often a detail is sent that is refused although page 1 is answered; and a page that is refused
+# with a bare 403.
 MAX_REFUSALS = 3
 
 REMEDIES = {
@@ -42,11 +43,11 @@ REMEDY_LIMIT = (
 # Intervals from the answer to page 1 until a refused detail is sent again; twice as many before the
 # last time.
 #
-# Page 1 waits for two, or more after a burst. The detail gets more room than page 1 had, so that a
-# limit rejects page 1 and not only the detail, which would look like the fault of a single job.
+# Page 1 waits for two, or more after a burst. The detail waits longer than page 1 did, so that a
+# limit rejects page 1 too: if it rejected only the detail, the job would look at fault.
 BEFORE_DETAIL = 3
 
-# Seconds. No limit per minute needs a longer pause; a larger Retry-After is an error.
+# Seconds. No limit per minute needs a longer pause; a larger Retry-After is ignored as a mistake.
 LONGEST_RETRY_AFTER = 3600.0
 
 # Seconds. Load balancers and firewalls forget connections that are idle for some 30 or more.
@@ -81,7 +82,7 @@ class Session(requests.Session):
         self.stream = True
         self.auth = lambda request: request  # else .netrc would replace the key
         self.headers["Accept"] = "application/json"
-        self.headers["Accept-Encoding"] = "gzip, deflate"  # not what else requests finds installed
+        self.headers["Accept-Encoding"] = "gzip, deflate"  # `body` reads no other
         self.headers.update(headers)
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not these.
@@ -127,8 +128,8 @@ class Session(requests.Session):
         Args:
             url: Sent as it is.
             timeout: Seconds to connect, and to wait for each part of the response.
-            is_final: Whether a refusal that may be the job's own is the last answer for a detail,
-                because earlier runs have found that it is.
+            is_final: Whether to take a refused detail for the job's own fault at once, because
+                earlier runs have found that it is.
 
         Returns:
             The response, whose body is yet to be read.
@@ -152,7 +153,7 @@ class Session(requests.Session):
         return self.send(request, timeout=timeout)
 
     def _page(self, url: str, timeout: float) -> Response:
-        """Request a page, which is refused for the limit or the key."""
+        """Request a page; if it is refused, that is for the limit or the key."""
         for number in range(1, MAX_REJECTIONS + 1):
             response = self._get(url, timeout)
             status = response.status_code
@@ -164,13 +165,12 @@ class Session(requests.Session):
             if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
                 break
             self._learn(status)
-        remedy = REMEDY_LIMIT if is_rejection(response) else REMEDIES[status]
-        error = PublicJobsError(remedy)
+        error = PublicJobsError(REMEDY_LIMIT if is_rejection(response) else REMEDIES[status])
         self._throttle.close(error)
         raise error
 
     def _detail(self, url: str, timeout: float, *, is_final: bool) -> Response:
-        """Request a detail, which may be refused for its job alone, too.
+        """Request a detail; if it is refused, that is for the limit, the key or only this job.
 
         Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
         before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
@@ -232,7 +232,7 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
 
 
 def place(url: str) -> str:
-    """Return the host, the path and the query of a URL."""
+    """Return the host, the path and the query of a URL, for a message."""
     return shortened(url.partition("://")[2], 300)
 
 

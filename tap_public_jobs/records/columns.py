@@ -1,4 +1,4 @@
-"""Sorts the fields of a response into the columns that the schema declares, and loses none."""
+"""Puts the fields of a response into the columns that the schema declares, and loses none."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, time
@@ -16,14 +16,14 @@ Json = Any
 # The column for every field without its own column.
 OTHERS = "additionalFields"
 
-# An array. As text, its column holds nothing else, so that SQL can always parse it.
+# An array. Its column as text holds nothing but JSON arrays, so that SQL can always parse it.
 QUESTIONS = "knockoutQuestions"
 
-# Never nested: JSON text would be the key of no job.
+# Never JSON text of something nested, which would be the key of no job.
 KEYS = ("id", "publicId")
 
-# Of an integer in a double, which a column of type number is in most warehouses. Apache Arrow,
-# which writes Parquet, refuses a larger one.
+# The largest integer that a double holds exactly; in most warehouses, a column of numbers is one.
+# Apache Arrow, which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
 
 
@@ -56,7 +56,7 @@ class Columns:
         self._field = {it: it if field in fields else field for it, field in fields.items()}
         self._column = {field: column for column, field in self._field.items()}
         self._column |= {column: column for column in self._fits}
-        # A user may declare a column without null; it is left out where it has no value.
+        # A user may declare a column without null, which then is left out of a row without a value.
         self._never_null = {name for name, fits in self._fits.items() if not fits(None)}
         self._on_warning = on_warning
         self._warned: set[str] = set()
@@ -82,7 +82,7 @@ class Columns:
                 what = "holds a value that some warehouses cannot store and is replaced"
                 self._warn(field, document, what)
             column = self._column.get(field)
-            # A field may have the name of another field's column.
+            # A field may be named like the column of another one, which comes first.
             own = column and self._field[column]
             if column is None or (field != own and own in document):
                 others[field] = value

@@ -18,11 +18,11 @@ def column_of(field: str, naming: Naming) -> str:
 
 
 def field_of(column: str) -> str:
-    """Name the field in camel case that a column is for; a name in camel case stays."""
+    """Return the field in camel case of a column in snake case; other names stay as they are."""
     return re.sub("_([a-z])", lambda letter: letter[1].upper(), column)
 
 
 def named(schema: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
-    """Rename the columns of a JSON schema; what is nested in them keeps the API's names."""
+    """Rename the properties of a JSON schema; what is nested in them keeps the API's names."""
     properties = {column_of(field, naming): sub for field, sub in schema["properties"].items()}
     return {**schema, "properties": properties}

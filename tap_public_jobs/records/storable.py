@@ -1,4 +1,4 @@
-"""Makes values storable in every warehouse: one that is not would stop every later run too."""
+"""Makes values storable in every warehouse, because one that is not would stop every run."""
 
 import re
 from decimal import Decimal
@@ -11,13 +11,13 @@ Json = Any
 # Replaces a character that no database stores (Unicode, "Specials").
 REPLACEMENT = "\ufffd"
 
-# Of a number; Python, in which most targets are written, refuses to read a longer one.
+# Digits of a number; Python, in which most targets are written, refuses to read more.
 MOST_DIGITS = 4300
 
 # A column of integers has 64 bits, and some targets refuse a larger number in any column.
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
-# A column of type double holds no number that is closer to zero.
+# The smallest exponent, because a column of type double holds no number closer to zero.
 LEAST_EXPONENT = -308
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Seconds that calls have to end after one has failed: their requests are paid for.
+# Seconds for the other calls to end after one has failed, because their requests are already sent.
 GRACE = 0.6
 
 
@@ -19,9 +19,9 @@ def fan_out(
 ) -> Generator[R, None, None]:
     """Call a function for each item in threads, and yield the results as they arrive.
 
-    There are never more calls that run and results that wait for the consumer than workers: a
-    process that is killed loses no more of them, and they are what takes memory. A consumer that
-    pauses for a minute loses no time, because the API then allows the requests of a minute at once.
+    The calls that run and the results that wait for the consumer are never more than `workers`, so
+    a killed process loses few results, and memory is bounded. A consumer that pauses for a minute
+    loses no time, because after that the API allows the requests of a minute at once.
 
     Args:
         function: Called from several threads.
@@ -30,7 +30,7 @@ def fan_out(
 
     Raises:
         BaseException: The first that `function` raised. No call starts after it, and the results of
-            those that run are yielded if they arrive within `GRACE` seconds.
+            calls that run are yielded if they arrive within `GRACE` seconds.
     """
     rest = iter(items)
     calls: set[Future[R]] = set()

@@ -17,18 +17,18 @@ logger = logging.getLogger(__name__)
 
 MAX_SWEEPS = 8
 
-# Tries of a request that confirms something.
+# Tries of a request for a detail that shows whether a job is published, or whether details work.
 TRIES_TO_CONFIRM = 3
 
-# Unlisted jobs that turn out not to be gone, after which a run asks for no further one.
+# Once this many unlisted jobs turn out not to be gone, a run asks for no further one.
 MOST_NOT_GONE = 20
 
 # Listed jobs to ask for until the detail of one loads.
 MOST_WITNESSES = 3
 
-# With more than this many gone at once, it is doubtful that more than half of all jobs are gone.
+# If more than this many jobs and more than half of them are gone at once, the list is in doubt.
 DOUBTFUL_FROM = 20
-# With this many published jobs or more, it is doubtful that all of them are gone at once.
+# If this many jobs or more were published, and all are gone at once, it is in doubt, too.
 DOUBTFUL_IF_ALL = 5
 
 
@@ -36,16 +36,16 @@ DOUBTFUL_IF_ALL = 5
 class ListReader:
     """Reads the list, and asks for the known jobs that it lacks.
 
-    The list can change between two pages, and then it misses jobs.
-    So it is read until it shows its total, known jobs included, and a known job that it lacks
-    counts as gone only if its own detail is gone too.
+    The list can change between two pages, and a reader then misses jobs. So it is read until the
+    jobs that it shows and the known ones explain its total, and a known job that it lacks counts as
+    gone only if its own detail is gone too.
 
     Attributes:
         context: What the run is given.
-        state: What is known of the jobs; reading changes nothing of it.
+        state: What is known of the jobs; reading the list does not change it.
         now: When the run began, by the clock.
         jobs: The listed jobs so far, by id.
-        details: Those of listed jobs that have been asked for.
+        details: The details of listed jobs that were fetched to find out whether details work.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
         short_since: When the list first fell short; 0 once it shows its whole total.
         has_drifted: Whether the list changed while it was read, so that it may lack a job.
@@ -66,7 +66,7 @@ class ListReader:
         return not (self.shortfall and is_new(self.short_since, self.now))
 
     def read(self, most_sweeps: int = MAX_SWEEPS) -> None:
-        """Read the list until another sweep would show nothing new.
+        """Read the list until it explains its total, or was read often enough.
 
         Raises:
             PublicJobsError: A page cannot be read.
@@ -90,8 +90,8 @@ class ListReader:
     def resolve_unlisted(self) -> Listing:
         """Find out which of the known jobs that the list lacks are gone.
 
-        If one of them still has a detail, or if the list changed while it was read, the pages may
-        have passed by a published job: the list is read once more.
+        If one that the last run listed is not confirmed as gone, or the list changed while it was
+        read, the pages may lack a published job. So the list is read once more.
 
         Raises:
             PublicJobsError: The run cannot continue.
@@ -103,9 +103,9 @@ class ListReader:
         reasons = dict.fromkeys(unlisted, "")
         if self.is_accepted and not loss:
             reasons = self._ask_for_unlisted(unlisted)
-            loads = any(why and not known[job_id].missing_since for job_id, why in reasons.items())
-            # A list that drifted may also lack a job with a new publicId; the old one answers 404.
-            if loads or (self.has_drifted and len(reasons) < len(unlisted)):
+            lost = any(why and not known[job_id].missing_since for job_id, why in reasons.items())
+            # A list that drifted may also lack a job with a new publicId: the old one is a 404.
+            if lost or (self.has_drifted and len(reasons) < len(unlisted)):
                 logger.info("Reading the list again: it may lack jobs that are published.")
                 self.read(most_sweeps=1)
         doubts = [(self.short_since, self.shortfall), *loss] if self.shortfall else loss
@@ -118,12 +118,12 @@ class ListReader:
         )
 
     def _loss(self) -> list[tuple[int, str]]:
-        """Return since when, and why, too many of the last listed jobs have disappeared at once.
+        """Return since when and why the list is in doubt, if too many jobs disappeared at once.
 
         Before the first complete list, all known jobs count as listed.
         """
         known, listed_at = self.state.jobs, self.state.listed_at
-        listed = [it for it, job in known.items() if listed_at in {None, job.last_seen}]
+        listed = [job_id for job_id, job in known.items() if listed_at in {None, job.last_seen}]
         since = [known[it].missing_since or self.now for it in listed if it not in self.jobs]
         lost = [at for at in since if is_new(at, self.now)]
         why = f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
@@ -158,8 +158,8 @@ class ListReader:
     def _details_work(self) -> bool:
         """Return whether a 404 means anything: the detail of a listed job loads, if one is listed.
 
-        The first is the one that was fetched longest ago, because it is due next: what arrives is
-        kept, and no request is wasted. Those come last whose details are known to fail.
+        The detail that was fetched longest ago comes first, because it is due next: what arrives is
+        kept, so no request is wasted. Those that are known to fail come last.
         """
 
         def due(ref: JobRef) -> tuple[bool, int]:
@@ -174,7 +174,7 @@ class ListReader:
         return not witnesses
 
     def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str | None]]:
-        """Request details; yield None if a job is gone, or else why it may still be published."""
+        """Request details; yield why a job may still be published, or None if it is gone."""
         return fan_out(self._why_not_gone, refs, workers=self.context.workers)
 
     def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str | None]:
@@ -188,7 +188,7 @@ class ListReader:
 
 
 def is_too_many(lost: Collection[object], listed: Collection[object]) -> bool:
-    """Return whether so many of the listed jobs are lost at once that the list may be wrong."""
+    """Return whether so many of the listed jobs are lost at once that the list is in doubt."""
     if len(lost) == len(listed):
         return len(lost) >= DOUBTFUL_IF_ALL
     return len(lost) > max(DOUBTFUL_FROM, len(listed) / 2)

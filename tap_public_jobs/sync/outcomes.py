@@ -25,7 +25,7 @@ class Outcomes:
     failed: dict[JobRef, str] = field(default_factory=dict)
 
     def classify(self, listed: Mapping[str, JobRef] | None) -> dict[JobRef, str]:
-        """Decide which of the details that were not found are of jobs that are still published.
+        """Decide which of the details that were not found belong to jobs that are still published.
 
         Args:
             listed: The jobs of a list that was read after them; None if it is not complete.
@@ -35,12 +35,11 @@ class Outcomes:
         """
         failed: dict[JobRef, str] = {}
         for ref, reason in self.not_found.items():
-            now_listed = listed.get(ref.id) if listed is not None else None
             if listed is None:
                 failed[ref] = f"{reason}, and the list is not complete"
-            elif now_listed is None:
+            elif ref.id not in listed:
                 self.unpublished.append(ref.id)
-            elif now_listed.public_id != ref.public_id:
+            elif listed[ref.id].public_id != ref.public_id:
                 self.renamed.append(ref.id)
             else:
                 failed[ref] = f"{reason}, although the job is listed"

@@ -17,7 +17,7 @@ class Sweep:
         jobs: By id, in the order of the list.
         unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
         collected: Items on all pages, repeated ones included.
-        totals: What the pages count. Some count 0 beyond the last page, so that is left out.
+        totals: The totals of the pages. Some APIs send 0 beyond the last page, which is left out.
         pages: How many were read.
     """
 
@@ -29,15 +29,15 @@ class Sweep:
 
     @property
     def total(self) -> int | None:
-        """The largest number that a page counts; None if no page has one."""
+        """The largest total of a page; None if no page has one."""
         return max(self.totals, default=None)
 
     @property
     def has_drifted(self) -> bool:
-        """Whether jobs came, went or moved between two pages, so that a job may be missed.
+        """Whether jobs came, went or moved between two pages, so that a job may have been missed.
 
-        Then the pages count differently, or show a job twice. If one job came and another went, and
-        no third one is shown twice, nobody can see it.
+        Then the totals of the pages differ, or a job is on two of them. If one job came and another
+        went, and no third one is on two pages, it goes unnoticed.
         """
         return len(self.totals) > 1 or self.collected > len(self.jobs) + len(self.unusable)
 
@@ -56,15 +56,15 @@ class Sweep:
         return len(self.jobs) + len(self.unusable) > before
 
     def lacks(self, explained: int) -> int:
-        """Return how many jobs the list counts beyond these, and beyond those without a key."""
+        """Return how many jobs the total counts beyond these and those without a usable key."""
         return max(0, (self.total or 0) - explained - len(self.unusable))
 
     def shortfall(self, shown: int, explained: int) -> str:
         """Say why the list may lack jobs; empty if it does not.
 
         Args:
-            shown: The jobs that it shows.
-            explained: Those, and the known jobs that its total may count.
+            shown: How many jobs it shows.
+            explained: How many jobs its total may count: those, and known ones.
         """
         reasons = []
         if self.unusable:
@@ -80,7 +80,7 @@ class Sweep:
 
     @property
     def is_at_total(self) -> bool:
-        """Whether the pages so far have as many items as the list counts."""
+        """Whether the pages so far have as many items as their total."""
         return self.total is not None and self.collected >= self.total
 
 
@@ -92,7 +92,7 @@ def read_pages(api: PublicJobsClient) -> Sweep:
     """
     sweep = Sweep()
     without_new_jobs = 0
-    # A server that ignores the number of the page never ends the list.
+    # If a server ignores the number of the page, the list never ends.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:
         try:
             page = api.page(sweep.pages + 1)

@@ -17,24 +17,24 @@ Reason = Literal["new", "changed", "pending", "refreshed"]
 RESUME_WITHIN = 20 * HOUR
 
 
-def continues(end: Changes, last: LastRead) -> bool:
-    """Return whether a log is the one that was read last, and no earlier copy of it."""
-    return end.log_id == last.log_id and end.position >= last.position
+def continues(changes: Changes, last: LastRead) -> bool:
+    """Return whether a log is the one that was read last, and not an earlier copy of it."""
+    return changes.log_id == last.log_id and changes.position >= last.position
 
 
-def is_covered(state: SyncState, end: Changes | None) -> bool:
+def is_covered(state: SyncState, changes: Changes | None) -> bool:
     """Return whether a notification log has kept every notification since the last run."""
     return (
-        end is not None
+        changes is not None
         and state.last_read is not None
-        and continues(end, state.last_read)
-        and end.forgotten <= state.last_read.position
+        and continues(changes, state.last_read)
+        and changes.forgotten <= state.last_read.position
         and state.listed_at is not None
     )
 
 
 def has_work(
-    state: SyncState, end: Changes | None, now: int, forms: Mapping[str, str] | None = None
+    state: SyncState, changes: Changes | None, now: int, forms: Mapping[str, str] | None = None
 ) -> bool:
     """Return whether a run under `detail_refresh: notified` has anything to do.
 
@@ -42,16 +42,16 @@ def has_work(
 
     Args:
         state: Of the last run.
-        end: Of the notification log, if there is one.
+        changes: What the notification log says, if there is one.
         now: Seconds since the epoch.
         forms: Per stream that the run writes, what its records are made of; None if they are those
             of the last run.
     """
-    if end is None or state.last_read is None or not is_covered(state, end):
+    if changes is None or state.last_read is None or not is_covered(state, changes):
         return True
     forms = forms or state.forms
     return (
-        end.position > state.last_read.position
+        changes.position > state.last_read.position
         or bool(state.awaited)
         or state.has_new_gap(min(now, state.run_time))  # at the time of the last run
         or (state.cycle is not None and not state.cycle.has_ended)
@@ -76,8 +76,8 @@ def is_open(state: SyncState, now: int) -> bool:
 def begin_cycle(last: Cycle | None, refresh: Refresh, run_time: int) -> Cycle:
     """Begin a cycle, or resume the last one.
 
-    It is resumed by a run that refreshes the same details, within 20 hours.
-    Later, its first details are too old.
+    A run that refreshes the same details resumes it within 20 hours, because after that its first
+    details are too old.
 
     Args:
         last: The last one, if it is open.
@@ -96,7 +96,7 @@ def plan_details(
 
     Args:
         state: Has noted the listing.
-        listing: The published jobs; those whose details it has are written in any case.
+        listing: The published jobs; details that it has already are written in any case.
         cycle: What its earlier runs have fetched is not fetched again.
         max_age: Seconds. Under `changed`, a detail is fetched again between half this age and this
             age, each at its own point, so that not all expire in one run.

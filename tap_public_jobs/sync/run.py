@@ -61,7 +61,7 @@ class Run:
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
 
-        The consumer asks for the next one after it has written a detail, which then is noted.
+        A detail is noted when the consumer asks for the next one, because it is written by then.
 
         Raises:
             PublicJobsError: The run cannot continue.
@@ -77,7 +77,7 @@ class Run:
                 elif isinstance(answer, RequestError):
                     self._note_failure(ref, str(answer))
                     if len(outcomes.failed) % MANY_FAILING == 0:
-                        with suppress(SystemExit):  # a signal; what is on its way may still arrive
+                        with suppress(SystemExit):  # a signal; other responses may still arrive
                             self.context.api.page(1)  # ends the run if it cannot be read either
                 else:
                     yield ref, answer
@@ -88,7 +88,7 @@ class Run:
                     self._note_failure(ref, why)
         report.details.unpublished = len(outcomes.unpublished)
         if outcomes.renamed:
-            line = "%d jobs were renamed during the run: the next one fetches their details."
+            line = "%d jobs got a new publicId during the run: the next run fetches their details."
             logger.info(line, len(outcomes.renamed))
         self.state.note_pending([*outcomes.unpublished, *outcomes.renamed])
 
@@ -116,7 +116,7 @@ class Run:
         """Return the jobs that are listed now; None if the list is not complete."""
         reader = ListReader(self.context, self.state, int(self.context.clock()))
         reader.read()
-        if reader.has_drifted:  # it may have passed by a job
+        if reader.has_drifted:  # it may have missed a job
             reader.read(most_sweeps=1)
         unlisted = {ref.id for ref in self.outcomes.not_found} - reader.jobs.keys()
         is_complete = reader.is_accepted and not is_too_many(unlisted, self.listing.jobs)
@@ -129,7 +129,7 @@ class Run:
     def checkpoint_if_due(self) -> None:
         """Write a STATE message if enough details were written since the last one."""
         fetched = self.context.report.details.fetched
-        # So that the size of all states together is linear in the number of jobs.
+        # At most 20 or so in a run, so that their size together is linear in the number of jobs.
         every = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
         if fetched > 0 and fetched % every == 0:
             self.context.checkpoint(self.state)
@@ -139,7 +139,7 @@ class Run:
 
         A resumed run keeps the version of its details. Publications are history, without a version.
         """
-        # Until a list has shown a job, perhaps after a lost state, an empty one empties no table.
+        # A list without jobs empties no table until a list has shown one: the state may be lost.
         if stream == "job_publications" or self.state.cycle is None:
             return None
         return self.state.cycle.started_at if stream == "job_details" else self.state.run_time
@@ -150,7 +150,7 @@ class Run:
             return False
         if stream == "jobs":
             return True
-        # A pass under `changed` writes some details; a target would remove the rows of all others.
+        # Under `changed`, runs write some details; a target would remove the rows of all others.
         fetches_all = self.state.cycle is not None and self.state.cycle.refresh == "all"
         gone = self.outcomes.unpublished
         return fetches_all and all(
@@ -158,7 +158,7 @@ class Run:
         )
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
-        """Note the fields of a stream without a column, and keep the state for its next message."""
+        """Note the fields that have no column, and keep the state for the SDK's next message."""
         seen = self.state.undeclared.setdefault(stream, [])
         new_fields = sorted({*undeclared}.difference(seen))
         seen += new_fields

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import ListReader
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 REPLICA_LAG = 600
 
 OTHER_ORGANISATION = (
-    "Nothing was loaded: api_key has changed, and the API lists none of the {:,} jobs that were "
-    "synced before, so the key seems to belong to another organisation. Set api_key back, or give "
-    "each organisation its own state and schema. To replace the contents of the tables, which "
-    "begins their history anew, run once with meltano run --full-refresh."
+    "api_key has changed, and the API lists none of the {:,} jobs that were synced before, so the "
+    "key seems to belong to another organisation. Set api_key back, or give each organisation its "
+    "own state and schema. To replace the contents of the tables, which begins their history anew, "
+    "run once with meltano run --full-refresh."
 )
 
 
@@ -44,12 +44,12 @@ def start_run(
         None if there is no work.
 
     Raises:
-        PublicJobsError: The list cannot be read.
+        PublicJobsError: The list cannot be read, or it seems to be of another organisation.
     """
     now = int(context.clock())
     state.update_evidence(now)
     reader = ListReader(context, state, now)
-    if state.key_hash == context.key_hash:  # with another organisation's key, all would be 404
+    if state.key_hash == context.key_hash:  # for another organisation's key, all would be 404
         _ask_for_awaited(reader)
     if context.refresh == "notified":
         if not has_work(state, changes, now, forms):
@@ -93,7 +93,7 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
     reader.read()
     is_new_key = state.key_hash not in {"", context.key_hash}
     if is_new_key and state.jobs and state.jobs.keys().isdisjoint(reader.jobs):
-        raise PublicJobsError(OTHER_ORGANISATION.format(len(state.jobs)))
+        raise SetupError(OTHER_ORGANISATION.format(len(state.jobs)))
     listing = reader.resolve_unlisted()
     if changes:
         state.note_changes(changes, now, is_covered=is_covered(state, changes))
@@ -106,12 +106,12 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
 
 
 def _ask_for_awaited(reader: ListReader) -> None:
-    """Ask for the jobs that the notification log named, and no list has shown.
+    """Ask for the jobs that the notification log named, but that no list has shown.
 
-    A 404 ends the wait; without one, it ends after a day. For ten minutes a 404 proves nothing,
-    because a replica may lag, so each run reads the list instead. After that, the detail is asked
-    for before the list is: most of these webhooks are about drafts that were saved, and their 404
-    is no reason to read a list.
+    A 404 ends the wait, and so does a day without one. In the first ten minutes a 404 proves
+    nothing, because a replica may lag, so each run only reads the list. After that, the details are
+    asked for before the list is read: most of these webhooks are about drafts, and their 404 is no
+    reason to read a list.
     """
     now, awaited = reader.now, reader.state.awaited
     due = [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]

@@ -1,11 +1,11 @@
 """What one run remembers for the next.
 
-Two kinds of time appear here, both in whole seconds since the epoch.
-Each run has a date, `run_time`: the clock's time, or a second after that of the last run if the
-clock went back. Listings, periods, versions and fetched details carry it, so they are in order.
+There are two kinds of time, both in whole seconds since the epoch.
+Each run has its own, `run_time`: the clock's time, or a second after that of the last run if the
+clock went back. Listings, periods, versions and fetched details have it, so they are in order.
 *Evidence* (`missing_since`, `failing_since`, `short_since`, `awaited`) says since when something
-has been wrong, by the clock. If it carried dates of runs, then after one run whose clock was days
-ahead an hour of it would never pass.
+has been wrong, by the clock. If it had times of runs, an hour of it would never pass after a run
+whose clock was days ahead, because runs are then a second apart.
 
 A known job that a list lacks is *unlisted*. It is *missing* until its own detail confirms that it
 is *gone*; then it is *closed*.
@@ -32,7 +32,7 @@ MOST_AWAITED = 20
 # Why a missing job is not gone. All other reasons say why its detail failed.
 STILL_LOADS = "its detail still loads"
 
-# Failing details from which on they are one cause, such as an API that is down, and not one each.
+# If this many details or more fail, they probably have one cause, such as an API that is down.
 MANY_FAILING = 5
 
 # In place of the hash of a summary whose change the detail did not show.
@@ -48,8 +48,8 @@ class Job(NamedTuple):
         first_seen: The first list that showed the job.
         last_seen: The last complete list that showed it, or the first list that did.
         detail_hash: Hash of the summary and the columns that the row of its detail was made from.
-            If it is empty, the detail is pending: it is to be fetched. `LAGGING` says that the last
-            detail lacked the change that its summary showed, so that it is fetched once more.
+            If it is empty, the detail is pending: it is to be fetched. If it is `LAGGING`, the last
+            detail lacked a change that its summary showed, and is fetched once more.
         fetched_at: When the detail was fetched; 0 if it never was.
         missing_since: When a list first lacked the job; 0 while it is listed. Of a closed job, when
             it was closed.
@@ -104,7 +104,7 @@ class Listing(NamedTuple):
 
     Attributes:
         jobs: The listed jobs by id, in the order in which they were first seen.
-        details: Those of listed jobs that it had to ask for already.
+        details: The details of listed jobs that it has already fetched.
         gone: Ids of known jobs that are not published any more; none unless the list is complete.
         missing: Why, by id, a known job that is not listed is not confirmed as unpublished; empty
             if the run did not ask for it.
@@ -164,8 +164,8 @@ class SyncState:
     def update_evidence(self, now: int) -> None:
         """Correct evidence of the future, and forget closings that are written and an hour old.
 
-        A clock that was ahead for one run leaves such times behind. An hour of them would not pass
-        before the clock gets there.
+        A clock that was ahead in one run leaves such evidence behind. It would stay new until the
+        clock gets there.
         """
         self.short_since = min(self.short_since, now)
         self.awaited = {public_id: min(at, now) for public_id, at in self.awaited.items()}
@@ -274,7 +274,7 @@ class SyncState:
         oldest of them, because each would make runs fail for another hour. What has failed for more
         than a day is left out: a few jobs that are broken for good must not hide an outage.
         """
-        lately = [it.failing_since for it in self.jobs.values() if now - it.failing_since < DAY]
+        lately = [job.failing_since for job in self.jobs.values() if now - job.failing_since < DAY]
         return min(lately) if len(lately) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:

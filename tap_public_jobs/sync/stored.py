@@ -87,7 +87,7 @@ def dump(state: SyncState, singer_state: Json) -> None:
 
 
 def _checked(values: Iterable[Json], kinds: Iterable[Json]) -> list[Json]:
-    """Return values that have these types, and of which numbers are below `END_OF_TIME`."""
+    """Return values that have these types, numbers from 0 to `END_OF_TIME`; raise for others."""
     checked = list(values)
     for value, kind in zip(checked, kinds, strict=True):
         if not isinstance(value, kind) or (isinstance(value, int) and not 0 <= value < END_OF_TIME):

@@ -18,13 +18,13 @@ from tap_public_jobs.webhook.writer import Writer
 
 logger = logging.getLogger(__name__)
 
-# publicIds that are noted of one notification: more would delay other organisations.
+# publicIds of one notification that are noted; more would delay other organisations.
 MOST_NAMED = 1_000
 
 # Seconds for a body to arrive.
 BODY_PATIENCE = 10
 
-# Parameters that a sender wants back, to see that the receiver is the one that was meant.
+# Parameters whose value a sender wants back, to check that it has reached the right receiver.
 CHALLENGES = ("challenge", "hub.challenge", "validationToken")
 
 UNWRITTEN = "The notification log cannot be written"
@@ -37,9 +37,9 @@ def make_app(
 
     Args:
         log: Where changes are noted.
-        tokens: What senders have to know, and the name of the log that each opens.
-        signatures: How they sign, if they do.
-        token_header: Where the token is if it is not in the path.
+        tokens: The name of the log that each token is for.
+        signatures: Verifies signatures; None if senders do not sign.
+        token_header: The header with the token, if it is not in the path.
     """
     writer = Writer(log)
 
@@ -51,7 +51,7 @@ def make_app(
             raise HTTPException(404)
         if request.method != "POST":
             return _logged(request, PlainTextResponse(_challenge(request) or "OK"), "OK")
-        if signatures and not signatures.fit(name, request.headers, body):
+        if signatures and not signatures.verify(name, request.headers, body):
             shown = signatures.describe(request.headers)
             line = "Refused a webhook for %s (401): wrong signature. Signature headers: %s"
             logger.warning(line, name, shown)
@@ -77,7 +77,7 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/health", health),
-            *(Route(it, hook, methods=["GET", "POST"]) for it in paths),
+            *(Route(path, hook, methods=["GET", "POST"]) for path in paths),
         ],
         exception_handlers={HTTPException: _refusal},
     )
@@ -92,19 +92,19 @@ def _token(request: Request, header: str) -> str:
 
 
 def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> str:
-    """Return what a sender wants back before it sends notifications; empty if nothing."""
+    """Return the text that a sender wants back before it sends notifications; empty if none."""
     given = {**(fields or {}), **request.query_params}
-    texts = (text for it in CHALLENGES if isinstance(text := given.get(it), str))
+    texts = (text for name in CHALLENGES if isinstance(text := given.get(name), str))
     return next(filter(USABLE.fullmatch, texts), "")
 
 
 async def _body(request: Request, most: int) -> bytes:
     """Read a body to its end, and return its first bytes.
 
-    If the answer came earlier, a proxy could answer 502 instead, and the sender would try again.
+    If the receiver answered earlier, a proxy could answer 502 instead, and the sender would retry.
 
     Args:
-        request: Whose body.
+        request: The request.
         most: Bytes to keep; a sender without a valid token must not fill the memory.
     """
     body = b""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-# These are quick to import: a scheduler runs `news` every minute, before it starts Meltano.
+# Only what is quick to import, because a scheduler runs `news` every minute, before Meltano.
 from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError
 from tap_public_jobs.lines import OneLineRecord, one_line
@@ -139,8 +139,8 @@ def _secret(name: str) -> str:
 def news(states: tuple[str, ...], changes_url: str) -> None:
     """Exit with 0 if a run of the tap has work to do, with 1 if not, with 2 on an error.
 
-    Prints the names of the logs that have news, as given. A log that is not there is an error, but
-    does not hide the news of others.
+    Prints the names of the logs that have news, as they were given. A log that does not exist is an
+    error, but does not hide the news of others.
     """
     log = ChangeLog(changes_url)
     positions = log.positions()
@@ -172,4 +172,4 @@ def read_state(path: str) -> SyncState:
         state = json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
         return load(state.get("singer_state", state))
     except (OSError, ValueError, AttributeError, RecursionError, DamagedStateError):
-        return SyncState()  # AttributeError also if this process has no stdin
+        return SyncState()  # AttributeError: no JSON object, or no stdin

@@ -16,7 +16,7 @@ USABLE = re.compile("[^\0\ud800-\udfff\ufffd]{1,500}")
 # `publicId`, `public_id`, and as a field of a form `job.publicId` or `job[publicId]`.
 KEY = re.compile(r"(.*[.\[])?public[_-]?id\]?", re.IGNORECASE)
 
-# The first character of what is neither JSON nor a form.
+# What a body is that is neither JSON nor a form, by its first character.
 UNREAD = {"<": "XML", "-": "multipart", "{": "broken JSON", "[": "broken JSON"}
 
 

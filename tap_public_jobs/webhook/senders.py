@@ -19,7 +19,7 @@ RULE = (
     "lines of a name and a secret; make one with `openssl rand -hex 32`"
 )
 
-# 32 bytes in hex or in either alphabet of base64, whatever is around them: `sha256=…`, `v1=…`.
+# 32 bytes in hex, or in either alphabet of base64, with anything around them: `sha256=…`, `v1=…`.
 DIGEST = re.compile(r"(?:([\da-fA-F]{64})|([\w+/-]{43}))(?![\w+/-])", re.ASCII)
 
 # The part of a signature that names the scheme.
@@ -42,7 +42,7 @@ def read_lines(text: str, name: str) -> list[tuple[str, str]]:
 def read_tokens(text: str, name: str) -> dict[str, str]:
     """Return the name of the log that each token opens.
 
-    The time of a look-up says nothing about a token: a dict compares texts of equal hashes alone.
+    The time of a look-up reveals nothing about a token: a dict compares only texts of equal hashes.
 
     Args:
         text: A token, or lines of a name and a token.
@@ -63,18 +63,18 @@ def read_tokens(text: str, name: str) -> dict[str, str]:
 
 
 class Signatures:
-    """HMAC-SHA256 of the body, or of what Standard Webhooks (Svix) sign, in a header.
+    """Verifies the signature in a header: HMAC-SHA256 of the body, or Standard Webhooks (Svix).
 
     Args:
         header: Its name.
-        secrets: Organisations and a secret of each; with several, any of them is valid.
+        secrets: Organisations and their secrets; if one has several, each is valid.
     """
 
     def __init__(self, header: str, secrets: list[tuple[str, str]]) -> None:
         self._header = header.lower()
         self._secrets = secrets
 
-    def fit(self, name: str, headers: Headers, body: bytes) -> bool:
+    def verify(self, name: str, headers: Headers, body: bytes) -> bool:
         """Return whether a body is signed with a secret of an organisation."""
         given = DIGEST.findall(headers.get(self._header, ""))
         digests = [
@@ -85,7 +85,7 @@ class Signatures:
         standard = {f"webhook-{part}": headers.get(prefix + part, "") for part in parts}
         for secret in (it for owner, it in self._secrets if owner == name):
             digest = hmac.digest(secret.encode(), body, "sha256")
-            if any(hmac.compare_digest(digest, it) for it in digests):
+            if any(hmac.compare_digest(digest, each) for each in digests):
                 return True
             with contextlib.suppress(WebhookVerificationError, EmptyWebhookSecretError, ValueError):
                 Webhook(secret).verify(body, standard, json_parse=False)

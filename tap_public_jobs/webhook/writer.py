@@ -19,7 +19,7 @@ TOO_LATE = "The notification log did not respond in time: make sure that its dat
 class Writer:
     """Appends to the notification log for many senders at once.
 
-    A commit waits for the disk, so with one for each notification a burst would have to be refused.
+    A commit waits for the disk, so if each notification had its own, a burst would be refused.
 
     Args:
         log: Where changes are noted.
@@ -29,7 +29,7 @@ class Writer:
         self._log = log
         # The changes that wait for a commit, by the future that their sender waits for.
         self._waiting: dict[asyncio.Future[bool], Notified] = {}
-        # Commits until nothing waits any more.
+        # The task that commits until nothing waits any more.
         self._committing: asyncio.Task[None] | None = None
         # What the last commit could not note; None after one that succeeded.
         self._failed: Notified | None = None
@@ -51,8 +51,8 @@ class Writer:
     async def works(self) -> bool:
         """Return whether the last commit succeeded; if none is under way, after another one.
 
-        It tries again what the last one could not note: on a full disk, a commit of nothing
-        succeeds.
+        That one tries again what the last one could not note, because on a full disk an empty
+        commit succeeds.
         """
         if self._committing is None:
             return await self.append(self._failed or {})

@@ -367,13 +367,27 @@ def test_an_alert_of_each_schedule_is_a_failed_retry(
     it.variables |= {"ALERT_URL": f"json://{nobody}", "PING_URL": f"http://{nobody}"}
     log = it.folder / "output/sync.log"
     for loads, status, says in (
-        ("refused refused", 1, "No alert was sent: "),
+        ("refused refused", 1, "No alert was sent. "),
         ("done", 0, "PING_URL was not reached: "),
     ):
         assert run(loads)[0] == status
         written = log.read_text("utf-8") if name == "postgres-cron" else it.errors
         assert says in written
         assert "secret" not in written
+
+
+def test_a_project_without_messages_says_how_to_get_them(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-none")
+    (it.folder / "apprise.py").write_text("raise ModuleNotFoundError('apprise')", "utf-8")
+
+    assert it.run("./sync --check")[0] == 1
+    assert "--data alert=message" in it.errors
+    assert it.run("./sync --scheduled", LOADS="refused refused")[0] == 1
+    reason, _, sent = it.errors.splitlines()
+    assert reason == REFUSED
+    assert sent.startswith("No alert was sent. This project is not set up to send alerts to ALERT_")
 
 
 def test_alerts_and_pings_go_through_the_proxy_that_env_names(
@@ -424,6 +438,19 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
     if case["after"]:
         written = json.loads(failing.read_text("utf-8"))
         assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
+
+
+def test_a_frequent_run_reports_that_the_tap_is_not_installed(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-cron")
+    shutil.rmtree(it.folder / ".meltano/extractors")
+
+    status, calls, said = it.run("./sync --if-news", LOADS="missing")
+
+    assert (status, calls) == (1, ["notified run"])
+    assert said.startswith("The load failed: Cannot start plugin tap.\n")
+    assert said.endswith(" Run ./setup, and then ./sync again.")
 
 
 @pytest.mark.parametrize(
@@ -502,12 +529,41 @@ def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project])
     assert it.run("./sync --scheduled")[:2] == (1, [])
     says = f"{it.folder}/.env is not in UTF-8: save it in UTF-8."
     assert it.errors.partition("\n")[0] == it.heard[0][1].partition("\n")[0] == says
+    # A frequent schedule, whose stderr cron mails, alerts only once it has lasted.
+    failing = it.folder / ".meltano/failing.json"
+    for since, alerts in (0, 0), (time.time() - 13 * MINUTE, 1), (None, 0):
+        if since is not None:
+            failing.write_text(json.dumps([since or time.time(), 0]), "utf-8")
+        assert it.run("./sync --if-news") == (1, [], says)
+        assert (len(it.heard), bool(it.errors)) == (alerts, bool(alerts))
     assert it.run("./setup", UV="missing-uv")[:2] == (1, [])
     assert it.errors.startswith("\n.env is not in UTF-8: save it in UTF-8.\nThen run: ")
     (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=\n", "utf-8")
     assert it.run("./sync")[:2] == (1, [])
     assert it.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {it.folder}/.env.\n"
     assert it.run("./sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 0
+
+
+# In place of the module of Python, because root may open any file.
+NOT_ITS_OWN = """
+LOCK_EX = LOCK_NB = 0
+def flock(*_): raise PermissionError(13, "Permission denied", ".lock")
+"""
+
+
+def test_files_of_another_user_are_an_alert_of_a_schedule(
+    project: Callable[[str], Project],
+) -> None:
+    """As after a run by hand as root."""
+    it = project("duckdb-cron")
+    (it.folder / "fcntl.py").write_text(NOT_ITS_OWN, "utf-8")
+
+    for options, alerts in ("", 0), (" --scheduled", 1), (" --if-news", 0):
+        assert it.run(f"./sync{options}")[0] == 1
+        assert [text.partition(":")[0] for _, text in it.heard] == (
+            [".lock belongs to another user"] * alerts
+        )
+        assert ("sudo chown -R" in it.errors) is (options != " --if-news")
 
 
 @pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])

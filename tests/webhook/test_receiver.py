@@ -399,7 +399,7 @@ def digest(key: bytes = b"sesame", content: bytes = BODY) -> bytes:
 
 
 def fits(headers: dict[str, str], name: str = "acme", header: str = "X-Signature") -> bool:
-    return Signatures(header, SECRETS).fit(name, Headers(headers), BODY)
+    return Signatures(header, SECRETS).verify(name, Headers(headers), BODY)
 
 
 BASE64, URLSAFE = b64encode(digest()).decode(), urlsafe_b64encode(digest()).decode()
