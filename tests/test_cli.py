@@ -517,6 +517,7 @@ def test_a_reader_that_goes_is_no_traceback(config: Config, argument: str, said:
 def test_an_error_does_not_wait_for_a_request_in_flight(forked: Program) -> None:
     """A server that stalls would hold the process for as long as its read timeout."""
     with demo(30) as (sandbox, config):
+        config |= {"request_timeout_seconds": 3600}
         sandbox.fail_next("stall", None, sandbox.organisation.published()[1].job["publicId"])
         sandbox.at_request(10, lambda: sandbox.revoke(sandbox.key))
         done = run(forked, "--config=ENV", config=config)

@@ -1,11 +1,9 @@
 """What is requested, what a response means, and what is retried."""
 
-import json
 import random
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 from unittest import mock
 from urllib.parse import quote
@@ -48,21 +46,6 @@ def api(connect: Connect, base_url: str, sandbox: Sandbox) -> PublicJobsClient:
 
 
 # What is requested, and what comes back.
-
-
-def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox) -> None:
-    page = api.page(3)
-
-    shown = sandbox.organisation.published()[20:]
-    assert page.items == [json.loads(it.summary_json(), parse_float=Decimal) for it in shown]
-    assert (page.size, page.total) == (10, 25)
-    (request,) = sandbox.requests
-    assert (request.method, request.path) == ("GET", f"{API}/jobs")
-    assert request.query == {"page": "3", "pageSize": "10"}
-    assert request.headers["authorization"] == f"Bearer {sandbox.key}"
-    assert request.headers["user-agent"] == "tests/1"
-    assert request.headers["accept"] == "application/json"
-    assert "x-api-key" not in request.headers
 
 
 @pytest.mark.parametrize(
@@ -301,7 +284,7 @@ def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
     """It would carry the key to wherever it points."""
     _, thief = answered(DETAIL)
     moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
-    api, server = answered(moved, auth_header="x-api-key")
+    api, server = answered(moved)
 
     with pytest.raises(RequestError, match="302 Found"):
         api.detail(JOB)
@@ -336,46 +319,33 @@ def test_a_detail_may_omit_one_of_its_keys(answered: Answered, document: dict[st
 # What is not the API.
 
 
-@pytest.mark.parametrize("when", ["in this run", "in an earlier run"])
-def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect, when: str) -> None:
-    sandbox, earlier = Sandbox.demo(jobs=1), when == "in an earlier run"
-    with unused_port() as port:
-        api = connect(f"http://127.0.0.1:{port}", sandbox.key, has_answered=earlier)
-        if not earlier:
-            with serving(sandbox, port):
-                api.page(1)
-        said = rf"127.0.0.1:{port}.*Connection refused, after 8 tries"
-        with pytest.raises(PageError, match=said) as caught:
-            api.page(1)
-
-    assert "If the API is down, no action is needed: the next run resumes." in str(caught.value)
-    assert api.retries == MAX_TRIES - 1
-
-
 @pytest.mark.parametrize(
-    ("scheme", "said"),
+    ("scheme", "certificates", "said"),
     [
-        ("http", r"nothing listens at that port\. .*correct base_url\. \(.*Connection refused\)"),
-        ("https", r"it does not answer with TLS\. Correct base_url.* \(\[SSL: WRONG_VERSION"),
+        (
+            "http",
+            "",
+            r"nothing listens at that port\. .*correct base_url\. \(.*Connection refused\)",
+        ),
+        ("https", "", r"it does not answer with TLS\. Correct base_url.* \(\[SSL: WRONG_VERSION"),
+        ("https", __file__, r".* or REQUESTS_CA_BUNDLE\. .*no certificate or crl"),
     ],
 )
-def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
-    connect: Connect, base_url: str, caplog: pytest.LogCaptureFixture, scheme: str, said: str
+def test_what_a_first_run_meets_is_blamed_on_a_setting_and_not_tried_again(
+    connect: Connect,
+    base_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    scheme: str,
+    certificates: str,
+    said: str,
 ) -> None:
+    monkeypatch.setenv("CURL_CA_BUNDLE", certificates)
     said = f"^Nothing was loaded: 127.* cannot be reached, because {said}"
     with unused_port() as port, pytest.raises(PublicJobsError, match=said):
         connect(f"http://127.0.0.1:{port}" if scheme == "http" else f"https{base_url[4:]}").page(1)
 
     assert caplog.messages == []
-
-
-def test_a_file_without_certificates_is_named_at_once(
-    connect: Connect, base_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CURL_CA_BUNDLE", __file__)
-
-    with pytest.raises(PublicJobsError, match=r"or REQUESTS_CA_BUNDLE\. .*no certificate or crl"):
-        connect(f"https{base_url[4:]}").page(1)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +388,6 @@ def test_what_the_network_lacks_is_named_at_once(
         assert [it for it in asked_for if "example.com" in it] == [host] * times
 
 
-@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
     ("proxy", "base_url"),
     [
