@@ -353,10 +353,7 @@ def test_a_stop_is_no_error_and_keeps_what_still_arrives(
 SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
 
 # The suite is built on import and runs later, so its address is filled in when the server is up.
-SUITE_CONFIG: dict[str, Any] = {
-    "api_key": "filled-in-by-the-fixture",
-    "base_url": "https://jobs.example.com",
-}
+SUITE_CONFIG: dict[str, Any] = {**CONFIG}
 
 
 @pytest.fixture(scope="class")
@@ -387,4 +384,4 @@ def test_the_catalog_is_pinned() -> None:
 
     Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
     """
-    assert catalog_of(SUITE_CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    assert catalog_of(CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ from public_jobs_sandbox.state import Sandbox
 from tap_public_jobs import lines
 from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
-from tap_public_jobs.api.client import MAX_TRIES, PublicJobsClient
+from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS
@@ -37,12 +37,6 @@ TRANSIENT = [
     "reset", "cut_body", "cut_chunked", "http_500", "http_502", "http_503", "http_504",
     "empty_body", "not_json", "html", "wrong_shape", "json_list", "json_null",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def api(connect: Connect, base_url: str, sandbox: Sandbox) -> PublicJobsClient:
-    """A client of the sandbox."""
-    return connect(base_url, sandbox.key)
 
 
 # What is requested, and what comes back.
@@ -102,8 +96,9 @@ def test_public_ids_of_any_characters_are_one_path_segment_below_any_base_url(
 
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_fault_is_tried_eight_times_and_described(
-    sandbox: Sandbox, api: PublicJobsClient, kind: str, caplog: pytest.LogCaptureFixture
+    connect: Connect, base_url: str, sandbox: Sandbox, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    api = connect(base_url, sandbox.key)
     first = api.page(1).items[0]
     job = JobRef(first["id"], first["publicId"])
     sandbox.fail_next(kind, times=3 * MAX_TRIES + 2)
@@ -320,32 +315,30 @@ def test_a_detail_may_omit_one_of_its_keys(answered: Answered, document: dict[st
 
 
 @pytest.mark.parametrize(
-    ("scheme", "certificates", "said"),
+    ("scheme", "said"),
     [
-        (
-            "http",
-            "",
-            r"nothing listens at that port\. .*correct base_url\. \(.*Connection refused\)",
-        ),
-        ("https", "", r"it does not answer with TLS\. Correct base_url.* \(\[SSL: WRONG_VERSION"),
-        ("https", __file__, r".* or REQUESTS_CA_BUNDLE\. .*no certificate or crl"),
+        ("http", r"nothing listens at that port\. .*correct base_url\. \(.*Connection refused\)"),
+        ("https", r"it does not answer with TLS\. Correct base_url.* \(\[SSL: WRONG_VERSION"),
     ],
 )
-def test_what_a_first_run_meets_is_blamed_on_a_setting_and_not_tried_again(
-    connect: Connect,
-    base_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    scheme: str,
-    certificates: str,
-    said: str,
+def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
+    connect: Connect, base_url: str, caplog: pytest.LogCaptureFixture, scheme: str, said: str
 ) -> None:
-    monkeypatch.setenv("CURL_CA_BUNDLE", certificates)
     said = f"^Nothing was loaded: 127.* cannot be reached, because {said}"
     with unused_port() as port, pytest.raises(PublicJobsError, match=said):
         connect(f"http://127.0.0.1:{port}" if scheme == "http" else f"https{base_url[4:]}").page(1)
 
     assert caplog.messages == []
+
+
+def test_a_file_without_certificates_is_named_at_once(
+    answered: Answered, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CURL_CA_BUNDLE", __file__)
+    _, server = answered(PAGE)
+
+    with pytest.raises(PublicJobsError, match=r"or REQUESTS_CA_BUNDLE\. .*no certificate or crl"):
+        connect(f"https{server.url[4:]}").page(1)
 
 
 @pytest.mark.parametrize(
