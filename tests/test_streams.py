@@ -19,6 +19,7 @@ from fake_tap import CONFIG, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
+from requests.adapters import HTTPAdapter
 from singer_sdk import Stream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
@@ -66,15 +67,17 @@ def test_every_job_arrives_whole_and_no_request_is_wasted(sandbox: Sandbox, conf
 def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Config) -> None:
     """With the user agent and the timeout of the settings."""
     config |= {"user_agent": "acme-etl/1", "request_timeout_seconds": 77}
+    observed = mock.patch.object(HTTPAdapter, "send", autospec=True, side_effect=HTTPAdapter.send)
 
-    sync(config | {"auth_header": "x-api-key"})
+    with observed as send:
+        sync(config | {"auth_header": "x-api-key"})
 
     headers = [request.headers for request in sandbox.requests]
     assert {it["x-api-key"] for it in headers} == {sandbox.key}
     assert not any("authorization" in it for it in headers)
     assert {it["user-agent"] for it in headers} == {"acme-etl/1"}
     assert {it["accept"] for it in headers} == {"application/json"}
-    assert TapPublicJobs(config=config).client.timeout == 77
+    assert {call.kwargs["timeout"] for call in send.call_args_list} == {77}
 
 
 @mock.patch("tap_public_jobs.api.client.FIRST_WAIT", 0.0)

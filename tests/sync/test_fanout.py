@@ -79,7 +79,7 @@ def test_what_runs_when_a_call_fails_has_time_to_arrive_and_nothing_more_starts(
 ) -> None:
     """Its requests are paid for. The consumer learns of the exception after the last of them.
 
-    That a call which hangs holds no process up is a test of the command.
+    `tests/test_cli.py` tests that a call which hangs does not hold up the process.
     """
     monkeypatch.setattr(fanout, "GRACE", LONG)
     started, release = list[int](), threading.Event()
