@@ -16,8 +16,6 @@ from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.api import client
-
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
 hypothesis.settings.register_profile(
     "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -96,12 +94,6 @@ def config(sandbox: Sandbox, base_url: str) -> dict[str, Any]:
     Four requests at once can do all that sixteen can, with a quarter of the connections.
     """
     return reaching(sandbox, base_url) | {"page_size": 10, "max_concurrent_requests": 4}
-
-
-@pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failed requests are tried again at once."""
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -26,17 +26,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "changes.db"
 
 
-@pytest.fixture
-def empty_database(database: str) -> str:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
-    return database
-
-
-@pytest.fixture(params=["changes_url", "empty_database"])
-def url(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(request.param))
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def url(request: pytest.FixtureRequest, changes_url: str, new_database: Callable[[], str]) -> str:
+    return changes_url if request.param == "SQLite" else new_database()
 
 
 def named(url: str, name: str) -> ChangeLog:
@@ -211,9 +203,9 @@ def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-def test_no_wait_for_a_server_is_endless(empty_database: str) -> None:
+def test_no_wait_for_a_server_is_endless(database: str) -> None:
     """Neither for a server that lost its power nor for a writer that hangs."""
-    with ChangeLog(f"{empty_database}&keepalives_idle=5")._transaction() as connection:
+    with ChangeLog(f"{database}&keepalives_idle=5")._transaction() as connection:
         server = connection.connection.driver_connection
         assert server
         options = server.info.get_parameters()
@@ -225,9 +217,7 @@ def test_no_wait_for_a_server_is_endless(empty_database: str) -> None:
     assert timeouts == ["10s", "10s"]
 
 
-def test_a_late_commit_is_never_passed_over(
-    url: str, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_commit_is_never_passed_over(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two receivers that make the log, the one that began first commits last."""
     slow, fast = ChangeLog(url), ChangeLog(url)
     inserted, commit = threading.Event(), threading.Event()
@@ -246,8 +236,8 @@ def test_a_late_commit_is_never_passed_over(
             first = pool.submit(slow.append, {slow.name: ["slow"]})
             inserted.wait()
             second = pool.submit(fast.append, {fast.name: ["fast"]})
-            if url == database:
-                wait_for_a_lock(database, second)
+            if url.startswith("postgresql"):
+                wait_for_a_lock(url, second)
             overtaken = second.done()
             with pytest.raises(ChangeLogError, match="There is no notification log"):
                 fast.read()

@@ -274,6 +274,12 @@ def without(column: str) -> dict[str, Any]:
 NO_LIST = answer_pages(PageError("page 1: 503"))
 EIGHT_TIMES = " ".join(["list"] * 8)
 ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
+# Of a run at 10:02.
+INCOMPLETE = (
+    "The sync is incomplete. Everything else was loaded, and no row was removed from a table that "
+    "may lack a job. Reason: 'pub-5' is not in the list, but its detail still loads. No action is "
+    "needed: each run tries again, exits with 1 until 11:02 UTC, and then only warns."
+)
 NONE_LOADS = "no detail of a listed job loads either"
 LOADED = run(asks=f"list {EVERY}", activates="jobs job_details", says="(10 new)")
 NOTIFIED = run(refresh="notified", asks=f"list {EVERY}", activates="jobs")
@@ -597,10 +603,11 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(publish("new"), total(20), later=HOUR, fails="the list shows 11 of 20 jobs"),
         run(heal, unpublish("new", "3"), later=-HOUR, closes="new 3"),
     ],
-    "each new gap fails the run beside known ones, and the error names fifty": [
+    "each new gap fails the run beside known ones; the error names fifty, and the warning ten": [
         run(fail("3"), hide("4"), fails="'pub-3'"),
-        run(hide("5"), later=2 * HOUR, fails="Reason: 'pub-5'", warns="'pub-4'"),
+        run(hide("5"), later=2 * HOUR, fails=INCOMPLETE, warns="'pub-4'"),
         run(publish(*range(10, 70)), fail(*range(10, 70)), fails="; and 11 more.", warns="'pub-3'"),
+        run(later=2 * HOUR, warns="(for 2 hours); and 53 more. Everything else was loaded."),
     ],
     "while five details fail, a further one is as old as the oldest": [
         run(fail(*range(4)), fails="'pub-3'"),

@@ -162,26 +162,6 @@ def test_the_summary_leaves_out_what_did_not_happen(
     ]
 
 
-def test_what_is_missing_is_an_error_for_an_hour_and_a_warning_after_that(
-    report: Report, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The error says what is loaded, that nobody must act, and until when it repeats."""
-    report.still_missing([])
-    assert caplog.messages == []
-    report.still_missing([(3_600 * 47, "x"), (3_600, "y"), *[(3_600, "z")] * 9])
-
-    assert report.incomplete(["x", "y"], until=1_800_000_000) == (
-        "The sync is incomplete. Everything else was loaded, and no row was removed from a table "
-        "that may lack a job. Reason: x; y. No action is needed: each run tries again, exits "
-        "with 1 until 08:00 UTC, and then only warns."
-    )
-    assert "; and 2 more. No action" in report.incomplete(["x"] * 52, until=0)
-    others = "z (for 1 hour); " * 7 + "z (for 1 hour)"
-    (line,) = caplog.messages
-    assert line.startswith(f"Still missing: x (for 1 day 23 hours); y (for 1 hour); {others}; and")
-    assert line.endswith("; and 1 more. Everything else was loaded.")
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

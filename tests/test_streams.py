@@ -10,6 +10,7 @@ from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from api.conftest import unused_port
@@ -18,11 +19,9 @@ from fake_tap import CONFIG, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
-from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from singer_sdk import Stream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
-from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs import tap
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
@@ -59,40 +58,30 @@ def test_every_job_arrives_whole_and_no_request_is_wasted(sandbox: Sandbox, conf
     assert [*output.rows("jobs")] == [*summaries]
     for stream, expected in (("jobs", summaries), ("job_details", details)):
         assert output.rows(stream) == expected
+    keys = {(it.headers["authorization"], it.headers.get("x-api-key")) for it in sandbox.requests}
+    assert keys == {(f"Bearer {sandbox.key}", None)}
     asked = paths(sandbox.requests)
     assert asked[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
     assert sorted(asked[3:]) == sorted(f"/jobs/{job['publicId']}" for job in jobs)
-    for stream in STREAMS:
-        (schema,) = [message["schema"] for message in output.of("SCHEMA", stream)]
-        validator = DEFAULT_JSONSCHEMA_VALIDATOR(schema)
-        for record in output.records(stream):
-            assert list(validator.iter_errors(record)) == []
 
 
-def test_the_key_travels_in_the_chosen_header_alone(
-    sandbox: Sandbox, config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Config) -> None:
     """With the user agent and the timeout of the settings."""
-    send, timeouts = HTTPAdapter.send, set[float]()
-
-    def observed(
-        adapter: HTTPAdapter, request: PreparedRequest, *, timeout: float, **kwargs: Any
-    ) -> Response:
-        timeouts.add(timeout)
-        return send(adapter, request, timeout=timeout, **kwargs)
-
-    monkeypatch.setattr(HTTPAdapter, "send", observed)
     config |= {"user_agent": "acme-etl/1", "request_timeout_seconds": 77}
+    observed = mock.patch.object(HTTPAdapter, "send", autospec=True, side_effect=HTTPAdapter.send)
 
-    sync(config | {"auth_header": "x-api-key"})
+    with observed as send:
+        sync(config | {"auth_header": "x-api-key"})
 
-    assert {request.headers.get("x-api-key") for request in sandbox.requests} == {sandbox.key}
-    assert not any("authorization" in request.headers for request in sandbox.requests)
-    assert {request.headers["user-agent"] for request in sandbox.requests} == {"acme-etl/1"}
-    assert timeouts == {77}
+    headers = [request.headers for request in sandbox.requests]
+    assert {it["x-api-key"] for it in headers} == {sandbox.key}
+    assert not any("authorization" in it for it in headers)
+    assert {it["user-agent"] for it in headers} == {"acme-etl/1"}
+    assert {it["accept"] for it in headers} == {"application/json"}
+    assert {call.kwargs["timeout"] for call in send.call_args_list} == {77}
 
 
-@pytest.mark.usefixtures("no_waiting")
+@mock.patch("tap_public_jobs.api.client.FIRST_WAIT", 0.0)
 def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_before(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,7 +102,7 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         again = TapPublicJobs(config=config, state=state)
-        with pytest.raises(PageError, match="Connection refused, after 8 tries"):
+        with pytest.raises(PageError, match=r"refused, after 8 .* If the API is down, no action"):
             again.sync_all()
         with pytest.raises(PublicJobsError, match="cannot be reached, because nothing listens"):
             sync(config)
@@ -199,12 +188,9 @@ def test_a_declared_column_takes_its_field_out_of_the_others(api: FakeApi) -> No
     assert (row["skills"], row["additionalFields"]) == (["SQL"], '{"remote":true}')
 
 
-@pytest.mark.parametrize("keys", [{}, {"publicId": None}, {"publicId": ["pub-3"]}])
-def test_a_detail_without_its_key_is_keyed_by_the_list(
-    api: FakeApi, keys: dict[str, object]
-) -> None:
+def test_a_detail_without_its_keys_is_keyed_by_the_list(api: FakeApi) -> None:
     """Which fields a detail may omit is not documented."""
-    api.answers["pub-3"] = {"jobTitle": "Keyless"} | keys
+    api.answers["pub-3"] = {"jobTitle": "Keyless", "publicId": ["pub-3"]}
     pipeline = first_run(api)
 
     row = pipeline.hard.rows["job_details"]["3"]
@@ -373,10 +359,7 @@ def test_a_stop_is_no_error_and_keeps_what_still_arrives(
 SNAPSHOT = Path(__file__).parent / "snapshots" / "catalog.json"
 
 # The suite is built on import and runs later, so its address is filled in when the server is up.
-SUITE_CONFIG: dict[str, Any] = {
-    "api_key": "filled-in-by-the-fixture",
-    "base_url": "https://jobs.example.com",
-}
+SUITE_CONFIG: dict[str, Any] = {**CONFIG}
 
 
 @pytest.fixture(scope="class")
@@ -407,4 +390,4 @@ def test_the_catalog_is_pinned() -> None:
 
     Write the new one with `uv run tap-public-jobs --discover > tests/snapshots/catalog.json`.
     """
-    assert catalog_of(SUITE_CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    assert catalog_of(CONFIG) == json.loads(SNAPSHOT.read_text(encoding="utf-8"))

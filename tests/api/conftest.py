@@ -20,7 +20,7 @@ from typing_extensions import override
 from tap_public_jobs.api.client import API_PATH, PublicJobsClient
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import AUTH_HEADERS, Session
+from tap_public_jobs.api.transport import Session
 
 # Bytes, or a function of the connection and the head of a request.
 Answer = bytes | Callable[[socket.socket, str], object]
@@ -128,8 +128,7 @@ def connect() -> Iterator[Connect]:
     with contextlib.ExitStack() as sessions:
 
         def connect(base_url: str, key: str = "a-key", **options: Any) -> PublicJobsClient:
-            header = options.pop("auth_header", "Authorization")
-            headers = {"User-Agent": "tests/1", header: AUTH_HEADERS[header].format(key)}
+            headers = {"Authorization": f"Bearer {key}"}
             throttle = options.pop("throttle", Throttle(100_000, 60.0))
             session = sessions.enter_context(Session(throttle, 16, headers, base_url))
             options = {"page_size": 10, "timeout": 10.0} | options

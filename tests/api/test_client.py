@@ -1,11 +1,9 @@
 """What is requested, what a response means, and what is retried."""
 
-import json
 import random
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 from unittest import mock
 from urllib.parse import quote
@@ -20,7 +18,7 @@ from public_jobs_sandbox.state import Sandbox
 from tap_public_jobs import lines
 from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
-from tap_public_jobs.api.client import MAX_TRIES, PublicJobsClient
+from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import MAX_REJECTIONS
@@ -41,28 +39,7 @@ TRANSIENT = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def api(connect: Connect, base_url: str, sandbox: Sandbox) -> PublicJobsClient:
-    """A client of the sandbox."""
-    return connect(base_url, sandbox.key)
-
-
 # What is requested, and what comes back.
-
-
-def test_a_page_is_what_the_api_answers(api: PublicJobsClient, sandbox: Sandbox) -> None:
-    page = api.page(3)
-
-    shown = sandbox.organisation.published()[20:]
-    assert page.items == [json.loads(it.summary_json(), parse_float=Decimal) for it in shown]
-    assert (page.size, page.total) == (10, 25)
-    (request,) = sandbox.requests
-    assert (request.method, request.path) == ("GET", f"{API}/jobs")
-    assert request.query == {"page": "3", "pageSize": "10"}
-    assert request.headers["authorization"] == f"Bearer {sandbox.key}"
-    assert request.headers["user-agent"] == "tests/1"
-    assert request.headers["accept"] == "application/json"
-    assert "x-api-key" not in request.headers
 
 
 @pytest.mark.parametrize(
@@ -119,8 +96,9 @@ def test_public_ids_of_any_characters_are_one_path_segment_below_any_base_url(
 
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_fault_is_tried_eight_times_and_described(
-    sandbox: Sandbox, api: PublicJobsClient, kind: str, caplog: pytest.LogCaptureFixture
+    connect: Connect, base_url: str, sandbox: Sandbox, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    api = connect(base_url, sandbox.key)
     first = api.page(1).items[0]
     job = JobRef(first["id"], first["publicId"])
     sandbox.fail_next(kind, times=3 * MAX_TRIES + 2)
@@ -301,7 +279,7 @@ def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
     """It would carry the key to wherever it points."""
     _, thief = answered(DETAIL)
     moved = response(b"", "302 Found", f"Location: {thief.url}{API}/jobs/job-1")
-    api, server = answered(moved, auth_header="x-api-key")
+    api, server = answered(moved)
 
     with pytest.raises(RequestError, match="302 Found"):
         api.detail(JOB)
@@ -336,22 +314,6 @@ def test_a_detail_may_omit_one_of_its_keys(answered: Answered, document: dict[st
 # What is not the API.
 
 
-@pytest.mark.parametrize("when", ["in this run", "in an earlier run"])
-def test_a_server_that_has_answered_and_is_down_is_asked_again(connect: Connect, when: str) -> None:
-    sandbox, earlier = Sandbox.demo(jobs=1), when == "in an earlier run"
-    with unused_port() as port:
-        api = connect(f"http://127.0.0.1:{port}", sandbox.key, has_answered=earlier)
-        if not earlier:
-            with serving(sandbox, port):
-                api.page(1)
-        said = rf"127.0.0.1:{port}.*Connection refused, after 8 tries"
-        with pytest.raises(PageError, match=said) as caught:
-            api.page(1)
-
-    assert "If the API is down, no action is needed: the next run resumes." in str(caught.value)
-    assert api.retries == MAX_TRIES - 1
-
-
 @pytest.mark.parametrize(
     ("scheme", "said"),
     [
@@ -370,12 +332,13 @@ def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
 
 
 def test_a_file_without_certificates_is_named_at_once(
-    connect: Connect, base_url: str, monkeypatch: pytest.MonkeyPatch
+    answered: Answered, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CURL_CA_BUNDLE", __file__)
+    _, server = answered(PAGE)
 
     with pytest.raises(PublicJobsError, match=r"or REQUESTS_CA_BUNDLE\. .*no certificate or crl"):
-        connect(f"https{base_url[4:]}").page(1)
+        connect(f"https{server.url[4:]}").page(1)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +381,6 @@ def test_what_the_network_lacks_is_named_at_once(
         assert [it for it in asked_for if "example.com" in it] == [host] * times
 
 
-@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
     ("proxy", "base_url"),
     [

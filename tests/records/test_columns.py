@@ -168,6 +168,7 @@ def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
     ("document", "record"),
     [
         ({}, {"id": "a"}),
+        ({"id": None}, {"id": "a"}),
         ({"id": ""}, {"id": "a"}),
         ({"id": 7}, {"id": "a", "additionalFields": {"id": 7}}),
         ({"id": [7]}, {"id": "a", "additionalFields": {"id": [7]}}),
@@ -214,14 +215,6 @@ def test_a_field_that_is_called_like_a_column_is_not_lost() -> None:
         (both, None, both),
     ):
         assert columns.row(document) == {"job_title": title, "additional_fields": others}
-
-
-@pytest.mark.parametrize("names", [("publicId", "jobTitle"), ("public_id", "job_title")])
-def test_columns_are_filled_as_the_catalog_names_them(names: tuple[str, str]) -> None:
-    """Also in a stream without a column for other fields, as `job_publications` is."""
-    columns = Columns(dict.fromkeys(names, TEXT), never)
-
-    assert columns.row({"publicId": "p", "jobTitle": "t"}) == dict(zip(names, "pt", strict=True))
 
 
 def test_of_two_columns_for_a_field_the_one_with_its_name_has_it() -> None:
