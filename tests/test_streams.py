@@ -17,6 +17,7 @@ from api.conftest import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync
+from jsonschema import Draft4Validator
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
 from requests.adapters import HTTPAdapter
@@ -63,6 +64,10 @@ def test_every_job_arrives_whole_and_no_request_is_wasted(sandbox: Sandbox, conf
     asked = paths(sandbox.requests)
     assert asked[:3] == ["/jobs?page=1", "/jobs?page=2", "/jobs?page=3"]
     assert sorted(asked[3:]) == sorted(f"/jobs/{job['publicId']}" for job in jobs)
+    for message in output.of("SCHEMA"):
+        # Some targets accept no schema that names a draft other than the fourth.
+        assert "$schema" not in message["schema"]
+        Draft4Validator.check_schema(message["schema"])
 
 
 def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Config) -> None:
