@@ -170,6 +170,19 @@ def test_no_order_of_streams_loses_rows(
     assert {*pipeline.activated} == {"jobs", "job_details"}
 
 
+def test_only_a_run_that_fetches_all_details_begins_a_version_of_them(pipeline: Pipeline) -> None:
+    """Some targets show no row of a version that is never activated."""
+    versions = []
+    for refresh in ("all", "changed", "changed", "all"):
+        pipeline.run(detail_refresh=refresh, detail_max_age_days=0)
+        (version,) = {it["version"] for it in pipeline.output.of("RECORD", "job_details")}
+        versions.append(version)
+
+    first, *others, last = versions
+    assert others == [first] * 2
+    assert last > first
+
+
 def test_activation_can_be_turned_off(api: FakeApi) -> None:
     pipeline = first_run(api, emit_activate_version_messages=False)
 

@@ -73,20 +73,21 @@ def is_open(state: SyncState, now: int) -> bool:
     return state.cycle is not None and (not state.cycle.has_ended or state.has_new_gap(now))
 
 
-def begin_cycle(last: Cycle | None, refresh: Refresh, run_time: int) -> Cycle:
+def begin_cycle(state: SyncState, refresh: Refresh, *, was_open: bool) -> Cycle:
     """Begin a cycle, or resume the last one.
 
     A run that refreshes the same details resumes it within 20 hours, because after that its first
     details are too old.
 
     Args:
-        last: The last one, if it is open.
+        state: Has noted the listing.
         refresh: Which details the run fetches again.
-        run_time: Of this run.
+        was_open: Whether the last one had something left to do before that.
     """
-    if last and last.refresh == refresh and run_time - last.started_at < RESUME_WITHIN:
+    last, now = state.cycle, state.run_time
+    if last and was_open and last.refresh == refresh and now - last.started_at < RESUME_WITHIN:
         return last._replace(has_ended=False)
-    return Cycle(run_time, refresh)
+    return Cycle(now, refresh, last.version if last and refresh == "changed" else now)
 
 
 def plan_details(

@@ -137,12 +137,12 @@ class Run:
     def version_of(self, stream: str) -> int | None:
         """Return the version of a stream's records; None if they are never activated.
 
-        A resumed run keeps the version of its details. Publications are history, without a version.
+        Publications are history, without a version.
         """
         # A list without jobs empties no table until a list has shown one: the state may be lost.
         if stream == "job_publications" or self.state.cycle is None:
             return None
-        return self.state.cycle.started_at if stream == "job_details" else self.state.run_time
+        return self.state.cycle.version if stream == "job_details" else self.state.run_time
 
     def has_everything(self, stream: str) -> bool:
         """Return whether every record was written, so that a target may remove all others."""

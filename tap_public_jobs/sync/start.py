@@ -61,15 +61,13 @@ def start_run(
                 "detail_refresh: changed."
             )
     # Before the list is read: a job that is first found missing in this run reopens no cycle.
-    last_cycle = state.cycle if is_open(state, now) else None
+    was_open = is_open(state, now)
     listing = _read_list(reader, changes)
     before = state.forms.get("job_details")
     if before and forms.get("job_details", before) != before:
         logger.info("The selected columns changed; fetching all details again.")
     state.note_forms(forms)
-    cycle = begin_cycle(
-        last_cycle, "all" if context.refresh == "all" else "changed", state.run_time
-    )
+    cycle = begin_cycle(state, "all" if context.refresh == "all" else "changed", was_open=was_open)
     if state.jobs or state.cycle:  # else no list has ever shown a job
         state.cycle = cycle
     if cycle.started_at < state.run_time:

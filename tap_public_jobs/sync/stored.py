@@ -6,7 +6,7 @@ from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
 
-FORMAT = 6
+FORMAT = 7
 
 # Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
 END_OF_TIME = 253_370_000_000
@@ -56,7 +56,7 @@ def _read(state: Json) -> SyncState:
         key_hash=str(state["key"]),
         forms=dict(rows("forms", (str, str))),
         undeclared={name: [*map(str, names)] for name, *names in state["undeclared"]},
-        cycle=Cycle(*_checked(cycle, (int, str, bool))) if cycle else None,
+        cycle=Cycle(*_checked(cycle, (int, str, int, bool))) if cycle else None,
         last_read=LastRead(*_checked(last_read, (str, int, int))) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
     )

@@ -30,7 +30,7 @@ FULL = SyncState(
     key_hash="a-hash",
     forms={"jobs": "form"},
     undeclared={"job_details": ["salaryPeriod", "ä\0"]},
-    cycle=Cycle(NOW, "changed", has_ended=True),
+    cycle=Cycle(NOW, "changed", NOW - 1, has_ended=True),
     last_read=LastRead("a-log", 99_000_000_000, NOW),
     held_slots=HeldSlots(2000, 60),
 )
@@ -52,7 +52,7 @@ def value_of(singer_state: dict[str, Any]) -> dict[str, Any]:
 def test_a_state_is_read_as_it_was_written(state: SyncState) -> None:
     """The number of the format changes with the format, or states are lost."""
     assert load(written(state)) == state
-    assert value_of(written(state))["format"] == 6
+    assert value_of(written(state))["format"] == 7
 
 
 def test_a_merge_with_an_earlier_state_brings_nothing_back() -> None:
@@ -89,8 +89,8 @@ def test_a_merge_with_an_earlier_state_brings_nothing_back() -> None:
         {"closed": [["x", "p", None, 1, 2, "", 0, 0, 0, "now", False]]},
         {"closed": [["x", "p", None, 1, 2, "", 0, 0, 0, 3]]},
         {"undeclared": [7]},
-        {"cycle": ["now", "all", False]},
-        {"cycle": [NOW, "all", None]},
+        {"cycle": ["now", "all", NOW, False]},
+        {"cycle": [NOW, "all", NOW, None]},
         {"log": ["a-log"]},
         {"log": ["a-log", 1 << 63, 1]},
         {"at": 253_402_300_799},

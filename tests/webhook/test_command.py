@@ -151,7 +151,7 @@ STATE = SyncState(
     listed_at=1_700_000_000,
     jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
     forms={"job_details": "f"},
-    cycle=Cycle(1_700_000_000, "changed", has_ended=True),
+    cycle=Cycle(1_700_000_000, "changed", 1_700_000_000, has_ended=True),
     last_read=LastRead("log", 5, 0),
 )
 
