@@ -49,6 +49,9 @@ def serving(sandbox: Sandbox, port: int = 0) -> Iterator[str]:
 
     async def serve(listener: asyncio.Server) -> None:
         await stopping.wait()
+        # Else asyncio would never close a connection that has just come.
+        for _ in range(3):
+            await asyncio.sleep(0)
         listener.close()
         # uvicorn's own server would wait for its clients to leave.
         for connection in list(state.connections):
