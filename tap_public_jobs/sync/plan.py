@@ -77,7 +77,8 @@ def begin_cycle(state: SyncState, refresh: Refresh, *, was_open: bool) -> Cycle:
     """Begin a cycle, or resume the last one.
 
     A run that refreshes the same details resumes it within 20 hours, because after that its first
-    details are too old.
+    details are too old. Only a cycle that fetches all details begins a version of their records,
+    because some targets show no row of a version that is never activated.
 
     Args:
         state: Has noted the listing.

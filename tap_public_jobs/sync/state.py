@@ -76,8 +76,7 @@ class Cycle(NamedTuple):
     Attributes:
         started_at: The time of its first run.
         refresh: Which details it fetches again.
-        version: Of its records. Some targets show no row of a version that is never activated, so
-            only a pass that fetches all details begins one.
+        version: Of its records.
         has_ended: Whether one of its runs has come to its end with a complete list.
     """
 
