@@ -271,6 +271,13 @@ def without(column: str) -> dict[str, Any]:
     return catalog
 
 
+def declared(**rules: object) -> dict[str, Any]:
+    """A catalog that adds these rules to a column of the details."""
+    catalog = catalog_of(CONFIG)
+    catalog["streams"][2]["schema"]["properties"]["location"] |= rules
+    return catalog
+
+
 NO_LIST = answer_pages(PageError("page 1: 503"))
 EIGHT_TIMES = " ".join(["list"] * 8)
 ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
@@ -295,6 +302,7 @@ FLAT = {"flattening_enabled": True, "flattening_max_depth": 1}
 # What the records of details are made of, before and after a change.
 COLUMNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "selection": ({"catalog": without("location")}, {}),
+    "schema": ({"catalog": declared(maxLength=99)}, {}),
     "column_naming": ({}, {"column_naming": "snake_case"}),
     "stream_maps": ({}, {"stream_maps": {"job_details": {"x": "1"}}}),
     "stream_map_config": (
@@ -828,6 +836,9 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         ]
         for age in (0, 1)
     },
+    "another description of a column, as a new version of the tap may have, costs nothing": [
+        run(catalog=declared(description="Where to work."), asks="list"),
+    ],
     "an unlisted job whose detail loads is asked for once, and found by another reading": [
         run(hide("3"), at("detail pub-3", heal), asks="list 3 list", writes=""),
     ],
