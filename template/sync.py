@@ -91,7 +91,9 @@ class Line(NamedTuple):
 
 def setting(name: str) -> str:
     """Return a variable of the environment or of .env; empty if it is in neither."""
-    return os.environ.get(name) or env_file("replace").get(name) or ""
+    with suppress(OSError):  # `wrong` says so
+        return os.environ.get(name) or env_file("replace").get(name) or ""
+    return ""
 
 
 def env_file(errors: str) -> dict[str, str | None]:
@@ -345,7 +347,8 @@ def alert_once_an_hour(options: argparse.Namespace, failure: str) -> None:
     """Alert if runs of --if-news have failed for as long as a retry waits."""
     now = time.time()
     try:
-        since, alerted = json.loads(FAILING.read_text("utf-8"))
+        # No later than now, although the clock may have been ahead.
+        since, alerted = (min(now, float(at)) for at in json.loads(FAILING.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         since, alerted = now, 0.0
     if now - since >= RETRY_AFTER and now - alerted >= ALERT_EVERY:
@@ -359,7 +362,8 @@ def alert(options: argparse.Namespace, failure: str) -> None:
     """Say what failed, where, and where the log is: on stderr, and to the address ALERT_URL."""
     name = Path.cwd().name
     text = f"{failure}\nHost: {socket.gethostname()}, project: {name}. Log: {options.log}"
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # a full disk keeps no log, and the alert has to go out
+        print(text, file=sys.stderr, flush=True)
     if url := setting("ALERT_URL"):
         service, flaw = service_at(url)
         if flaw or not service.notify(text, title=f"{name} failed"):
@@ -386,7 +390,7 @@ def ping() -> None:
     if url := setting("PING_URL"):
         try:
             urllib.request.urlopen(url, timeout=30).close()  # noqa: S310  # the user's own address
-        except (OSError, ValueError) as error:  # without the address, which is a secret
+        except Exception as error:  # noqa: BLE001  # without the address, which is a secret
             print(f"PING_URL was not reached: {type(error).__name__}", file=sys.stderr)
 
 
@@ -412,6 +416,8 @@ def wrong(options: argparse.Namespace) -> str:
         env_file("strict")
     except UnicodeDecodeError:
         return f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
+    except OSError as error:
+        return f"{ENV.absolute()} cannot be read by {getpass.getuser()}: {error.strerror}."
     if options.source and not Path(options.source, "pyproject.toml").exists():
         return f"The tap's clone {options.source} is gone: clone it there again."
     names = re.findall(r"^(\w+)=", Path(".env.example").read_text("utf-8"), re.MULTILINE)
@@ -479,10 +485,22 @@ def main() -> int:
     """Run the command, and return its status."""
     options = parse(sys.argv[1:])
     os.umask(0o077)  # while it runs, Meltano keeps the key in a file
-    os.environ |= {name: value for name in OF_THE_NETWORK if (value := setting(name))}
-    if flaw := wrong(options):
-        return give_up(options, flaw)
-    return 0 if options.check else start(options)
+    try:
+        os.environ |= {name: value for name in OF_THE_NETWORK if (value := setting(name))}
+        flaw = wrong(options)
+        if not flaw:
+            return 0 if options.check else start(options)
+    except PermissionError as error:
+        owner = f"sudo chown -R {getpass.getuser()} '{Path.cwd()}'"
+        flaw = (
+            f"{error.filename} cannot be used: {error.strerror}. If it is another user's: {owner}"
+        )
+    except Exception as error:  # noqa: BLE001  # whatever it is, no schedule may stay silent
+        why = type(error).__name__  # its text may have a secret
+        if isinstance(error, OSError):
+            why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
+        flaw = f"The run broke off: {why}. If that is no full disk, run '{Path.cwd()}/setup'."
+    return give_up(options, flaw)
 
 
 def give_up(options: argparse.Namespace, flaw: str) -> int:
@@ -511,9 +529,6 @@ def start(options: argparse.Namespace) -> int:
                 result = if_news(options)
             else:
                 result = scheduled(options) if options.scheduled else sync(options)
-    except PermissionError as error:
-        owner = f"sudo chown -R {getpass.getuser()} '{Path.cwd()}'"
-        return give_up(options, f"{error.filename} belongs to another user: {owner}")
     except Interrupted as signalled:
         if signalled.status == 128 + signal.SIGALRM:
             alert(options, f"The run did not end within {TIME_LIMIT // 60} minutes.")

@@ -561,9 +561,59 @@ def test_files_of_another_user_are_an_alert_of_a_schedule(
     for options, alerts in ("", 0), (" --scheduled", 1), (" --if-news", 0):
         assert it.run(f"./sync{options}")[0] == 1
         assert [text.partition(":")[0] for _, text in it.heard] == (
-            [".lock belongs to another user"] * alerts
+            [".lock cannot be used"] * alerts
         )
         assert ("sudo chown -R" in it.errors) is (options != " --if-news")
+
+
+def break_env(it: Project) -> None:
+    (it.folder / ".env").unlink()
+    (it.folder / ".env").mkdir()
+
+
+def fill_the_disk(it: Project) -> None:
+    (it.folder / ".meltano/state.new").symlink_to("/dev/full")
+
+
+def remove_meltano(it: Project) -> None:
+    (it.folder / ".venv/bin/meltano").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (break_env, ".env cannot be read by "),
+        (fill_the_disk, "No space left on device"),
+        (remove_meltano, "No such file or directory (.venv/bin/meltano)"),
+    ],
+)
+def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
+    project: Callable[[str], Project], harm: Callable[[Project], None], says: str
+) -> None:
+    """And an alert of a frequent one once it has failed for twelve minutes, if odd times say so."""
+    it = project("duckdb-cron")
+    harm(it)
+    failing = it.folder / ".meltano/failing.json"
+
+    for options, times in (" --scheduled", '{"a": 1}'), (" --if-news", f"[1, {time.time() + 1e6}]"):
+        failing.write_text(times, "utf-8")
+        status, _, said = it.run(f"./sync{options}", LOADS="done", NEWS="0")
+        assert status == 1
+        assert "Traceback" not in said + it.errors
+        messages = [text for _, text in it.heard]
+        assert [says in text for text in messages] == [True] * (options == " --scheduled")
+    failing.write_text("[1, 0]", "utf-8")
+    assert it.run("./sync --if-news", LOADS="done", NEWS="0")[0] == 1
+    assert [says in text for _, text in it.heard] == [True]
+
+
+def test_an_address_for_pings_that_cannot_be_is_not_shown(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-cron")
+    it.variables["PING_URL"] = "http://127.0.0.1:1/secret x"
+
+    assert it.run("./sync --scheduled", LOADS="done")[0] == 0  # `run` looks for the secret
 
 
 @pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
