@@ -31,6 +31,9 @@ CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
 CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
 PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
+# What the SDK has here is no schema, and stops the check with a traceback.
+SETTINGS["stream_maps"]["properties"].pop("__else__", None)
+SETTINGS["stream_maps"]["additionalProperties"]["anyOf"][-1]["properties"].pop("__else__", None)
 
 # How a variable gets into the tap, and where it may be.
 _REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
@@ -48,12 +51,12 @@ def from_environment() -> dict[str, Json]:
     fit stays text, and an unknown setting is included, for `problems` to name.
 
     Raises:
-        SetupError: `.env` is not in UTF-8.
+        SetupError: `.env` is not in UTF-8, or cannot be read.
     """
     try:
         load_dotenv(".env")
-    except UnicodeDecodeError as error:
-        msg = "The file .env is not in UTF-8: save it in that encoding."
+    except (OSError, ValueError) as error:
+        msg = "The file .env is not in UTF-8, or cannot be read: save it in that encoding."
         raise SetupError(msg) from error
     return {name: _typed(text, SETTINGS.get(name, {})) for name, text in _variables().items()}
 
@@ -155,7 +158,7 @@ def _typed(text: str, schema: Mapping[str, Json]) -> Json:
     if "boolean" in types:
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     if "string" not in types:
-        with suppress(ValueError):
+        with suppress(RecursionError, ValueError):
             return json.loads(text, parse_constant=str)  # JSON has no NaN; no limit refuses it
     return text
 

@@ -101,6 +101,10 @@ def refused(**config: Any) -> str:
             "apiKey is not a setting: did you mean api_key? api_key is",
         ),
         ({"baseURL": "x"}, "baseURL is not a setting: did you mean base_url?"),
+        (
+            {"stream_maps": {"__else__": 5}},
+            "stream_maps: 5 is not valid under any of the given sch",
+        ),
         ({"flattening_enabled": "yes"}, "flattening_enabled: 'yes' is not of type 'boolean'."),
         ({"flattening_enabled": True}, "flattening_max_depth is required: set TAP_PUBLIC_JOBS"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
@@ -244,7 +248,7 @@ class TestEnvironment:
         assert (read["base_url"], read["page_size"]) == (GOOD["base_url"], 2)
         assert "user_agent" not in read
 
-    @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+    @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le"])
     def test_dotenv_has_to_be_in_utf_8(self, encoding: str) -> None:
         """PowerShell writes UTF-16."""
         Path(".env").write_text("# für uns\nTAP_PUBLIC_JOBS_PAGE_SIZE=2\n", encoding)
