@@ -306,8 +306,9 @@ def has_news() -> bool:
     if not NEWS.exists():  # the load then fails, and says that the plugin is not installed
         return True
     url = setting("TAP_PUBLIC_JOBS_CHANGES_URL")
-    status, _ = run(NEWS, "news", "--state", STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url)
-    return status != 1 or FAILING.exists()
+    status, said = run(NEWS, "news", "--state", STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url)
+    # Without news it says nothing. A Python that cannot load it ends with 1, too.
+    return status != 1 or bool(said) or FAILING.exists()
 
 
 def scheduled(options: argparse.Namespace) -> Result:

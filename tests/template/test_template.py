@@ -607,6 +607,17 @@ def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
     assert [says in text for _, text in it.heard] == [True]
 
 
+def test_a_command_for_news_that_breaks_is_no_absence_of_news(
+    project: Callable[[str], Project],
+) -> None:
+    it = project("duckdb-cron")
+    news = it.folder / ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook"
+
+    assert it.run("./sync --if-news", LOADS="done", NEWS="1")[1] == []
+    news.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n", "utf-8")
+    assert "notified run" in it.run("./sync --if-news", LOADS="done")[1]
+
+
 def test_an_address_for_pings_that_cannot_be_is_not_shown(
     project: Callable[[str], Project],
 ) -> None:
