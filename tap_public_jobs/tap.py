@@ -165,8 +165,8 @@ class TapPublicJobs(Tap):
             # The run reads the list before the first SCHEMA message, on which some targets empty a
             # table.
             if self.run:
-                # So that the first STATE message says that a run has begun: if this one is killed
-                # after its first record, the next one has work.
+                # The first STATE message says that a run has begun, so that the next one has work
+                # if this one is killed after its first record.
                 self._context.keep(self._sync_state)
                 super().sync_all()
             if self.throttle.reason:  # a signal came after the last request

@@ -500,7 +500,7 @@ def main() -> int:
         why = type(error).__name__  # its text may have a secret
         if isinstance(error, OSError):
             why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
-        flaw = f"The run broke off: {why}. If that is no full disk, run '{Path.cwd()}/setup'."
+        flaw = f"The run broke off: {why}. If the disk is not full, run '{Path.cwd()}/setup'."
     return give_up(options, flaw)
 
 

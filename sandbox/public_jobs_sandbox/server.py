@@ -49,7 +49,8 @@ def serving(sandbox: Sandbox, port: int = 0) -> Iterator[str]:
 
     async def serve(listener: asyncio.Server) -> None:
         await stopping.wait()
-        # Else asyncio would never close a connection that has just come.
+        # A connection whose acceptance has begun needs some turns of the loop. If the listener
+        # closed before, asyncio would never close that connection.
         for _ in range(3):
             await asyncio.sleep(0)
         listener.close()

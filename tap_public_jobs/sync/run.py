@@ -137,6 +137,7 @@ class Run:
     def version_of(self, stream: str) -> int | None:
         """Return the version of a stream's records; None if they are never activated.
 
+        A resumed run, and one that fetches only some details, keeps the version of the details.
         Publications are history, without a version.
         """
         # A list without jobs empties no table until a list has shown one: the state may be lost.

@@ -76,7 +76,7 @@ class Cycle(NamedTuple):
     Attributes:
         started_at: The time of its first run.
         refresh: Which details it fetches again.
-        version: Of its records.
+        version: The Singer version of its records.
         has_ended: Whether one of its runs has come to its end with a complete list.
     """
 
