@@ -140,6 +140,7 @@ def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:
     ("document", "record"),
     [
         ({"string": "a\0b"}, {"string": "a\ufffdb"}),
+        ({"string": "Z\udcfcrich"}, {"string": "Z\ufffdrich"}),  # from a byte that is not UTF-8
         ({"object": {"a": ["\ud800"]}}, {"object": {"a": ["\ufffd"]}}),
         ({"re\0mote": True}, {"additionalFields": {"re\ufffdmote": True}}),
         ({"remote": {"\udc00": 1}}, {"additionalFields": {"remote": {"\ufffd": 1}}}),
