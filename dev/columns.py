@@ -1,7 +1,6 @@
-# ruff: noqa: INP001  # a script in a folder that dbt owns
 """Writes what every column means, from the tap's schemas and the descriptions of the models.
 
-`uv run python transform/columns.py` writes the sources of the dbt project, the names of its columns
+`uv run python dev/columns.py` writes the sources of the dbt project, the names of its columns
 and two pages: docs/columns.md and docs/dictionary.md. Models and snapshots take every field of the
 schemas from there.
 """
@@ -19,7 +18,7 @@ from tap_public_jobs.records.naming import column_of
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"
-TRANSFORM = REPOSITORY / "transform"
+TRANSFORM = REPOSITORY / "pipeline" / "transform"
 MARTS = TRANSFORM / "models" / "marts" / "marts.yml"
 SEEDS = TRANSFORM / "seeds" / "seeds.yml"
 SOURCES = TRANSFORM / "models" / "staging" / "sources.yml"
@@ -79,7 +78,7 @@ A detail repeats the fields of its summary.
 Take those from `jobs`, because a run reads the whole list, \
 while under `detail_refresh: changed` a detail may be some days older.
 
-`uv run python transform/columns.py` writes this page from the tap's schemas.
+`uv run python dev/columns.py` writes this page from the tap's schemas.
 """
 
 DICTIONARY_PAGE = """\
@@ -112,7 +111,7 @@ which is then in `additional_fields`.
   A salary of 0 stays in `min_salary` and `max_salary`, \
 and counts as missing in all other columns of pay.
 - *`annual_…`:* nobody knows what the salary is paid for: \
-see [Salaries](../transform/README.md#salaries).
+see [Salaries](../pipeline/transform/README.md#salaries).
   Whether it is gross or net, the API doesn't say.
 - *A text:* the API sent none, or an empty one.
 - *A field of details, such as `role_overview`:* as above, \
@@ -126,7 +125,7 @@ A `location` is one text, even if it names several places, so each job has one r
 {tables}
 <!-- dictionary: end -->
 
-`uv run python transform/columns.py` writes this page \
+`uv run python dev/columns.py` writes this page \
 from `marts.yml` and `seeds.yml` in `transform/`.
 """
 
@@ -170,7 +169,7 @@ def new_fields() -> dict[str, dict[str, str]]:
 
 
 def _macro(fields: dict[str, dict[str, str]]) -> str:
-    lines = ["{# Written by `uv run python transform/columns.py` from tap_public_jobs/schemas. #}"]
+    lines = ["{# Written by `uv run python dev/columns.py` from tap_public_jobs/schemas. #}"]
     lines += ["{% macro fields() %}", "    {{ return({"]
     for table, columns in fields.items():
         names = ",\n".join(f"            '{name}': '{group}'" for name, group in columns.items())
@@ -231,9 +230,7 @@ def sources() -> str:
         "tables": tables,
     }
     text = yaml.safe_dump({"sources": [source]}, sort_keys=False, allow_unicode=True, width=100)
-    return (
-        f"# Written by `uv run python transform/columns.py` from tap_public_jobs/schemas.\n{text}"
-    )
+    return f"# Written by `uv run python dev/columns.py` from tap_public_jobs/schemas.\n{text}"
 
 
 def raw_columns() -> str:

@@ -1,7 +1,6 @@
-# ruff: noqa: INP001  # a script in a folder of definitions
 """Writes the tap's settings from `tap_public_jobs/settings.json` wherever they are described.
 
-`uv run python plugins/settings.py` writes them between two marks into meltano.yml, the plugin
+`uv run python dev/settings.py` writes them between two marks into meltano.yml, the plugin
 definition, .env.example and docs/settings.md.
 """
 
@@ -41,7 +40,7 @@ def written() -> dict[Path, str]:
     """Return the text that each file should have."""
     texts = {
         "meltano.yml": _yaml({name: in_meltano(name) for name in SETTINGS}),  # values are in config
-        "plugins/extractors/tap-public-jobs.yml": _yaml(
+        "pipeline/meltano/extractors/tap-public-jobs.yml": _yaml(
             {name: in_meltano(name) | VALUES.get(name, {}) for name in SETTINGS}
         ),
         ".env.example": "\n".join(map(in_environment, OWN)),

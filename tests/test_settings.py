@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from e2e.pipeline import REPOSITORY, definition, plugin
 
-from plugins.settings import OWN, written
+from dev.settings import OWN, written
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import ChangeLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
@@ -293,7 +293,7 @@ REQUIRED: list[str] = CONFIG_JSONSCHEMA["required"]
 
 @pytest.mark.parametrize("path", written(), ids=lambda it: it.name)
 def test_every_place_has_what_the_schema_says(path: Path) -> None:
-    """If this fails, run `uv run python plugins/settings.py`."""
+    """If this fails, run `uv run python dev/settings.py`."""
     assert path.read_text("utf-8") == written()[path]
 
 

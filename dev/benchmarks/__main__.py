@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks`."""
+"""The command `python -m dev.benchmarks`."""
 
 import functools
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks import costs, dbt, limits, operations
-from benchmarks.bench import Bench, Claim, LeftOutError, Section, with_tables
+from dev.benchmarks import costs, dbt, limits, operations
+from dev.benchmarks.bench import Bench, Claim, LeftOutError, Section, with_tables
 
 # The file whose tables `--write` replaces.
 DESTINATION = Path(__file__).with_name("README.md")

@@ -24,7 +24,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from benchmarks.process import Measured, run
+from dev.benchmarks.process import Measured, run
 
 Json = Any
 Result = TypeVar("Result")

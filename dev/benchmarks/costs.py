@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from http import HTTPStatus
 
-from benchmarks.bench import (
+from dev.benchmarks.bench import (
     DETAILS,
     JOBS,
     LIMIT,

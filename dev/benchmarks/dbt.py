@@ -13,12 +13,12 @@ import psycopg
 import yaml
 from public_jobs_sandbox.postgresql import postgresql
 
-from benchmarks import years
-from benchmarks.bench import Bench, Claim, Section, install, table
-from benchmarks.process import Measured, run
+from dev.benchmarks import years
+from dev.benchmarks.bench import Bench, Claim, Section, install, table
+from dev.benchmarks.process import Measured, run
 
-REPOSITORY = Path(__file__).parents[1]
-TRANSFORM = str(REPOSITORY / "transform")
+REPOSITORY = Path(__file__).parents[2]
+TRANSFORM = str(REPOSITORY / "pipeline" / "transform")
 # How many were ever published, in the quick form and in the full one. A thirteenth is open.
 JOBS = (3_900, 130_000)
 MOST_SECONDS, MOST_MEGABYTES = 60, 2_000

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from public_jobs_sandbox.options import Options
 
-from benchmarks.bench import (
+from dev.benchmarks.bench import (
     LIMIT,
     PAGE_SIZE,
     PEERS,

@@ -18,8 +18,8 @@ from singer_sdk import Stream
 from singer_sdk.singerlib import ActivateVersionMessage, Message, StateMessage
 from typing_extensions import override
 
-from benchmarks.bench import Bench, Claim, Section, table
-from benchmarks.organisation import (
+from dev.benchmarks.bench import Bench, Claim, Section, table
+from dev.benchmarks.organisation import (
     BEGIN,
     COUNTED_EVERY,
     DAY,

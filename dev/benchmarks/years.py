@@ -5,7 +5,7 @@ Each night some jobs are opened and as many are closed. Each job is edited once:
 its overview and one of its other fields.
 """
 
-from transform.columns import new_fields
+from dev.columns import new_fields
 
 # How many nights, and the nights of a job from its opening to its closing and to its edit.
 DAYS, LIFE, EDITED_AFTER = 730, 61, 20

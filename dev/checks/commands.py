@@ -1,4 +1,4 @@
-"""The command `uv run .ci/commands.py`: run every command on the pages.
+"""The command `uv run dev/checks/commands.py`: run every command on the pages.
 
 Every fenced `bash` block of the pages for users runs, in order, in an empty home folder, with the
 sandbox as the API and a temporary PostgreSQL.
@@ -26,7 +26,7 @@ from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 JOBS = 40
 """Few enough for the requests of each run to go out at once."""
@@ -37,7 +37,7 @@ ORDER = {
     "README.md": "origin/tap-public-jobs",
     "docs/start.md": ".",
     "queries/README.md": "tap-public-jobs",
-    "transform/README.md": "tap-public-jobs",
+    "pipeline/transform/README.md": "tap-public-jobs",
     "docs/bi.md": "tap-public-jobs",
     "docs/dictionary.md": "tap-public-jobs",
     "docs/sandbox.md": "tap-public-jobs",

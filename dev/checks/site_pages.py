@@ -8,15 +8,15 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 
 OUTSIDE = {
     "README.md": "index.md",
-    "transform/README.md": "dbt-package.md",
+    "pipeline/transform/README.md": "dbt-package.md",
     "queries/README.md": "queries.md",
-    "benchmarks/README.md": "benchmarks.md",
-    "deploy/airflow/README.md": "airflow.md",
-    "deploy/airflow/SIZING.md": "airflow-sizing.md",
+    "dev/benchmarks/README.md": "benchmarks.md",
+    "pipeline/airflow/README.md": "airflow.md",
+    "pipeline/airflow/SIZING.md": "airflow-sizing.md",
     ".github/CONTRIBUTING.md": "contributing.md",
     ".github/SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",

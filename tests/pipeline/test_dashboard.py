@@ -9,10 +9,9 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+from dashboard import page
 from e2e.stores import Row
 from support.expected import KEY, Tables, make
-
-from dashboard import page
 
 JOB = KEY | {"department": "Sales"}
 OLD = JOB | {"job_key": "acme/0", "id": "0"}

@@ -1,4 +1,4 @@
-{# Written by `uv run python transform/columns.py` from tap_public_jobs/schemas. #}
+{# Written by `uv run python dev/columns.py` from tap_public_jobs/schemas. #}
 {% macro fields() %}
     {{ return({
         'jobs': {

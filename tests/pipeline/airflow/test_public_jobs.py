@@ -221,7 +221,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         sandbox.add_organisation(name, make_jobs(JOBS, seed=seed, organisation=name))
     sandbox.revoke(sandbox.organisations[REVOKED].key)
     home = tmp_path_factory.mktemp("airflow")
-    shutil.copytree(REPOSITORY / "deploy" / "airflow" / "dags", home / "dags")
+    shutil.copytree(REPOSITORY / "pipeline" / "airflow" / "dags", home / "dags")
     (home / "dags" / "organisations.yaml").write_text(json.dumps(ORGANISATIONS), "utf-8")
     (home / "airflow.cfg").write_text(CONFIG, "utf-8")
     (home / "config").mkdir()

@@ -95,7 +95,7 @@ def test_answers_that_cannot_work_are_refused(made: Made) -> None:
 
 def test_an_update_has_no_answer_that_replaces_a_secret() -> None:
     """Copier saves no secrets: an update takes their defaults, and an empty one keeps the line."""
-    questions = yaml.safe_load((REPOSITORY / "copier.yml").read_text("utf-8"))
+    questions = yaml.safe_load((REPOSITORY / "pipeline" / "questions.yml").read_text("utf-8"))
     secrets = {name: it["default"] for name, it in questions.items() if "secret" in it}
     assert secrets.keys() >= {"api_key", "credentials", "changes_url", "ping_url"}
     assert secrets == dict.fromkeys(secrets, "")
@@ -759,7 +759,7 @@ def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
         script.write_text(script.read_text("utf-8").replace("#!/bin/sh", "#!/bin/sh -u"))
         (project / "run.log").write_text("a leftover", "utf-8")
         commit(project, "before")
-        newer = source / "template/sync.jinja"
+        newer = source / "pipeline/template/sync.jinja"
         newer.write_text(newer.read_text("utf-8").replace("#!/bin/sh", "#!/usr/bin/env sh"))
         commit(source, "v99.2")
         updated = copier("update", where=project)

@@ -36,7 +36,7 @@ from support.portal import (
     opened,
 )
 
-from transform.columns import MARTS
+from dev.columns import MARTS
 
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 

@@ -8,7 +8,7 @@ import pytest
 from e2e.pipeline import Settings, plugin, variables
 from support.portal import TRANSFORM, dbt_command
 
-from transform.columns import DICTIONARY, written
+from dev.columns import DICTIONARY, written
 
 RENDER = """
 import json, sys, yaml
