@@ -126,7 +126,7 @@ A `location` is one text, even if it names several places, so each job has one r
 <!-- dictionary: end -->
 
 `uv run python dev/columns.py` writes this page \
-from `marts.yml` and `seeds.yml` in `transform/`.
+from `marts.yml` and `seeds.yml` in `pipeline/transform/`.
 """
 
 

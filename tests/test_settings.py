@@ -333,8 +333,9 @@ def test_a_plugin_definition_is_what_this_project_has(kind: str, name: str) -> N
         ours["pip_url"] = theirs["pip_url"]
     if kind == "utilities":
         assert theirs["commands"].pop("deps")["args"] == "deps"
-        package = "$MELTANO_PROJECT_ROOT/transform/dbt_packages/public_jobs"
-        ours["config"]["profiles_dir"] = package
+        folder = "$MELTANO_PROJECT_ROOT/transform"
+        ours["config"]["project_dir"] = folder
+        ours["config"]["profiles_dir"] = f"{folder}/dbt_packages/public_jobs"
     assert values == ours.pop("config")
     assert theirs == theirs | ours
 

@@ -1,4 +1,4 @@
--- What the page shows, selected from the final tables of transform/, in SQL that DuckDB and
+-- What the page shows, selected from the final tables of dbt, in SQL that DuckDB and
 -- PostgreSQL share. page.py puts these tables before it, with the chosen organisations alone.
 -- The page adds rows up; each row names its organisation, department, location and seniority.
 

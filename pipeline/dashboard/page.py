@@ -8,8 +8,8 @@
 # ///
 """Write one page with pictures of the final tables that dbt has built in a warehouse.
 
-`uv run pipeline/dashboard/page.py output/warehouse.duckdb` runs this file in an environment of its own. The
-page holds everything that it needs, and opens in any browser without a network.
+`uv run pipeline/dashboard/page.py output/warehouse.duckdb` runs this file in an environment of its
+own. The page holds everything that it needs, and opens in any browser without a network.
 """
 
 import argparse
