@@ -709,8 +709,12 @@ def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path
         says = f"This project is not set up in this folder: run '{moved}/setup'.\n"
         assert (ended.status, ended.output) == (1, says)
         assert f"folder='{moved}'" in run(moved / "setup", folder=tmp_path).succeeded().output
+        packages = moved / "transform/packages.yml"  # as of a clone before it had pipeline/
+        mine = packages.read_text("utf-8") + "  # mine\n"
+        packages.write_text(mine.replace("/pipeline/", "/"), "utf-8")
         commit(moved, "moved")
         copier("update", where=moved, folder=str(moved))
+        assert packages.read_text("utf-8") == mine
 
         assert f"'{moved}/sync' --scheduled" in (moved / "schedule/crontab").read_text("utf-8")
         sandbox.publish(make_jobs(6)[-1])
