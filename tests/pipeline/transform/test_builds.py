@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from e2e.pipeline import REPOSITORY
 from e2e.scenario import FIELDS
 from harness import catalog_of
 from public_jobs_sandbox.postings import make_jobs
@@ -41,7 +42,7 @@ from dev.columns import MARTS
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
-PAGES = TRANSFORM.parent / "docs"
+PAGES = REPOSITORY / "docs"
 QUERY = r"^```sql\n(.*?);\n```$"
 EXAMPLES = re.findall(QUERY, (PAGES / "questions.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 # With the rows of the table that follows.
@@ -379,7 +380,7 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     portal: Portal, warehouse: Warehouse
 ) -> None:
     """Those of a job that closed before; nothing of a published one."""
-    page = (TRANSFORM.parent / "docs" / "personal-data.md").read_text("utf-8")
+    page = (PAGES / "personal-data.md").read_text("utf-8")
     recipe = page.partition("-- erase.sql\n")[2].partition("```")[0]
     closed, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
     night(portal)
@@ -569,10 +570,10 @@ SUMMARIES = "create or replace view acme.summaries as select * from acme.jobs"
 def taking_the_package(folder: Path) -> Path:
     """A project that takes the package from git, with models and a seed of its own."""
     git = ["git", "-c", "user.name=me", "-c", "user.email=me@example.com", "-C", str(folder)]
-    shutil.copytree(TRANSFORM, folder / "transform")
-    for arguments in (["init", "-q"], ["add", "transform"], ["commit", "-q", "-m", "All"]):
+    shutil.copytree(TRANSFORM, folder / "pipeline" / "transform")
+    for arguments in (["init", "-q"], ["add", "pipeline"], ["commit", "-q", "-m", "All"]):
         subprocess.run([*git, *arguments], check=True)
-    packages = {"packages": [{"git": str(folder), "subdirectory": "transform"}]}
+    packages = {"packages": [{"git": str(folder), "subdirectory": "pipeline/transform"}]}
     project = folder / "my_project"
     for name, content in {
         **{f"models/{name}.sql": f"select '{name}' as mine" for name in MINE},
