@@ -57,7 +57,7 @@ def in_meltano(name: str) -> dict[str, Json]:
         "label": schema["title"],
         # Of another kind, Meltano ends with a traceback that names no setting, reads a mistyped
         # "true" as false, and cannot pass on a fraction; the tap reads text itself.
-        "kind": "object" if "object" in schema["type"] else "string",
+        "kind": next((it for it in ("array", "object") if it in schema["type"]), "string"),
         "description": schema["description"],
     }
     return setting | ({"sensitive": True} if schema.get("secret") else {})

@@ -21,6 +21,7 @@ from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, SetupError
 from tap_public_jobs.lines import described, hide, quoted
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
+from tap_public_jobs.records.naming import field_of
 from tap_public_jobs.report import Report
 from tap_public_jobs.selection import wrong_maps
 from tap_public_jobs.streams import (
@@ -151,6 +152,7 @@ class TapPublicJobs(Tap):
             singer_state=self.state,
             # The SDK's `state_writer` would copy the state each time, to skip one without a change.
             write_state=lambda: self.write_message(StateMessage(value=self.state)),
+            ignored_fields=frozenset(map(field_of, self.config["ignored_fields"])),
         )
 
     @cached_property

@@ -173,7 +173,8 @@ def test_what_is_left_out_goes_nowhere_else_and_the_log_names_it(
 ) -> None:
     """Neither a value that does not fit, nor what its column does not declare."""
     api.edit("3", location=7, nested={"a": 1, "b": 2}, other={"c": 3})
-    catalog, maps = catalog_of(CONFIG), {"job_publications": None}
+    catalog = catalog_of(CONFIG)
+    maps: Json = {"job_publications": None}
     nested = {"type": ["object", "null"], "properties": {"a": {"type": "number"}}}
     for stream in catalog["streams"]:
         stream["schema"]["properties"] |= {"nested": nested, "other": nested}
@@ -211,7 +212,7 @@ def test_a_file_may_have_a_byte_order_mark(tmp_path: Path, option: str, encoding
     file.write_text(json.dumps(content, ensure_ascii=False), encoding)
     parameter = type("Parameter", (), {"name": option})
 
-    read: Any = JsonFile().convert(str(file), parameter(), None)  # type: ignore[arg-type]
+    read: Any = JsonFile().convert(str(file), parameter(), None)
 
     text = Path(read).read_text("utf-8") if option == "config" else read.read()
     assert json.loads(text).keys() == content.keys()

@@ -157,9 +157,9 @@ def test_a_format_that_targets_turn_into_a_column_type_is_kept_to(
 
 def test_what_a_nested_column_does_not_declare_is_not_lost() -> None:
     """Flattening, and targets such as BigQuery's, write declared properties alone."""
-    salary = {"type": ["object", "null"], "properties": {"min": {"type": "number"}}}
-    steps = {"type": "array", "items": {"type": "object", "properties": {"pay": salary}}}
-    schemas = {"salary": salary, "steps": steps, "open": {"type": "object"}}
+    salary: Any = {"type": ["object", "null"], "properties": {"min": {"type": "number"}}}
+    steps: Any = {"type": "array", "items": {"type": "object", "properties": {"pay": salary}}}
+    schemas: Schemas = {"salary": salary, "steps": steps, "open": {"type": "object"}}
     document = {
         "salary": {"min": 1, "period": "year", "bonus": None},
         "steps": [{"pay": {"min": 2}}, {"pay": {"min": 3, "period": "day"}, "name": "b"}, {}],
