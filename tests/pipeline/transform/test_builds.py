@@ -390,7 +390,7 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     portal.sync()
     portal.build()
 
-    warehouse.run(recipe.replace("- 730", "+ 1"))
+    warehouse.run(recipe.replace("- 1096", "+ 1"))
     portal.build("--full-refresh")
 
     assert [row["job_title"] for row in warehouse.rows("analytics.job_changes")] == ["Retitled"]
