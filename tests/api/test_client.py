@@ -218,12 +218,15 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
 
 
 def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) -> None:
-    api, server = answered(refusal("503"), throttle=Throttle(1000, 0.001))
+    """Page 1 shows in between that the limit has room, because no other request does."""
+    throttle = Throttle(1000, 0.001)
+    api, server = answered(*[refusal("503"), PAGE] * 5, throttle=throttle)
 
     with pytest.raises(RequestError, match="the response is 503"):
         api.detail(JOB)
 
-    assert server.targets == ["/jobs/job-1"] * MAX_REJECTIONS
+    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_REJECTIONS // 2)
+    assert throttle._pace.lessons == 1
 
 
 @pytest.mark.parametrize(
