@@ -545,8 +545,9 @@ PROJECT = {
             "schemas": ["acme"],
             "table_names": {"jobs": "summaries"},
             "salary_period_field": "paidPer",
-            "extra_fields": ["paidPer", "requiredSkills"],
+            "extra_fields": ["paidPer", "requiredSkills", "city", "updatedAt", "paidPer"],
             "locations": ["my_project", "locations"],
+            "departments": ["my_project", "departments"],
         }
     },
     "models": {
@@ -580,6 +581,7 @@ def taking_the_package(folder: Path) -> Path:
         "dbt_project.yml": json.dumps(PROJECT),
         "packages.yml": json.dumps(packages),
         "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
+        "seeds/departments.csv": "department,shown_as\nKitchen,Food\n",
     }.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(content, "utf-8")
@@ -591,13 +593,15 @@ def test_the_project_of_a_user_takes_the_package(
 ) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
-    A macro that cleans otherwise rewrites the tables, and no history.
+    A macro that cleans otherwise rewrites the tables, and no history. A department that is renamed
+    is the same one, and a field hides no column of that name.
     """
     warehouse.project = taking_the_package(tmp_path)
     warehouse.dbt("deps")
 
     with opened(warehouse, monkeypatch, "acme") as portal:
         portal.edit(0, jobTitle="Cook ", location="Somewhere", paidPer="hour", minSalary=10)
+        portal.edit(0, department="Kitchen ", city="Genf", updatedAt="noon")
         portal.sync()
         warehouse.run(SUMMARIES)
         status, output = warehouse.dbt("build")
@@ -610,11 +614,12 @@ def test_the_project_of_a_user_takes_the_package(
             assert warehouse.rows(f"analytics.{name}") == [{"mine": name}]
 
         macros = warehouse.project / "dbt_packages" / "public_jobs" / "macros" / "columns.sql"
-        text = "{% macro text(column) -%}"
-        trimmed = f"{text} trim({{{{ text_before(column) }}}}) {{%- endmacro %}}"
-        rest = macros.read_text("utf-8").replace(text, text.replace("text", "text_before"))
-        macros.write_text(trimmed + rest, "utf-8")
+        text = "{% macro long_text(column) -%}"
+        replaced = f"{text} replace({{{{ text_before(column) }}}}, 'Cook', 'Chef') {{%- endmacro %}}"
+        rest = macros.read_text("utf-8").replace(text, text.replace("long_text", "text_before"))
+        macros.write_text(replaced + rest, "utf-8")
         portal.day(2)
+        portal.edit(0, department="Food")
         portal.edit(1, jobTitle="Retitled")
         portal.sync()
         left_out = portal.listings[-1].jobs.popitem()[0]
@@ -623,19 +628,21 @@ def test_the_project_of_a_user_takes_the_package(
         portal.build(*WITHOUT_TESTS)
 
     new = [it for it in warehouse.rows("analytics_kept.job_history") if it["listed_at"].day == 2]
-    assert [it["job_title"] for it in new] == ["Retitled"]
-    assert before < new[0]["dbt_valid_from"] < before + timedelta(hours=1)
+    assert sorted(it["job_title"] for it in new) == ["Cook ", "Retitled"]
+    assert before < new[-1]["dbt_valid_from"] < before + timedelta(hours=1)
     (change,) = warehouse.rows("analytics_recruiting.job_changes")
     assert change["new_value"] == "Retitled"
     jobs = {it["id"]: it for it in warehouse.rows("analytics_recruiting.open_jobs")}
-    assert [key for key, job in jobs.items() if job["job_title"] is None] == [left_out]
+    assert jobs[left_out]["job_title"]  # as it was last known
     (cook,) = (it for it in jobs.values() if it["city"])
-    assert (cook["job_title"], cook["city"], cook["salary_period"]) == ("Cook", "Bern", "hour")
+    assert (cook["job_title"], cook["city"], cook["salary_period"]) == ("Chef", "Bern", "hour")
+    assert cook["department"] == "Food"
     skills = json.loads(cook["additional_fields"])["requiredSkills"]
     for table in ("open_jobs", "jobs_ever", "job_versions"):
         rows = warehouse.rows(f"analytics_recruiting.{table}")
         (row,) = (it for it in rows if it["id"] == cook["id"])
         assert (row["paid_per"], json.loads(row["required_skills"])) == ("hour", skills)
+        assert (row["field_city"], row["field_updated_at"]) == ("Genf", "noon")
     # Where the project's own is too, so that queries need not know whose it is.
     assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")
