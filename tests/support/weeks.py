@@ -9,15 +9,15 @@ nights are loaded and not built.
 from datetime import UTC, datetime, timedelta
 
 from public_jobs_sandbox.postings import Job, make_jobs
-from support.portal import HISTORY, WITHOUT_TESTS, Portal
+from support.portal import HISTORY, HISTORY_ALONE, WITHOUT_TESTS, Portal
 
 # At half past midnight in Berlin, where summer time ends three weeks later: from then on, a sync at
 # the same time of UTC is on the day before.
 FIRST_NIGHT = datetime(2026, 10, 5, 22, 30, tzinfo=UTC)
 ZONE = "Europe/Berlin"
 
-# What changes of a job are found by comparing builds, so job_changes grows with each of them.
-NIGHTLY = ("--select", *HISTORY, "+public_jobs__job_changes", *WITHOUT_TESTS)
+# job_changes grows from build to build.
+CHANGES = ("--select", *HISTORY, "+public_jobs__job_changes", *WITHOUT_TESTS)
 
 
 def eight_weeks(portal: Portal) -> None:
@@ -35,10 +35,10 @@ def begin(portal: Portal, night: int, **later: float) -> None:
     edit(portal, 7, applyUrl=f"https://example.com/apply?signature={portal.now.timestamp()}")
 
 
-def build(portal: Portal) -> None:
-    """Sync, and build what is made from earlier builds."""
+def build(portal: Portal, *arguments: str) -> None:
+    """Sync, and record what was loaded."""
     portal.sync()
-    portal.build(*NIGHTLY)
+    portal.build(*(arguments or HISTORY_ALONE))
 
 
 def published(portal: Portal) -> list[Job]:
@@ -69,6 +69,7 @@ def first_week(portal: Portal) -> None:
     for number, place in enumerate(["Bern", " Basel", "Bern\N{NO-BREAK SPACE}", "Remote (EU)"]):
         edit(portal, number, jobTitle="Cook", location=place)
     edit(portal, 4, department=" \N{NO-BREAK SPACE}", note=None, other="")
+    edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
     edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text ")
     begin(portal, 1)
     build(portal)
@@ -76,7 +77,7 @@ def first_week(portal: Portal) -> None:
     begin(portal, 2)
     for number in range(0, 20, 4):
         edit(portal, number, department="People & Culture")
-    build(portal)
+    portal.sync()
 
     # Nothing that counts: blanks, and what was null or empty and is absent.
     begin(portal, 3)
@@ -98,7 +99,7 @@ def first_week(portal: Portal) -> None:
     begin(portal, 6)
     publish(portal, make_jobs(1, seed=106))
     edit(portal, 10, department="Moved")
-    build(portal)
+    build(portal, *CHANGES)
 
 
 def a_job_that_is_away(portal: Portal) -> None:
@@ -125,21 +126,17 @@ def a_job_that_is_away(portal: Portal) -> None:
 
 def another_system(portal: Portal) -> None:
     """All ids are others from one night to the next, in which a list lacks all that were known."""
-    old = published(portal)
-    begin(portal, 13)
-    build(portal)
-
     begin(portal, 14)
+    old = published(portal)
     close(portal, old)
     publish(portal, with_other_ids(old, "-new"))
     portal.sync_short()
-    portal.build(*NIGHTLY)
+    portal.build(*HISTORY_ALONE)
     begin(portal, 14, minutes=12)
     portal.sync_short()
-    portal.build(*NIGHTLY)
 
     begin(portal, 15)
-    build(portal)
+    build(portal, *CHANGES)
 
     # The state is lost. A job that closes now has no row that says so.
     begin(portal, 18)

@@ -149,8 +149,8 @@ or another field would get it, it begins with field_, so that no field hides or 
     {%- if not execute or not load_relation(table) -%}
         {{ return([]) }}
     {%- endif -%}
-    {%- set found = run_query('select distinct field from ' ~ table ~ ' order by field') -%}
-    {{ return(found.columns[0].values() | list) }}
+    {%- set found = run_query('select distinct field from ' ~ table) -%}
+    {{ return(found.columns[0].values() | sort(case_sensitive=true)) }}
 {% endmacro %}
 
 
