@@ -429,7 +429,12 @@ def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Wareh
 
 
 CHANGED = ("publication_periods", "job_versions", "job_changes")
-CHANGES = ("--select", "+public_jobs__job_changes", *WITHOUT_TESTS)
+CHANGES = (
+    "--select",
+    "+public_jobs__job_changes",
+    "+public_jobs__publication_periods",
+    *WITHOUT_TESTS,
+)
 
 
 # Among the longest, so they begin early.
