@@ -30,13 +30,13 @@ from benchmarks.organisation import (
     Event,
     Gateway,
     Incident,
-    Organisation,
     Posting,
+    SimulatedOrganisation,
     usual_incidents,
     worse_incidents,
 )
-from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.process import WholeMessageWriter
 from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.tap import TapPublicJobs
@@ -163,13 +163,17 @@ class Year:
     """One organisation under one schedule."""
 
     def __init__(
-        self, schedule: Schedule, organisation: Organisation, gateway: Gateway, folder: Path
+        self,
+        schedule: Schedule,
+        organisation: SimulatedOrganisation,
+        gateway: Gateway,
+        folder: Path,
     ) -> None:
         self.schedule, self.organisation, self.gateway = schedule, organisation, gateway
         self.tally, self.warehouse = Tally(), Warehouse()
         self.postings = {it.id: it for it in organisation.postings}
         url = f"sqlite:///{folder / 'changes.db'}"
-        self._log = ChangeLog(url)
+        self._log = NotificationLog(url)
         self._log.append({self._log.name: []})
         self._config = {
             "base_url": "https://jobs.example.com",
@@ -411,12 +415,12 @@ def _cells(tally: Tally) -> str:
 
 def play(
     schedule: Schedule,
-    incidents: Callable[[Organisation], Iterable[Incident]],
+    incidents: Callable[[SimulatedOrganisation], Iterable[Incident]],
     seed: int,
     days: int,
 ) -> Tally:
     """Play one year in memory, without the tap's own log."""
-    organisation = Organisation(seed, days)
+    organisation = SimulatedOrganisation(seed, days)
     # Its detail fails and is refused.
     begin, end = organisation.day(0.3), min(organisation.day(0.5) + 31 * DAY, organisation.end)
     longest = max(organisation.postings, key=lambda it: it.seconds_published(begin, end))

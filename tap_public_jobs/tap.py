@@ -17,9 +17,14 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import AUTH_HEADERS, Session
-from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, SetupError
+from tap_public_jobs.errors import (
+    DamagedStateError,
+    NotificationLogError,
+    PublicJobsError,
+    SetupError,
+)
 from tap_public_jobs.lines import described, hide
+from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.report import Report
 from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
@@ -28,7 +33,7 @@ from tap_public_jobs.sync.plan import continues
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import DAY, SyncState
-from tap_public_jobs.sync.stored import load
+from tap_public_jobs.sync.state_json import load
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +155,7 @@ class TapPublicJobs(Tap):
         if not self._has_state:
             logger.info(NO_STATE)
         self._context.report.waiting(1)
-        return start_run(self._context, self._sync_state, self._read_change_log(), forms)
+        return start_run(self._context, self._sync_state, self._read_notification_log(), forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
@@ -183,26 +188,26 @@ class TapPublicJobs(Tap):
             # However the run ended, the next one need not fetch again what this one has fetched.
             self._context.checkpoint(self._sync_state)
 
-    def _read_change_log(self) -> Changes | None:
+    def _read_notification_log(self) -> Notifications | None:
         """Read what was notified since the last run; None if there is no log to read."""
         if "changes_url" not in self.config:
             return None
-        from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+        from tap_public_jobs.notification_log import NotificationLog  # noqa: PLC0415  # loads slowly
 
-        log, last_read = ChangeLog(self.config["changes_url"]), self._sync_state.last_read
+        log, last_read = NotificationLog(self.config["changes_url"]), self._sync_state.last_read
         try:
-            changes = log.read(last_read.position if last_read else 0)
+            notifications = log.read(last_read.position if last_read else 0)
             # Positions mean nothing in another log, or in an earlier copy of this one.
-            if last_read and not continues(changes, last_read):
-                changes = log.read()
-            elif last_read and (lost := changes.forgotten - last_read.position) > 0:
+            if last_read and not continues(notifications, last_read):
+                notifications = log.read()
+            elif last_read and (lost := notifications.forgotten - last_read.position) > 0:
                 logger.warning(NEWS_LOST, lost)
-        except ChangeLogError as error:
+        except NotificationLogError as error:
             if self.config["detail_refresh"] == "notified":
                 raise
             logger.warning("%s Continuing without it.", error)
             return None
-        return changes
+        return notifications
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
@@ -248,7 +253,7 @@ class TapPublicJobs(Tap):
             PublicJobsError: The page cannot be read, or under `notified` the notification log.
             RequestError: The detail cannot be read.
         """
-        self._read_change_log()
+        self._read_notification_log()
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", self._context.report.key_works(published, page.size))

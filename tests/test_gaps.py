@@ -20,10 +20,10 @@ from fake_tap import COMPARED, CONFIG, LIST, Pipeline
 from harness import catalog_of, select_only
 from model_target import plain
 
-from tap_public_jobs import changes
+from tap_public_jobs import notifications
 from tap_public_jobs.api.models import Page
-from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync import state
 from tap_public_jobs.sync.state import HOUR
 
@@ -251,7 +251,7 @@ def words(requests: list[str]) -> list[str]:
 @pytest.fixture
 def play(api: FakeApi, changes_url: str, caplog: pytest.LogCaptureFixture) -> Play:
     """Plays runs, with one request at a time, so that their order is certain."""
-    ChangeLog(changes_url).append({"default": []})  # makes it
+    NotificationLog(changes_url).append({"default": []})  # makes it
     pipeline = Pipeline(api, changes_url=changes_url, max_concurrent_requests=1)
     caplog.set_level("INFO")
 
@@ -1158,7 +1158,7 @@ def test_closings_are_written_and_the_last_ones_kept_while_they_cannot_be(
 def test_a_full_log_costs_a_warning_and_the_list_and_what_it_dropped_is_not_fetched(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "KEPT", 1)
+    monkeypatch.setattr(notifications, "KEPT", 1)
     play(
         NOTIFIED,
         run(

@@ -7,7 +7,7 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import dump
+from tap_public_jobs.sync.state_json import dump
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from random import Random
 from typing import Literal
 
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.changes import Changes
+from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.sync.state import HOUR, LAGGING, Cycle, Job, LastRead, Listing, SyncState
 
 # Which details a run fetches again.
@@ -17,12 +17,12 @@ Reason = Literal["new", "changed", "pending", "refreshed"]
 RESUME_WITHIN = 20 * HOUR
 
 
-def continues(changes: Changes, last: LastRead) -> bool:
+def continues(changes: Notifications, last: LastRead) -> bool:
     """Return whether a log is the one that was read last, and not an earlier copy of it."""
     return changes.log_id == last.log_id and changes.position >= last.position
 
 
-def is_covered(state: SyncState, changes: Changes | None) -> bool:
+def is_covered(state: SyncState, changes: Notifications | None) -> bool:
     """Return whether a notification log has kept every notification since the last run."""
     return (
         changes is not None
@@ -34,7 +34,10 @@ def is_covered(state: SyncState, changes: Changes | None) -> bool:
 
 
 def has_work(
-    state: SyncState, changes: Changes | None, now: int, forms: Mapping[str, str] | None = None
+    state: SyncState,
+    changes: Notifications | None,
+    now: int,
+    forms: Mapping[str, str] | None = None,
 ) -> bool:
     """Return whether a run under `detail_refresh: notified` has anything to do.
 

@@ -5,9 +5,9 @@ import math
 from collections.abc import Mapping
 
 from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import quoted
+from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
@@ -29,7 +29,7 @@ OTHER_ORGANISATION = (
 
 
 def start_run(
-    context: RunContext, state: SyncState, changes: Changes | None, forms: Mapping[str, str]
+    context: RunContext, state: SyncState, changes: Notifications | None, forms: Mapping[str, str]
 ) -> Run | None:
     """Decide whether there is work, and if so, read the list.
 
@@ -78,7 +78,7 @@ def start_run(
     return Run(context, state, now, listing, plan, Outcomes(state.outage_since(now)))
 
 
-def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
+def _read_list(reader: ListReader, changes: Notifications | None) -> Listing:
     """Read the list, and note what it shows, and what the notification log names."""
     context, state, now = reader.context, reader.state, reader.now
     run_time = max(now, state.run_time + 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots, JobRef, Json, hash_of
-from tap_public_jobs.changes import Changes
+from tap_public_jobs.notifications import Notifications
 
 HOUR = 3_600
 DAY = 24 * HOUR
@@ -240,7 +240,7 @@ class SyncState:
         if "job_publications" not in forms:
             self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
 
-    def note_changes(self, changes: Changes, now: int, *, is_covered: bool) -> None:
+    def note_changes(self, changes: Notifications, now: int, *, is_covered: bool) -> None:
         """Note what the notification log names, so that the next run reads on after it.
 
         Args:

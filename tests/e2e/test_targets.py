@@ -6,7 +6,7 @@ And Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import REPOSITORY, Project, run, variables
+from e2e.pipeline import REPOSITORY, MeltanoProject, run, variables
 from e2e.scenario import FIELDS, Recording, published, record
 from e2e.targets import TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
@@ -39,7 +39,7 @@ def details(sandbox: Sandbox) -> list[str]:
 
 
 def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(
-    project: Project, database: str, tmp_path: Path
+    project: MeltanoProject, database: str, tmp_path: Path
 ) -> None:
     store = TARGET.store(tmp_path, database)
     with demo(JOBS, latency=0.01) as (sandbox, tap):

@@ -12,7 +12,7 @@ import yaml
 from e2e.scenario import FIELDS
 from e2e.stores import Row, columns_of
 from public_jobs_sandbox.postings import Job
-from support.portal import Builds, Listing
+from support.portal import Builds, ShownList
 
 from transform.columns import JSON_TEXT, MARTS
 
@@ -69,7 +69,7 @@ class History:
 
     def __init__(
         self,
-        listings: list[Listing],
+        listings: list[ShownList],
         schema: str = "public_jobs",
         days: tuple[date, date] | None = None,
     ) -> None:
@@ -201,7 +201,7 @@ class History:
         is_back = last["opened_by"] > new["built_before"]
         return others[-1]["closed_after"] if is_back else new["built_before"]
 
-    def _groups(self, listing: Listing) -> dict[str, tuple[str, ...]]:
+    def _groups(self, listing: ShownList) -> dict[str, tuple[str, ...]]:
         rows = map(self._job, listing.jobs.values())
         return {row["id"]: tuple(row[it] or "not given" for it in DIMENSIONS) for row in rows}
 

@@ -16,8 +16,8 @@ from harness import select_only
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import RequestError
+from tap_public_jobs.notification_log import NotificationLog
 
 # The targets whose history of publications is whole.
 UPSERTING = ("hard", "upsert", "append")
@@ -84,7 +84,7 @@ class Histories(RuleBasedStateMachine):
         self.api = FakeApi(page_size=3)
         self.folder = tempfile.TemporaryDirectory()
         changes_url = f"sqlite:///{self.folder.name}/changes.db"
-        self.log = ChangeLog(changes_url)
+        self.log = NotificationLog(changes_url)
         self.log.append({self.log.name: []})  # makes it
         self.pipeline = self.connect(changes_url=changes_url, column_naming="snake_case")
         self.loaded: dict[str, set[str]] = {"jobs": set(), "job_details": set()}

@@ -174,7 +174,7 @@ FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 
 
 @dataclass
-class Listing:
+class ShownList:
     """What the list showed at one time, and whether dbt ran after it.
 
     Attributes:
@@ -212,7 +212,7 @@ class Portal:
     monkeypatch: pytest.MonkeyPatch
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
-    listings: list[Listing] = field(default_factory=list)
+    listings: list[ShownList] = field(default_factory=list)
     state: dict[str, Any] | None = None
     catalog: dict[str, Any] | None = None
 
@@ -236,7 +236,7 @@ class Portal:
         """Run the tap and load what it writes."""
         published = (copy.deepcopy(it.job) for it in self.sandbox.organisation.published())
         time = self.now.replace(tzinfo=None)
-        self.listings.append(Listing(time, {job["id"]: job for job in published}))
+        self.listings.append(ShownList(time, {job["id"]: job for job in published}))
         ended = self.warehouse.load(self._messages(), self.schema)
         assert ended.returncode == 0, ended.stderr
         self.state = json.loads(ended.stdout.splitlines()[-1])

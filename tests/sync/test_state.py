@@ -8,7 +8,7 @@ import pytest
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.sync.state import HOUR, Cycle, Job, LastRead, SyncState
-from tap_public_jobs.sync.stored import FORMAT, dump, load
+from tap_public_jobs.sync.state_json import FORMAT, dump, load
 
 # Seconds since the epoch.
 NOW = 1_800_000_000
