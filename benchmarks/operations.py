@@ -150,7 +150,8 @@ class Warehouse:
 
     def load(self, tap: TapPublicJobs, stream: PublicJobsStream) -> None:
         """Load the records of a stream, past the SDK, which would take half the time of a year."""
-        version = tap.run.version_of(stream.name) if tap.run else None
+        run = tap.shared_run()
+        version = run.version_of(stream.name) if run else None
         rows = self.rows.setdefault(stream.name, {})
         for row in stream.get_records(None):
             rows[row["id"]] = row

@@ -15,9 +15,9 @@ from tap_public_jobs.lines import OneLineRecord, one_line
 
 # Only what is quick to import, because a scheduler runs `news` every minute, before Meltano.
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.sync.plan import has_work
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.state_json import load
+from tap_public_jobs.sync.work import has_work
 
 PREFIX = "PUBLIC_JOBS_WEBHOOK"
 

@@ -151,10 +151,10 @@ def test_a_taken_port_ends_it() -> None:
 STATE = SyncState(
     run_time=1_700_000_000,
     listed_at=1_700_000_000,
-    jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
+    jobs={"1": Job("a", None, 1, 1_700_000_000, fetched_at=2)},
     forms={"job_details": "f"},
     cycle=Cycle(1_700_000_000, "changed", 1_700_000_000, has_ended=True),
-    last_read=LastRead("log", 5, 0),
+    last_read=LastRead("log", 5),
 )
 
 
@@ -191,7 +191,7 @@ def states() -> str:
     for name in ("default", "acme"):
         log = NotificationLog(f"sqlite:///changes.db?name={name}")
         log.append({log.name: ["a"]})
-        read = replace(STATE, last_read=LastRead(log.read().log_id, 1, 0))
+        read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
     return "--state default=default.json --state acme=acme.json"
 
