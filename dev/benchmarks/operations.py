@@ -384,7 +384,11 @@ def measure(bench: Bench) -> Section:
                 alerts, surplus = len(tally.alerts), tally.surplus_percent
                 claims += [
                     Claim(f"{year}: at most {{}} alerts", alerts, schedule.most_alerts),
-                    Claim(f"{year}: at most {{}} % of requests are surplus", surplus, schedule.most_surplus),
+                    Claim(
+                        f"{year}: at most {{}} % of requests are surplus",
+                        surplus,
+                        schedule.most_surplus,
+                    ),
                 ]
     return Section(
         "A year of operations", [EXPLANATION.format(days), table(COLUMNS, lines)], claims

@@ -369,6 +369,7 @@ class Histories(RuleBasedStateMachine):
 
         def on_request(_: str) -> None:
             self.api.published = {**(old if next(turns) else new)}
+            self.during.append({*self.api.published})  # what it shows is true for the run
 
         self.api.on_request = on_request
         self.run(refresh)
