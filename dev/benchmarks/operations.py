@@ -404,8 +404,8 @@ EXPLANATION = (
     "organisation's or without its second page, its total is too high, and no detail answers. "
     "A failed run is repeated after twelve minutes; if that fails too, it is an alert. "
     "Dates and rows are wrong if no cache and no replica explains them; rows are late if two runs "
-    "after that have not brought them. The least number of requests is that of somebody who knows what has "
-    "changed; all tries that fail are surplus."
+    "after that have not brought them. The least number of requests is that of somebody who knows "
+    "what has changed; all tries that fail are surplus."
 )
 
 COLUMNS = (
