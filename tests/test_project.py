@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import REPOSITORY, Run, definition, run
+from e2e.pipeline import REPOSITORY, Finished, definition, run
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]
@@ -66,7 +66,7 @@ def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:
 class TestRelease:
     """The steps of the workflow that need no forge, in a fresh clone."""
 
-    def run(self, folder: Path, tag: str, heading: str) -> Run:
+    def run(self, folder: Path, tag: str, heading: str) -> Finished:
         clone = folder / "clone"
         run("git", "clone", "--quiet", REPOSITORY, clone, folder=folder).succeeded()
         changelog = clone / "CHANGELOG.md"

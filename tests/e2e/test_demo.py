@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from e2e.pipeline import REPOSITORY, Project, installed, run
+from e2e.pipeline import REPOSITORY, MeltanoProject, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.demo import VEGA
 from public_jobs_sandbox.meltano import uv_command
@@ -25,7 +25,7 @@ Table = list[list[str]]
 
 
 @pytest.fixture(scope="module")
-def shell(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(project: MeltanoProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell and a `.env` for another API: with any of these settings a sync would fail."""
     users_files = tmp_path_factory.mktemp("users")  # of their warehouse and state
     theirs = {
@@ -45,7 +45,7 @@ def shell(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def shown(project: Project, shell: Shell) -> str:
+def shown(project: MeltanoProject, shell: Shell) -> str:
     """What the demo prints, in a folder where an earlier one was killed while it loaded."""
     output = project.folder / "output"
     output.mkdir(exist_ok=True)
@@ -76,7 +76,7 @@ def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: 
     assert shown.count("git clone") == 1
 
 
-def test_readme_says_how_much_the_demo_installs(shown: str, project: Project) -> None:
+def test_readme_says_how_much_the_demo_installs(shown: str, project: MeltanoProject) -> None:
     """What `uv run` has not: Meltano, the loader, dbt, and what draws the page."""
     assert shown
     vega = [*uv_command(), "run", "--quiet", *VEGA, "python", "-c"]
@@ -119,7 +119,9 @@ def test_the_users_key_warehouse_and_state_are_left_alone(shown: str, shell: She
 
 
 @pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute
-def test_two_webhooks_cost_the_list_and_one_request_each(project: Project, shell: Shell) -> None:
+def test_two_webhooks_cost_the_list_and_one_request_each(
+    project: MeltanoProject, shell: Shell
+) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone.
 
     That of the edited one shows that details work.

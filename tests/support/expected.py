@@ -13,7 +13,7 @@ import yaml
 from e2e.scenario import FIELDS
 from e2e.stores import Row, columns_of
 from public_jobs_sandbox.postings import Job
-from support.portal import Builds, Listing
+from support.portal import Builds, ShownList
 
 from dev.columns import JSON_TEXT, MARTS
 
@@ -74,7 +74,7 @@ class History:
 
     def __init__(
         self,
-        listings: list[Listing],
+        listings: list[ShownList],
         schema: str = "public_jobs",
         days: tuple[date, date] | None = None,
         zone: str = "UTC",
@@ -87,7 +87,7 @@ class History:
         self._all_listed_on, self._last_day = days or ends
         self._shown = self._as_built()
 
-    def _day(self, listing: Listing) -> date:
+    def _day(self, listing: ShownList) -> date:
         return listing.time.replace(tzinfo=UTC).astimezone(self._zone).date()
 
     def _as_built(self) -> list[dict[str, Job]]:

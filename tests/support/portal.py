@@ -176,7 +176,7 @@ FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 
 
 @dataclass
-class Listing:
+class ShownList:
     """What the list showed at one time, and whether dbt ran after it.
 
     Attributes:
@@ -215,7 +215,7 @@ class Portal:
     monkeypatch: pytest.MonkeyPatch
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
-    listings: list[Listing] = field(default_factory=list)
+    listings: list[ShownList] = field(default_factory=list)
     loaded: dict[str, Job] = field(default_factory=dict)
     state: dict[str, Any] | None = None
     catalog: dict[str, Any] | None = None
@@ -241,7 +241,7 @@ class Portal:
         time = self.now.replace(tzinfo=None)
         self._load(self._messages())
         listed = [posting.job["id"] for posting in self.sandbox.organisation.published()]
-        self.listings.append(Listing(time, {key: self.loaded[key] for key in listed}))
+        self.listings.append(ShownList(time, {key: self.loaded[key] for key in listed}))
 
     def sync_short(self) -> None:
         """Run the tap on a list that lacks most jobs, and load what it writes: it is no listing."""

@@ -20,14 +20,14 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from e2e.pipeline import REPOSITORY, Project, hearing, installed, run
+from e2e.pipeline import REPOSITORY, MeltanoProject, hearing, installed, run
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox, SeenRequest
 
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 
 LOADED = ["halden_robotics", "lumen_books", "osprey_health"]
 KILLED, STOPPED, REVOKED = "halden_robotics", "osprey_health", "tern_logistics"
@@ -75,7 +75,7 @@ POLICY = "import datetime\ndef task_policy(it): it.retry_delay = datetime.timede
 
 
 @dataclass
-class Run:
+class DagRun:
     """A finished run of the DAG.
 
     Attributes:
@@ -139,7 +139,7 @@ class Airflow:
             for process in psutil.wait_procs(services + family, timeout=60)[1]:
                 process.kill()
 
-    def run(self, *, is_known: bool = False, **parameters: Any) -> Run:
+    def run(self, *, is_known: bool = False, **parameters: Any) -> DagRun:
         """Run the DAG to its end; if it fails, to its alert, unless the failure is a known one."""
         self.sandbox.requests.clear()
         name, alerts = f"run_{time.monotonic_ns()}", [""]
@@ -157,7 +157,7 @@ class Airflow:
             alerts.append(take(self.alerts, log))
         query = "select coalesce(rendered_map_index, task_id), state from task_instance"
         tasks = dict(self.ask(f"{query} where run_id = ?", name))
-        return Run(name, state, tasks, [*self.sandbox.requests], alerts[1:], log)
+        return DagRun(name, state, tasks, [*self.sandbox.requests], alerts[1:], log)
 
     def ask(self, query: str, *values: str) -> list[Any]:
         """Ask Airflow's database."""
@@ -184,7 +184,7 @@ class Airflow:
     def notify(self, organisation: str, *public_ids: str) -> None:
         """Note changes as the receiver of webhooks does; without any, make the log."""
         url = self.database.replace(":", "+psycopg:", 1)
-        ChangeLog(url).append({organisation: public_ids})
+        NotificationLog(url).append({organisation: public_ids})
 
     def tap(self, name: str) -> psutil.Process:
         """Find the tap that loads an organisation."""
@@ -204,7 +204,7 @@ def take(queue: SimpleQueue[str], log: str) -> str:
 
 def install(folder: Path, database: str) -> None:
     """Make a project with Meltano's plugins and its database, as README.md sets them up."""
-    Project.copied(folder)
+    MeltanoProject.copied(folder)
     text = (REPOSITORY / "meltano.yml").read_text("utf-8")
     (folder / "meltano.yml").write_text(text.replace("-e .", "-e . psycopg[binary]"), "utf-8")
     uri = database.replace(":", "+psycopg:", 1)
@@ -274,7 +274,7 @@ def environment(airflow: Airflow, base_url: str, alerts: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def first(airflow: Airflow) -> Run:
+def first(airflow: Airflow) -> DagRun:
     """A run of all organisations, in which one load is stopped, and the worker of another dies."""
     running = {KILLED, STOPPED}
 
@@ -301,7 +301,7 @@ def first(airflow: Airflow) -> Run:
     return airflow.run()
 
 
-def test_one_that_fails_holds_back_no_other(airflow: Airflow, first: Run) -> None:
+def test_one_that_fails_holds_back_no_other(airflow: Airflow, first: DagRun) -> None:
     """All that was loaded is in the tables, and the run has failed all the same."""
     assert first.state == "failed", first.log
     states = dict.fromkeys(("choose", *LOADED, "build"), "success")
@@ -316,7 +316,7 @@ def test_one_that_fails_holds_back_no_other(airflow: Airflow, first: Run) -> Non
     assert sorted(airflow.ask(query, first.name)) == updated
 
 
-def test_a_run_that_failed_raises_one_alert(first: Run) -> None:
+def test_a_run_that_failed_raises_one_alert(first: DagRun) -> None:
     """It names what failed in all tries, and no try that a retry has made good."""
     (alert,) = first.alerts
     again = "Later runs try again, and report the same failure once a day"
@@ -324,7 +324,7 @@ def test_a_run_that_failed_raises_one_alert(first: Run) -> None:
     assert alert.startswith(f"{start} Run {first.name} (task_failure): http")
 
 
-def test_a_stopped_load_resumes_when_it_is_tried_again(airflow: Airflow, first: Run) -> None:
+def test_a_stopped_load_resumes_when_it_is_tried_again(airflow: Airflow, first: DagRun) -> None:
     """Few details that were answered are asked for again, and none of the other organisations."""
     for name in LOADED:
         asked, ids = first.details(name), [public_id for public_id, _ in airflow.published(name)]
@@ -335,7 +335,7 @@ def test_a_stopped_load_resumes_when_it_is_tried_again(airflow: Airflow, first: 
         assert len(asked) <= len(ids) + most.get(name, 0)
 
 
-def test_no_log_and_no_database_has_a_secret(airflow: Airflow, first: Run) -> None:
+def test_no_log_and_no_database_has_a_secret(airflow: Airflow, first: DagRun) -> None:
     files = [file for file in airflow.home.rglob("*") if file.is_file()]
     text = "\n".join([first.log, *(it.read_bytes().decode(errors="replace") for it in files)])
     keys = [airflow.sandbox.organisations[name].key for name in ORGANISATIONS]
