@@ -143,17 +143,16 @@ have none.
 A hash of what each version of a history has in its columns, because the texts of all versions do not
 fit in memory, and reading them takes longer than the rest of a build. Each build adds the versions
 that are new. The recipe is the SQL that cleans and hashes: if a variable or a new version of this
-project changes it, all hashes are made anew.
+project changes it, all hashes are made anew. Each text is hashed before it is put together with
+others, because DuckDB would hold a copy for each step.
 #}
 {% macro contents(history, table) -%}
-{%- set content -%}
-    md5(
-        {%- for column in fields()[table] %}
-        coalesce(cast({{ column }} as {{ dbt.type_string() }}), '') || chr(31) ||
-        {%- endfor %}
-        coalesce({{ json_comparable('additional_fields') }}, '')
-    )
-{%- endset -%}
+{%- set hashes = [] -%}
+{%- for column, group in fields()[table].items() -%}
+    {%- do hashes.append('cast(' ~ column ~ ' as ' ~ dbt.type_string() ~ ')' if group == 'number' else dbt.hash(column)) -%}
+{%- endfor -%}
+{%- do hashes.append(dbt.hash(json_comparable('additional_fields'))) -%}
+{%- set content = dbt.hash("coalesce(" ~ hashes | join(", '') || chr(31) || coalesce(") ~ ", '')") -%}
 {%- set period = salary_period('history') -%}
 {%- set recipe = local_md5(cleaned('history', table) ~ content ~ period) -%}
 select
