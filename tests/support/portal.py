@@ -128,7 +128,7 @@ class DuckDB(Builds):
         return self.folder / DUCKDB_FILE
 
     def run(self, statement: str) -> None:
-        # By the DuckDB of target and dbt: it may not read what a newer one has written.
+        # By the DuckDB of dbt: the target may not read what a newer one has written.
         python = dbt_command(self.utility).with_name("python")
         code = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.stdin.read())"
         subprocess.run([python, "-c", code, self.file], input=statement, text=True, check=True)
