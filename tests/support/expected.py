@@ -249,11 +249,11 @@ class History:
                 row[f"{name}_pay"] = pay_as_text(version)
                 for column in (*PAY, "salary_middle", "annual_low", "annual_middle", "annual_high"):
                     row[f"{name}_{column}"] = version[column]
-            amount = None
+            amount = ""
             if old["annual_middle"] and new["annual_middle"]:
                 amount = "annual_middle"
-            elif not changed(old, new, "salary_period") and old["has_salary"]:
-                amount = new["has_salary"] and "salary_middle"
+            elif not changed(old, new, "salary_period") and old["has_salary"] and new["has_salary"]:
+                amount = "salary_middle"
             row["is_comparable"] = bool(
                 amount
                 and old["currency"]
@@ -276,7 +276,7 @@ class History:
             was_open = {"was_open_before": it["opened_after"] is None}
             if it["opened_after"]:
                 back = it["period"] > 1
-                event = {"event": "reopened" if back else "opened"} | was_open
+                event: Row = {"event": "reopened" if back else "opened"} | was_open
                 event["days_away"] = days(it["opened_by"] - before[it["id"]]) if back else None
                 times = {"happened_after": it["opened_after"], "happened_by": it["opened_by"]}
                 rows.append(it | event | times)
