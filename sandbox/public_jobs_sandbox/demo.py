@@ -22,7 +22,7 @@ from public_jobs_sandbox.webhook_demo import show_webhook
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
 # It runs with the packages that are here and with Vega, so that no second DuckDB is installed.
-DASHBOARD = Path("dashboard", "page.py")
+DASHBOARD = Path("pipeline", "dashboard", "page.py")
 VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python>=1.9")
 # A snapshot records what a listing shows, and takes half as long as a build of all tables.
 BUILD, SNAPSHOT = "dbt-duckdb:build", "dbt-duckdb:snapshot"

@@ -33,7 +33,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from support.expected import DAY, Tables, make_table, monday
 from support.portal import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
 
-from benchmarks import years
+from dev.benchmarks import years
 
 # Those that read the same six weeks.
 of_the_weeks = pytest.mark.xdist_group("weeks")
@@ -137,7 +137,7 @@ def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None
 
 def run_page(warehouse: DuckDB) -> None:
     """Run the dashboard as its users do, in an environment of its own."""
-    script = str(REPOSITORY / "dashboard" / "page.py")
+    script = str(REPOSITORY / "pipeline" / "dashboard" / "page.py")
     command = [*uv_command(), "run", "--quiet", "--script", script, str(warehouse.file)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
@@ -356,11 +356,11 @@ def lists_equal(
     events = [
         it
         for it in final.rows("job_events")
-        if it["happened_by"].date() <= final.to
+        if it["happened_on"] <= final.to
         and (ever[it["job_key"]]["currency"] or "not given")
         == final.choice.get("currency", ever[it["job_key"]]["currency"] or "not given")
     ]
-    since = [(it["event"], title(it)) for it in events if it["happened_by"].date() > then]
+    since = [(it["event"], title(it)) for it in events if it["happened_on"] > then]
     assert Counter((row[1], row[2]) for row in shown["events"]) == Counter(since)
     first = min(it["day"] for it in final.warehouse.rows("analytics.daily_open_jobs"))
     start = max(monday(final.to - DAY), first)
@@ -368,7 +368,7 @@ def lists_equal(
     of_week = [
         (it["event"], title(it))
         for it in events
-        if it["event"] in shown_kinds and it["happened_by"].date() >= start
+        if it["event"] in shown_kinds and it["happened_on"] >= start
     ]
     kinds, roles = (texts(browser, f"#happened li > :nth-child({place})") for place in (2, 3))
     assert Counter(zip(kinds, roles, strict=True)) == Counter(of_week)
@@ -402,6 +402,7 @@ def test_every_number_is_what_dbt_says(
 @of_the_weeks
 def test_all_can_read_it(browser: Driver, weeks: DuckDB, width: int, theme: str) -> None:
     readable(browser, weeks, width, theme)
+    opened(browser, weeks)
     lists = "document.querySelector('#lists').getBoundingClientRect().height"
     height = f"return document.documentElement.scrollHeight - {lists}"
     assert browser.execute_script(height) <= 4500

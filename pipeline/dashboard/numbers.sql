@@ -1,0 +1,97 @@
+-- What the page shows: rows of the final tables, which the page filters and counts. page.py puts these
+-- tables before it, with the chosen organisations alone.
+
+organisations as (
+    select organisation, min(day) as since
+    from (
+        select organisation, listed_on as day from listings
+        union all
+        select organisation, from_day from job_spells
+    ) as days
+    group by organisation
+    order by organisation
+),
+
+-- Each night of each organisation.
+nights as (
+    select
+        organisation,
+        listed_on as day,
+        max(listed_at) as listed_at
+    from listings
+    group by organisation, listed_on
+    order by organisation, day
+),
+
+latest as (
+    select max(listed_at) as listed_at from listings
+),
+
+-- A year is what the page compares at most, and the longest course that it draws.
+spells as (
+    select
+        spells.organisation,
+        coalesce(spells.job_title, spells.public_id) as job_title,
+        spells.department,
+        spells.location,
+        spells.seniority_level,
+        spells.type,
+        spells.currency,
+        lower(spells.salary_period) as salary_period,
+        spells.has_salary,
+        spells.pay,
+        spells.salary_low,
+        spells.salary_middle,
+        spells.salary_high,
+        spells.annual_low,
+        spells.annual_middle,
+        spells.annual_high,
+        spells.opened_on,
+        spells.was_open_before,
+        spells.from_day,
+        spells.until_day,
+        spells.began_as,
+        spells.ended_as,
+        case when spells.ended_as = 'open' then jobs.job_url end as job_url,
+        jobs.reposted_after
+    from job_spells as spells
+    inner join jobs_ever as jobs on spells.job_key = jobs.job_key
+    cross join latest
+    where spells.until_day >= cast(latest.listed_at - interval '400 days' as date)
+    order by spells.opened_on, spells.job_title, spells.job_key, spells.spell
+),
+
+-- All would make the page large: it has the latest, and says since when.
+events as (
+    select
+        events.organisation,
+        events.happened_by,
+        events.happened_on,
+        events.event,
+        coalesce(events.job_title, events.public_id) as job_title,
+        events.department,
+        events.location,
+        events.seniority_level,
+        events.type,
+        jobs.currency,
+        events.field,
+        case
+            when length(events.old_value) > 60 then left(events.old_value, 60) || '…'
+            else events.old_value
+        end as old_value,
+        case
+            when length(events.new_value) > 60 then left(events.new_value, 60) || '…'
+            else events.new_value
+        end as new_value,
+        events.change_percent,
+        events.days_away,
+        events.days_open,
+        events.was_open_before,
+        case when jobs.is_open then jobs.job_url end as job_url
+    from job_events as events
+    inner join jobs_ever as jobs on events.job_key = jobs.job_key
+    cross join latest
+    where events.happened_by > latest.listed_at - interval '400 days'
+    order by events.happened_by desc, events.job_title, events.job_key, events.event, events.field
+    limit 20000
+)

@@ -1,0 +1,214 @@
+{#
+Text without the blanks at its ends, which would split groups. Empty text and null are the same:
+target-duckdb has no empty text.
+#}
+{% macro text(value) -%}
+    nullif(trim(cast({{ value }} as {{ dbt.type_string() }}), {{ blanks() }}), '')
+{%- endmacro %}
+
+
+{# The same of a column that may be long: to trim it takes long, and few have blanks there. #}
+{% macro long_text(column) -%}
+    {%- set as_it_is = 'cast(' ~ column ~ ' as ' ~ dbt.type_string() ~ ')' -%}
+    case
+        when {{ dbt.position('left(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
+            or {{ dbt.position('right(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
+            then {{ text(column) }}
+        else {{ as_it_is }}
+    end
+{%- endmacro %}
+
+
+{# Tab, ends of lines, space, the no-break spaces, thin, zero-width and ideographic space, and a byte order mark. #}
+{% macro blanks() -%}
+    {%- for code in [9, 10, 13, 32, 160, 8199, 8201, 8203, 8239, 8288, 12288, 65279] -%}
+    {{ '|| ' if not loop.first }}chr({{ code }}){{ ' ' if not loop.last }}
+    {%- endfor -%}
+{%- endmacro %}
+
+
+{# Null is what no double can hold, so that one value never stops a build. #}
+{% macro number(column) -%}
+    case
+        when {{ column }} = 0 then cast(0 as {{ double() }})
+        when abs({{ column }}) between 1e-300 and 1e300 then cast({{ column }} as {{ double() }})
+    end
+{%- endmacro %}
+
+
+{# A number as people write it, the same on all databases: 85000 and not 85000.0. #}
+{% macro number_as_text(column) -%}
+    case
+        when {{ column }} = round({{ column }}) and abs({{ column }}) < 1e18
+            then cast(cast({{ column }} as bigint) as {{ dbt.type_string() }})
+        else cast({{ column }} as {{ dbt.type_string() }})
+    end
+{%- endmacro %}
+
+
+{# The value of the field that a row of `changed` names, in a version of its job, as text. #}
+{% macro value_of(version, columns) -%}
+    case changed.field
+        {%- for column, group in columns.items() %}
+        {%- set value = version ~ '.' ~ column %}
+        when '{{ column }}' then {{ number_as_text(value) if group == 'number' else value }}
+        {%- endfor %}
+    end
+{%- endmacro %}
+
+
+{# The same as a number, if it is one. #}
+{% macro number_of(version, columns) -%}
+    case changed.field
+        {%- for column, group in columns.items() if group == 'number' %}
+        when '{{ column }}' then {{ version }}.{{ column }}
+        {%- endfor %}
+    end
+{%- endmacro %}
+
+
+{# What a group is called that has no value. #}
+{% macro or_not_given(column) -%}
+    coalesce({{ column }}, 'not given')
+{%- endmacro %}
+
+
+{# Bounds of what has no other. They are not null: DuckDB joins by comparisons fast, by `or` slowly. #}
+{% macro beginning_of_time() -%}
+    cast('0001-01-01' as timestamp)
+{%- endmacro %}
+
+{% macro end_of_time() -%}
+    cast('9999-12-31' as timestamp)
+{%- endmacro %}
+
+
+{# The Monday of a week, the first day of a month and so on. BigQuery's weeks begin on Sunday. #}
+{% macro first_day_of(part, time) -%}
+    {%- if part == 'week' and target.type == 'bigquery' -%}
+    {%- set since_a_monday = dbt.datediff("date '1970-01-05'", time, 'day') -%}
+    cast({{ dbt.dateadd('day', '-mod(' ~ since_a_monday ~ ', 7)', time) }} as date)
+    {%- else -%}
+    cast({{ dbt.date_trunc(part, time) }} as date)
+    {%- endif -%}
+{%- endmacro %}
+
+
+{# A number of days before a time. BigQuery would return a datetime, which no timestamp compares with. #}
+{% macro days_before(time, days) -%}
+    cast({{ dbt.dateadd('day', -days, time) }} as timestamp)
+{%- endmacro %}
+
+
+{# From one time to another in days, to a tenth. #}
+{% macro days_between(first, last) -%}
+    cast(
+        round(cast({{ dbt.datediff(first, last, 'second') }} as numeric(18, 6)) / 86400, 1)
+        as {{ double() }}
+    )
+{%- endmacro %}
+
+
+{# The columns of text for fields of additional_fields that the variable extra_fields names. #}
+{% macro extra_columns() -%}
+    {%- for field, column in extra_fields().items() %}
+    {%- set name = dbt.string_literal(dbt.escape_single_quotes(field)) %}
+    {{ text(json_as_text(json_value('additional_fields', name))) }} as {{ adapter.quote(column) }},
+    {%- endfor %}
+{% endmacro %}
+
+
+{#
+The column of each such field: its name in snake case. If a table has a column of that name already,
+or another field would get it, it begins with field_, so that no field hides or stops anything.
+#}
+{% macro extra_fields() %}
+    {%- set given = var('extra_fields') -%}
+    {%- if given == 'all' -%}
+        {%- set given = known_fields() -%}
+    {%- elif given is string -%}
+        {%- set given = given.split(',') | map('trim') | list -%}
+    {%- endif -%}
+    {%- set columns = {} -%}
+    {%- for field in given if field not in columns -%}
+        {%- set words = modules.re.sub('([A-Z])', '_\\1', field) | lower -%}
+        {%- set column = namespace(name=modules.re.sub('\\W', '_', words)[:50] or 'unnamed') -%}
+        {%- set taken = own_columns() + columns.values() | list -%}
+        {%- for _ in taken if column.name in taken -%}
+            {%- set column.name = 'field_' ~ column.name -%}
+        {%- endfor -%}
+        {%- do columns.update({field: column.name}) -%}
+    {%- endfor -%}
+    {{ return(columns) }}
+{% endmacro %}
+
+
+{# Every field that the table undeclared_fields has. #}
+{% macro known_fields() %}
+    {%- set table = ref('public_jobs', 'public_jobs__undeclared_fields') -%}
+    {%- if not execute or not load_relation(table) -%}
+        {{ return([]) }}
+    {%- endif -%}
+    {%- set found = run_query('select distinct field from ' ~ table) -%}
+    {{ return(found.columns[0].values() | sort(case_sensitive=true)) }}
+{% endmacro %}
+
+
+{# The seeds of locations and of departments, the package's or your own. #}
+{% macro locations() -%}
+    {{ ref(var('locations')[0], var('locations')[1]) }}
+{%- endmacro %}
+
+{% macro departments() %}
+    {{ return(ref(var('departments')[0], var('departments')[1])) }}
+{% endmacro %}
+
+
+{# What the salary is paid for, if the API sends it in the field that a variable names. #}
+{% macro salary_period(relation) -%}
+    {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
+    {{ text(json_as_text(json_value(relation ~ '.additional_fields', field))) }}
+{%- endmacro %}
+
+
+{# The columns of pay that compare, from min_salary, max_salary and salary_period. #}
+{% macro comparable_salary() -%}
+    {%- set ends = [
+        'case when min_salary > 0 then min_salary end',
+        'case when max_salary > 0 then max_salary end'
+    ] -%}
+    {%- set low, high = of_known('least', ends), of_known('greatest', ends) -%}
+    {%- set amounts = {'low': low, 'middle': '(' ~ low ~ ' + ' ~ high ~ ') / 2', 'high': high} -%}
+    coalesce(min_salary > 0 or max_salary > 0, false) as has_salary
+    {%- for name, amount in amounts.items() %},
+    {{ amount }} as salary_{{ name }}
+    {%- endfor %}
+    {%- for name, amount in amounts.items() %},
+    {{ amount }} * case lower(salary_period)
+        {%- for period, in_a_year in var('periods_in_a_year').items() %}
+        when '{{ period }}' then {{ in_a_year }}
+        {%- endfor %}
+    end as annual_{{ name }}
+    {%- endfor %}
+{%- endmacro %}
+
+
+{# Pay as people write it, from columns that begin with a prefix; null if there is none. #}
+{% macro pay_as_text(prefix) -%}
+    {%- set amount = prefix ~ 'salary_' -%}
+    {%- set currency = "coalesce(" ~ prefix ~ "currency || ' ', '')" -%}
+    case
+        when {{ prefix }}has_salary then
+            case
+                when coalesce({{ prefix }}max_salary, 0) <= 0
+                    then 'from ' || {{ currency }} || {{ number_as_text(amount ~ 'low') }}
+                when coalesce({{ prefix }}min_salary, 0) <= 0
+                    then 'up to ' || {{ currency }} || {{ number_as_text(amount ~ 'high') }}
+                when {{ amount }}low = {{ amount }}high
+                    then {{ currency }} || {{ number_as_text(amount ~ 'low') }}
+                else {{ currency }} || {{ number_as_text(amount ~ 'low') }}
+                    || '–' || {{ number_as_text(amount ~ 'high') }}
+            end
+            || coalesce(' per ' || lower({{ prefix }}salary_period), '')
+    end
+{%- endmacro %}

@@ -1,0 +1,105 @@
+{# The snapshot of publications, or nothing before the first build. #}
+{% macro load_history() %}
+    {% set snapshot = graph.nodes['snapshot.public_jobs.public_jobs__publication_history'] %}
+    {{ return(load_relation(api.Relation.create(
+        database=snapshot.database,
+        schema=snapshot.schema,
+        identifier=snapshot.alias
+    ))) }}
+{% endmacro %}
+
+
+{# Refuses what cannot work: models without history, history without rows, days without a zone. #}
+{% macro check_run() %}
+    {%- set selected = [] -%}
+    {%- for it in selected_resources if it.startswith(('model.public_jobs.', 'snapshot.public_jobs.')) -%}
+        {%- do selected.append(it) -%}
+    {%- endfor -%}
+    {%- if not execute or not selected -%}
+        {{ return('') }}
+    {%- endif -%}
+    {# The final tables read the snapshots, which `dbt run` leaves out. #}
+    {%- if flags.WHICH == 'run' and not load_history() -%}
+        {%- do exceptions.raise_compiler_error(
+            'There is no history yet. `dbt build` records it, and builds the tables; `dbt run` does not.'
+        ) -%}
+    {%- endif -%}
+    {%- if flags.EMPTY and load_history() -%}
+        {%- do exceptions.raise_compiler_error(
+            '--empty would close all jobs in the history of ' ~ target.schema
+            ~ ': leave it out, or take a target with another schema.'
+        ) -%}
+    {%- endif -%}
+    {%- if var('time_zone') != 'UTC' and var('time_zone') not in modules.pytz.all_timezones -%}
+        {%- do exceptions.raise_compiler_error(
+            'No table was built: no time zone is called ' ~ var('time_zone')
+            ~ '. Set the variable time_zone to a name such as Europe/Berlin.'
+        ) -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# One line of how the build ended, because `build` in Meltano prints warnings and errors alone. #}
+{% macro report(results) %}
+    {%- set counts = {} -%}
+    {%- for it in results if it.node.package_name == 'public_jobs'
+            and it.node.resource_type not in ('operation', 'exposure') -%}
+        {%- set name = it.node.resource_type ~ 's ' ~ it.status -%}
+        {%- do counts.update({name: counts.get(name, 0) + 1}) -%}
+    {%- endfor -%}
+    {%- if execute and counts and flags.WHICH == 'build' -%}
+        {%- set parts = [] -%}
+        {%- for name, count in counts.items() | sort -%}
+            {%- do parts.append(count ~ ' ' ~ name) -%}
+        {%- endfor -%}
+        {%- do print('public_jobs: ' ~ parts | join(', ')) -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{#
+How long a build waits for a table that somebody reads. It makes each table anew, which takes the
+place of the old one once no transaction reads that; others that want to read it wait behind it.
+#}
+{% macro limit_waiting() -%}
+    {{ "set lock_timeout = '" ~ var('lock_timeout') ~ "'" if target.type == 'postgres' }}
+{%- endmacro %}
+
+
+{#
+PostgreSQL takes the rows of a computed column for few, and then compares each row of one table with
+each of another. A build joins whole tables: one such join took ten minutes, and takes two seconds
+without.
+#}
+{% macro avoid_nested_loops() -%}
+    {{ 'set local enable_nestloop = off' if target.type == 'postgres' }}
+{%- endmacro %}
+
+
+{#
+The times of history are UTC, whatever the time zone of the session. dbt would take a macro
+snapshot_get_time from the user's own project alone, and not from a package, so a hook of the
+snapshots sets the session instead.
+#}
+{% macro begin_utc() -%}
+    {{ adapter.dispatch('begin_utc', 'public_jobs')() }}
+{%- endmacro %}
+
+{# Other warehouses take UTC by themselves. #}
+{% macro default__begin_utc() -%}{%- endmacro %}
+
+{# For this transaction alone. #}
+{% macro postgres__begin_utc() -%}
+    set local time zone 'UTC'
+{%- endmacro %}
+
+{# dbt 1 opens a session for each node. dbt 2 has another one for hooks: it needs the whole build. #}
+{% macro duckdb__begin_utc() -%}
+    set {{ 'global' if not dbt_version.startswith('1.') }} TimeZone = 'UTC'
+{%- endmacro %}
+
+
+{# Names of nodes begin with public_jobs__, so that none is a model of the user's; those of tables do not. #}
+{% macro generate_alias_name(custom_alias_name=none, node=none) -%}
+    {{ (custom_alias_name or node.name).removeprefix('public_jobs__') }}
+{%- endmacro %}
