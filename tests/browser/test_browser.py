@@ -66,14 +66,17 @@ CUT = """
 """
 # Everything that is behind a click.
 OPEN = """
-    document.querySelectorAll("main details").forEach((it) => { it.open = true; });
-    const done = arguments[0];
-    requestAnimationFrame(() => requestAnimationFrame(() => {
+    const closed = [...document.querySelectorAll("main details:not([open])")];
+    const opened = closed.map((it) => new Promise((done) => {
+        it.addEventListener("toggle", done, { once: true });
+        it.open = true;
+    }));
+    Promise.all(opened).then(() => {
         document.querySelectorAll("#lists button, #happened button").forEach((it) => {
             if (it.textContent.startsWith("Show all")) it.click();
         });
-        done();
-    }));
+        arguments[0]();
+    });
 """
 
 
@@ -527,6 +530,20 @@ def test_a_print_names_its_filter(browser: Driver, weeks: DuckDB) -> None:
         assert browser.execute_script(background) == "rgb(255, 255, 255)"
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@of_the_weeks
+def test_the_readme_shows_the_top_of_such_a_page(
+    browser: Driver, weeks: DuckDB, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """And the picture in docs/ has its size; its letters depend on the fonts of the computer."""
+    resize(browser, 1280, "light")
+    opened(browser, weeks)
+    drawn = tmp_path_factory.getbasetemp() / "dashboard.png"
+    browser.save_screenshot(str(drawn))
+
+    size = slice(16, 24)
+    assert drawn.read_bytes()[size] == (REPOSITORY / "docs" / "dashboard.png").read_bytes()[size]
 
 
 def resize(browser: Driver, width: int, theme: str) -> None:
