@@ -1,5 +1,7 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests, their environment, and how many processes run them."""
 
+import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +18,27 @@ from public_jobs_sandbox.postgresql import postgresql
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
+# Container images often forbid it, and then every process compiles its libraries anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# What the shell of a developer, or a computer behind a proxy, may have set.
+for _name in [it for it in os.environ if it.startswith(("TAP_PUBLIC_JOBS_", "PUBLIC_JOBS_"))]:
+    del os.environ[_name]
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = ",".join(filter(None, [os.environ.get(_name), "localhost,127.0.0.1,::1"]))
+
 # A busy machine may take a second for any example. All else stays as it is, also under CI.
 hypothesis.settings.register_profile(
     "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("patient")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than processors: tests wait for servers and processes a third of the time."""
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return processors + 1
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select

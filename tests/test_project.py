@@ -139,7 +139,7 @@ def test_a_signal_stops_the_tap_that_airflow_runs(
         (tmp_path / program).write_text(text)
         (tmp_path / program).chmod(0o755)
     with subprocess.Popen(
-        [REPOSITORY / "deploy/airflow/dags/run-meltano", "run", "tap", "target"],
+        [REPOSITORY / "pipeline/airflow/dags/run-meltano", "run", "tap", "target"],
         env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TAP": str(tmp_path / name)},
         cwd=tmp_path,
         stdout=subprocess.PIPE,

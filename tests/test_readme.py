@@ -15,7 +15,7 @@ from tap_public_jobs.tap import TapPublicJobs
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").glob("*.md")}
-FOLDERS = ["docs", "transform", "queries", "deploy", "template", "benchmarks", ".github"]
+FOLDERS = ["docs", "pipeline", "queries", "dev", ".github"]
 EVERYWHERE = [
     *REPOSITORY.glob("*.md"),
     *(path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.md*")),
@@ -102,7 +102,7 @@ def test_the_records_shown_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
     ("language", "file"), [("dockerfile", "*Dockerfile*"), ("yaml", "*schedule*/*kubernetes*")]
 )
 def test_the_page_on_kubernetes_shows_what_the_template_makes(language: str, file: str) -> None:
-    (made,) = (REPOSITORY / "template").glob(file)
+    (made,) = (REPOSITORY / "pipeline" / "template").glob(file)
 
     assert blocks(language, PAGES["orchestrators"]) == [
         made.read_text(encoding="utf-8").strip().replace("{{ unit }}", "my-pipeline") + "\n"

@@ -47,8 +47,7 @@ def test_time_left_is_what_was_measured_and_at_least_what_the_rate_limit_needs(
 
 def test_time_left_follows_what_the_limit_teaches() -> None:
     report = Report(Throttle(2, 2.0))
-    report.throttle.refused(report.throttle.acquire())
-    report.throttle.limited()
+    report.throttle.rejected(report.throttle.acquire())
 
     assert report.progress(0, 3000, 0.0) == "0 of 3,000 (0 %), about 1 hour 40 minutes left."
 

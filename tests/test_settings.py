@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from e2e.pipeline import REPOSITORY, definition, plugin
 
-from plugins.settings import OWN, written
+from dev.settings import OWN, written
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import ChangeLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
@@ -293,7 +293,7 @@ REQUIRED: list[str] = CONFIG_JSONSCHEMA["required"]
 
 @pytest.mark.parametrize("path", written(), ids=lambda it: it.name)
 def test_every_place_has_what_the_schema_says(path: Path) -> None:
-    """If this fails, run `uv run python plugins/settings.py`."""
+    """If this fails, run `uv run python dev/settings.py`."""
     assert path.read_text("utf-8") == written()[path]
 
 
@@ -333,8 +333,9 @@ def test_a_plugin_definition_is_what_this_project_has(kind: str, name: str) -> N
         ours["pip_url"] = theirs["pip_url"]
     if kind == "utilities":
         assert theirs["commands"].pop("deps")["args"] == "deps"
-        package = "$MELTANO_PROJECT_ROOT/transform/dbt_packages/public_jobs"
-        ours["config"]["profiles_dir"] = package
+        folder = "$MELTANO_PROJECT_ROOT/transform"
+        ours["config"]["project_dir"] = folder
+        ours["config"]["profiles_dir"] = f"{folder}/dbt_packages/public_jobs"
     assert values == ours.pop("config")
     assert theirs == theirs | ours
 

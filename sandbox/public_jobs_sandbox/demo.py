@@ -21,7 +21,7 @@ from public_jobs_sandbox.weeks import NIGHTS, Clock, Warehouse, play
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
 # It runs with the packages that are here and with Vega, so that no second DuckDB is installed.
-DASHBOARD = Path("dashboard", "page.py")
+DASHBOARD = Path("pipeline", "dashboard", "page.py")
 VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python>=1.9")
 BUILD = "dbt-duckdb:build"
 # As README has it.

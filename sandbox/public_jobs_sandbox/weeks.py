@@ -206,7 +206,7 @@ class Warehouse:
     """The DuckDB file of the demo: what loads it, and what builds in it."""
 
     def __init__(self, variables: dict[str, str], folder: Path) -> None:
-        transform = REPOSITORY / "transform"
+        transform = REPOSITORY / "pipeline" / "transform"
         shell = variables | {
             "DBT_PROJECT_DIR": str(transform),
             "DBT_PROFILES_DIR": str(transform),

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
@@ -17,7 +18,7 @@ from urllib3.exceptions import HTTPError
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Json, Page
 from tap_public_jobs.api.network import why_unreachable
-from tap_public_jobs.api.transport import Session, place
+from tap_public_jobs.api.transport import MAX_REJECTIONS, Session, is_rejection, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.lines import quoted, shortened
 
@@ -34,6 +35,19 @@ FIRST_WAIT = 1.0
 # A body may take this many times the read timeout in total, however steadily it arrives.
 DEADLINE = 10
 
+REMEDIES = {
+    401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
+    "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
+    "new one in the portal under Settings → Integrations → API keys.",
+    403: "Nothing more is loaded. The API answered 403. If this key never worked, the "
+    "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
+    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
+}
+REMEDY_LIMIT = (
+    "The tables are right, but not up to date. The API rejected a request for the rate limit "
+    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
+    "integration, or lower rate_limit_requests; the next run resumes."
+)
 REMEDY_PAGE = (
     "The tables are right, but not up to date. Page {} of the list of jobs cannot be read: {}. If "
     "the API is down, no action is needed: the next run resumes. If it is up, check base_url and "
@@ -43,6 +57,10 @@ REMEDY_PAGE = (
 
 class _FaultError(RequestError):
     """A try failed, but another one may succeed."""
+
+
+class _RejectedError(RequestError):
+    """The rate limit rejected every attempt."""
 
 
 @dataclass
@@ -67,10 +85,6 @@ class PublicJobsClient:
     retries: int = 0
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        """Tell the session which request shows whether the key works."""
-        self.session.page_1 = self._page_url(1)
-
     @property
     def _url(self) -> str:
         return f"{self.base_url.rstrip('/')}{API_PATH}/jobs"
@@ -90,6 +104,10 @@ class PublicJobsClient:
                 self._page_url(number), lambda page: isinstance(page.get("data"), list)
             )
         except RequestError as error:
+            if isinstance(error, _RejectedError):
+                raise PublicJobsError(REMEDY_LIMIT) from error
+            if error.status in REMEDIES:
+                raise PublicJobsError(REMEDIES[error.status]) from error
             is_redirect = error.status in range(300, 400)
             if number == 1 and (is_redirect or isinstance(error, NotFoundError)):
                 raise _not_the_api(error) from error
@@ -111,7 +129,14 @@ class PublicJobsClient:
             PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
-        document = self._fetch(url, lambda detail: _is_detail(detail, job), tries)
+        try:
+            document = self._fetch(
+                url, lambda detail: _is_detail(detail, job), tries, witness=self._page_url(1)
+            )
+        except RequestError as error:
+            if error.status in REMEDIES:  # for the key, or for this job alone
+                self.page(1)
+            raise
         job_id = document.get("id")
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
@@ -122,16 +147,25 @@ class PublicJobsClient:
         return f"{self._url}?{urlencode({'page': number, 'pageSize': self.page_size})}"
 
     def _fetch(
-        self, url: str, is_expected: Callable[[dict[str, Json]], bool], tries: int | None = None
+        self,
+        url: str,
+        is_expected: Callable[[dict[str, Json]], bool],
+        tries: int | None = None,
+        *,
+        witness: str = "",
     ) -> dict[str, Json]:
         """Request one JSON object.
 
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the expected shape.
-            tries: How often to try; `MAX_TRIES` by default.
+            tries: How often to try; `MAX_TRIES` by default. If once, that holds for rejections too.
+            witness: What shows whether the rate limit has room; see `Session.send`.
         """
         tries = tries or MAX_TRIES
+        send = partial(self.session.fetch, url, self.timeout, witness=witness)
+        if tries == 1:
+            send = partial(send, most=1)
         retrying = backoff.on_exception(
             backoff.expo,
             _FaultError,
@@ -141,7 +175,7 @@ class PublicJobsClient:
             logger=None,
         )
         try:
-            document: dict[str, Json] = retrying(self._try)(url, is_expected, is_final=tries == 1)
+            document: dict[str, Json] = retrying(self._try)(url, send, is_expected)
         except _FaultError as error:
             msg = f"{error}, after {tries} tries" if tries > 1 else str(error)
             raise RequestError(msg, error.status) from error
@@ -149,10 +183,13 @@ class PublicJobsClient:
         return document
 
     def _try(
-        self, url: str, is_expected: Callable[[dict[str, Json]], bool], *, is_final: bool
+        self,
+        url: str,
+        send: Callable[[], Response],
+        is_expected: Callable[[dict[str, Json]], bool],
     ) -> dict[str, Json]:
         try:
-            with self.session.fetch(url, self.timeout, is_final=is_final) as response:
+            with send() as response:
                 self._check_head(response)
                 document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
@@ -176,7 +213,11 @@ class PublicJobsClient:
         msg = f"{where}: the response is {status} {reason}".rstrip()
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
             raise NotFoundError(msg, status)
-        if 300 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT:  # noqa: PLR2004
+        if is_rejection(response):
+            raise _RejectedError(msg, status)
+        # Of a key that has worked, a 403 may be a rejection.
+        may_pass = {HTTPStatus.REQUEST_TIMEOUT, *[HTTPStatus.FORBIDDEN] * self.has_answered}
+        if 300 <= status < 500 and status not in may_pass:  # noqa: PLR2004
             raise RequestError(msg, status)
         raise _FaultError(msg, status)
 

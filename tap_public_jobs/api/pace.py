@@ -46,12 +46,14 @@ class Pace:
         period: Seconds.
         lessons: How many rejections taught something.
         has_answered_since: Whether a request that was sent after the last lesson was answered.
+        last_answered: When the last request was sent of those that were answered.
     """
 
     limit: int
     period: float
     lessons: int = 0
     has_answered_since: bool = True
+    last_answered: float = -math.inf
     _answers: int = 0
     _doubts: int = 0  # responses that may be rejections, one for each row of them
     _is_up: bool = True
@@ -98,6 +100,7 @@ class Pace:
     def note_answer(self, sent: float) -> None:
         """Note a response that is no rejection."""
         self._answers += 1
+        self.last_answered = max(self.last_answered, sent)
         self._is_up = True
         self.has_answered_since |= not self.has_learned_since(sent)
 

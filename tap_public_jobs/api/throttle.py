@@ -10,18 +10,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.pace import LESSONS, Pace
-
-
-class _Refusal(NamedTuple):
-    """A refused request: when it was sent, when refused, and what the server asked to wait."""
-
-    sent: float
-    at: float
-    retry_after: float | None
 
 
 @dataclass(eq=False)
@@ -37,10 +28,6 @@ class Throttle:
 
     Rejections teach a slower `Pace`, after a pause.
 
-    A refusal may be about the limit, the key or a single job.
-    Until the thread that received it knows, and calls `resume`, no other thread may send.
-    Each refusal delays the next request by an interval, because some limits count what they reject.
-
     All methods may be called from any thread.
 
     Attributes:
@@ -51,7 +38,7 @@ class Throttle:
         clock: Returns monotonic time in seconds.
         changed: What threads wait on; its default really waits.
         requests: Requests sent.
-        rejections: How many of them were refused, for whatever reason.
+        rejections: How many of them were rejected.
         reason: What it was closed with; None while it is open.
     """
 
@@ -68,7 +55,6 @@ class Throttle:
     _in_flight: int = 0
     _received: deque[float] = field(default_factory=deque)  # of responses that hold a slot
     _not_before: float = -math.inf
-    _refusals: dict[int, _Refusal] = field(default_factory=dict)  # by thread, in order
 
     def __post_init__(self, held: HeldSlots | None) -> None:
         """Hold the slots of the last run."""
@@ -79,17 +65,20 @@ class Throttle:
             self._received.extend([self.clock() - age] * min(held.number, self.limit))
         self._of_last_run = [*self._received]
 
-    def acquire(self) -> float:
+    def acquire(self, earliest: float = -math.inf) -> float:
         """Wait until a request may be sent, and count it as sent.
 
+        Args:
+            earliest: When this request may be sent at the earliest, by the clock.
+
         Returns:
-            The time of sending by the throttle's clock, to pass to `answered` or `refused`.
+            The time of sending by the throttle's clock, to pass to `answered` or `rejected`.
 
         Raises:
             BaseException: What the throttle was closed with.
         """
         with self.changed:
-            while (delay := self.try_acquire()) != 0:
+            while (delay := earliest - self.clock()) > 0 or (delay := self.try_acquire()) != 0:
                 self.changed.wait(None if delay == math.inf else delay)
             return self.clock()
 
@@ -98,7 +87,7 @@ class Throttle:
 
         Returns:
             0.0 if the request may be sent, else the seconds after which to ask again; infinity if
-            that depends on another request or thread.
+            that depends on another request.
 
         Raises:
             BaseException: What the throttle was closed with.
@@ -124,7 +113,7 @@ class Throttle:
             is_doubtful: Whether the response may be a rejection.
 
         Returns:
-            As `limited` does, with a pause of no seconds.
+            As `rejected` does, with a pause of no seconds.
         """
         with self.changed:
             now = self._end(sent)
@@ -135,73 +124,38 @@ class Throttle:
             self._not_before = max(self._not_before, now + self._pace.interval)
             return (0.0, self._pace.interval) if is_lesson else None
 
-    def refused(self, sent: float, retry_after: float | None = None) -> None:
-        """Free the slot of a request as `answered` does, and let no other thread send.
+    def has_answered_since(self, time: float) -> bool:
+        """Return whether a request was answered that was sent after a time by the clock."""
+        with self.changed:
+            return self._pace.last_answered > time
 
-        Unless a lesson explains the refusal, the next request waits for an interval more.
+    def rejected(
+        self, sent: float, retry_after: float | None = None, *, is_own: bool = False
+    ) -> tuple[float, float] | None:
+        """Free the slot of a request as `answered` does, and learn that the limit rejected it.
 
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
-        """
-        with self.changed:
-            self._refusals[threading.get_ident()] = _Refusal(sent, self.clock(), retry_after)
-            self._end(sent)
-            self.rejections += 1
-            if not self._pace.has_learned_since(sent):
-                self.hold_back(1)
-
-    def is_explained(self) -> bool:
-        """Wait for the threads that were refused before this one.
-
-        Returns:
-            Whether one of them has found that the limit is why, since this thread's request was
-            sent.
-        """
-        this = threading.get_ident()
-        with self.changed:
-            while self._may_send_alone != this and not self.reason:
-                self.changed.wait(None)
-            return self._pace.has_learned_since(self._refusals[this].sent)
-
-    def limited(self, *, pauses: bool = True) -> tuple[float, float] | None:
-        """Learn that this thread was last refused for the rate limit.
-
-        Args:
-            pauses: Whether all requests pause; not if the same request has been answered since.
+            is_own: Whether the request itself is at fault, so that there is nothing to learn.
 
         Returns:
             The seconds of the pause, and between two requests after it; None if nothing is new.
         """
         with self.changed:
-            sent, at, retry_after = self._refusals[threading.get_ident()]
+            now = self._end(sent)
+            self.rejections += 1
+            if is_own:
+                return None
             was_enough = self._pace.has_answered_since  # what the server asked for
-            is_lesson = self._pace.note_rejection(sent, self.clock())
+            is_lesson = self._pace.note_rejection(sent, now)
             was_enough &= retry_after is not None and self._pace.lessons < LESSONS
-            pause = retry_after or 0.0
+            pause = max(retry_after or 0.0, self._pace.interval)
             if is_lesson and not was_enough:
                 pause = max(pause, self.period)
-            pause = max(pause, self._pace.interval) if pauses else 0.0
-            is_much_longer = at + pause > self._not_before + self.period
-            next_at = self.clock() + self._pace.interval
-            self._not_before = max(self._not_before, at + pause, next_at)
+            is_much_longer = now + pause > self._not_before + self.period
+            self._not_before = max(self._not_before, now + pause)
             return (pause, self._pace.interval) if is_lesson or is_much_longer else None
-
-    def hold_back(self, intervals: int) -> None:
-        """Delay the next request.
-
-        Args:
-            intervals: How many times the seconds between two requests that are sent evenly.
-        """
-        with self.changed:
-            not_before = max(self._not_before, self.clock())
-            self._not_before = not_before + intervals * self._pace.even_interval
-
-    def resume(self) -> None:
-        """Let other threads send again, if this one was refused."""
-        with self.changed:
-            if self._refusals.pop(threading.get_ident(), None):
-                self.changed.notify_all()
 
     def held_slots(self) -> HeldSlots | None:
         """Return the slots that the next run must hold; None if no request was ever sent.
@@ -234,13 +188,8 @@ class Throttle:
         """The seconds that each of many requests takes, by the limit and by the lessons learnt."""
         return max(self.period / self.limit, self._pace.interval)
 
-    @property
-    def _may_send_alone(self) -> int | None:
-        return next(iter(self._refusals), None)
-
     def _delay(self, now: float) -> float:
-        is_held = self._may_send_alone not in {None, threading.get_ident()}
-        if is_held or self._in_flight >= self._pace.most_in_flight:
+        if self._in_flight >= self._pace.most_in_flight:
             return math.inf
         if now < self._not_before:
             return self._not_before - now

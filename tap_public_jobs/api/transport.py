@@ -1,6 +1,7 @@
-"""The HTTP session of a run: authentication, the throttle, and what a refusal means."""
+"""The HTTP session of a run: authentication, the throttle, and which answers are rejections."""
 
 import logging
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from os import environ
@@ -15,7 +16,6 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.errors import PublicJobsError, RequestError
 from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)
@@ -23,29 +23,8 @@ logger = logging.getLogger(__name__)
 # How often one request is sent while it is rejected for the rate limit.
 MAX_REJECTIONS = 10
 
-# How often a detail is sent that is refused although page 1 is answered; and a page that is refused
-# with a bare 403.
-MAX_REFUSALS = 3
-
-REMEDIES = {
-    401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
-    "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
-    "new one in the portal under Settings → Integrations → API keys.",
-    403: "Nothing more is loaded. The API answered 403. If this key never worked, the "
-    "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
-    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
-}
-REMEDY_LIMIT = (
-    "The tables are right, but not up to date. The API rejected a request for the rate limit "
-    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
-    "integration, or lower rate_limit_requests; the next run resumes."
-)
-# Intervals from the answer to page 1 until a refused detail is sent again; twice as many before the
-# last time.
-#
-# Page 1 waits for two, or more after a burst. The detail waits longer than page 1 did, so that a
-# limit rejects page 1 too: if it rejected only the detail, the job would look at fault.
-BEFORE_DETAIL = 3
+# Statuses that are no rejection by themselves, but the default of some limits.
+DOUBTFUL = {HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE}
 
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is ignored as a mistake.
 LONGEST_RETRY_AFTER = 3600.0
@@ -65,12 +44,7 @@ class Session(requests.Session):
         connections: Connections kept open at once.
         headers: Of every request, such as the one that carries the key.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
-
-    Attributes:
-        page_1: The URL of the first page of the list, which shows whether the key works.
     """
-
-    page_1 = ""
 
     def __init__(
         self, throttle: Throttle, connections: int, headers: Mapping[str, str], base_url: str
@@ -89,7 +63,6 @@ class Session(requests.Session):
         self.verify = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or True
         self._throttle = throttle
         self._active_at = monotonic()
-        self._key_works = throttle.held_slots() is not None  # it was answered in the last run
 
     @override
     def get_redirect_target(self, resp: Response) -> str | None:
@@ -97,116 +70,106 @@ class Session(requests.Session):
         return None
 
     @override
-    def send(self, request: PreparedRequest, **kwargs: Any) -> Response:
-        """Send a request once, when the throttle allows it."""
-        sent = self._throttle.acquire()
+    def send(
+        self,
+        request: PreparedRequest,
+        *,
+        witness: PreparedRequest | None = None,
+        most: int = MAX_REJECTIONS,
+        **kwargs: Any,
+    ) -> Response:
+        """Send a request when the throttle allows it, and again while the rate limit rejects it.
+
+        If it is rejected again although another request has been answered since, that is its own
+        fault: the throttle learns nothing from it, and no other request waits for it.
+
+        Args:
+            request: What to send.
+            witness: Sent before the request is sent again, if no other one has been answered.
+            most: How often to send while the limit rejects.
+            **kwargs: As requests takes them.
+
+        Returns:
+            The last response to the request, whose body is yet to be read.
+        """
+        throttle = self._throttle
+        earliest, rejected_at = -math.inf, math.inf
+        for number in range(1, most + 1):
+            sent = throttle.acquire(earliest)
+            others_work = throttle.has_answered_since(rejected_at)
+            if witness and number > 1 and not others_work:
+                self._exchange(witness, sent, kwargs).close()
+                wait = 0.0
+            else:
+                response = self._exchange(request, sent, kwargs, is_own=others_work or most == 1)
+                if not is_rejection(response):
+                    break
+                response.close()
+                rejected_at = throttle.clock()
+                wait = retry_after(response.headers) or 0.0
+            if witness:
+                # Others go first, because what becomes of them shows whose fault it is. Each time
+                # it waits longer, so that the limit has more room than the witness found.
+                earliest = throttle.clock() + wait + number * throttle.seconds_each
+        return response
+
+    def _exchange(
+        self,
+        request: PreparedRequest,
+        sent: float,
+        options: Mapping[str, Any],
+        *,
+        is_own: bool = False,
+    ) -> Response:
+        """Send a request once, and let the throttle learn from the response.
+
+        Args:
+            request: What to send.
+            sent: When the throttle allowed it.
+            options: As requests takes them.
+            is_own: Whether a rejection is this request's own fault.
+        """
+        throttle = self._throttle
         if monotonic() > self._active_at + LONGEST_IDLE:
             self.close()  # connections in use stay open for their responses
         self._active_at = monotonic()
         try:
-            response = super().send(request, **kwargs)
+            response = super().send(request, **options)
         except BaseException:
-            self._throttle.answered(sent)
+            throttle.answered(sent)
             raise
         status = response.status_code
-        if is_refusal(response):
+        if is_rejection(response):
             wait = retry_after(response.headers)
-            if status == HTTPStatus.TOO_MANY_REQUESTS and self._throttle.requests > 1:
+            if status == HTTPStatus.TOO_MANY_REQUESTS and throttle.requests > 1:
                 # After an answer an interval is enough, if the limit allows no bursts. If it is
                 # not, the next pause is a whole period.
                 wait = wait or 0.0
-            self._throttle.refused(sent, wait)
+            pacing = throttle.rejected(sent, wait, is_own=is_own)
         else:
-            is_doubtful = status == HTTPStatus.SERVICE_UNAVAILABLE
-            pacing = self._throttle.answered(sent, is_doubtful=is_doubtful)
-            log_pacing(self._throttle, status, pacing)
+            pacing = throttle.answered(sent, is_doubtful=status in DOUBTFUL)
+        log_pacing(throttle, status, pacing)
         return response
 
-    def fetch(self, url: str, timeout: float, *, is_final: bool = False) -> Response:
-        """Request a URL, and again while the rate limit may be why that is refused.
+    def fetch(
+        self, url: str, timeout: float, *, witness: str = "", most: int = MAX_REJECTIONS
+    ) -> Response:
+        """Send a GET to a URL as it is.
 
         Args:
-            url: Sent as it is.
+            url: With its percent-encoding.
             timeout: Seconds to connect, and to wait for each part of the response.
-            is_final: Whether to take a refused detail for the job's own fault at once, because
-                earlier runs have found that it is.
-
-        Returns:
-            The response, whose body is yet to be read.
-
-        Raises:
-            PublicJobsError: The API refuses the key, or rejects every request (API page,
-                "Errors"). No other will be sent.
-            RequestError: The API refuses this detail alone.
+            witness: As for `send`, a URL.
+            most: As for `send`.
         """
-        try:
-            if "?" in url:  # a detail has no query
-                return self._page(url, timeout)
-            return self._detail(url, timeout, is_final=is_final)
-        finally:
-            self._throttle.resume()
+        other = self._get(witness) if witness else None
+        return self.send(self._get(url), witness=other, most=most, timeout=timeout)
 
-    def _get(self, url: str, timeout: float) -> Response:
+    def _get(self, url: str) -> PreparedRequest:
         request = self.prepare_request(requests.Request("GET", url))
         # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
         request.url = url
-        return self.send(request, timeout=timeout)
-
-    def _page(self, url: str, timeout: float) -> Response:
-        """Request a page; if it is refused, that is for the limit or the key."""
-        for number in range(1, MAX_REJECTIONS + 1):
-            response = self._get(url, timeout)
-            status = response.status_code
-            if not is_refusal(response):
-                self._key_works |= status == HTTPStatus.OK
-                return response
-            response.close()
-            is_403 = status == HTTPStatus.FORBIDDEN and self._key_works and number < MAX_REFUSALS
-            if number == MAX_REJECTIONS or not (is_403 or is_rejection(response)):
-                break
-            self._learn(status)
-        error = PublicJobsError(REMEDY_LIMIT if is_rejection(response) else REMEDIES[status])
-        self._throttle.close(error)
-        raise error
-
-    def _detail(self, url: str, timeout: float, *, is_final: bool) -> Response:
-        """Request a detail; if it is refused, that is for the limit, the key or only this job.
-
-        Some limits answer 403, and some services answer 429 for a single job. So page 1 is sent
-        before the detail is sent again. If page 1 is refused, it is the limit or the key; if the
-        detail is answered at last, it was the limit; else it is this job.
-        """
-        status, doubts = 0, 0
-        for number in range(1, MAX_REJECTIONS + 1):
-            response = self._get(url, timeout)
-            if not is_refusal(response):
-                if doubts:
-                    self._learn(status, pauses=False)
-                return response
-            response.close()
-            status = response.status_code
-            is_last = is_final and not is_rejection(response)
-            if number == MAX_REJECTIONS or is_last or doubts == MAX_REFUSALS - 1:
-                break
-            if self._throttle.is_explained():
-                self._learn(status)
-            else:
-                self._check_key(timeout, doubts)
-                doubts += not self._throttle.is_explained()
-        msg = f"{place(url)}: the response is {status}, although the key reads the list"
-        raise RequestError(msg, status)
-
-    def _check_key(self, timeout: float, doubts: int) -> None:
-        """Request page 1, and leave room for the detail after it: the more doubts, the more."""
-        self._throttle.hold_back(1)
-        with self._page(self.page_1, timeout) as page:
-            if page.status_code != HTTPStatus.OK:
-                msg = f"page 1 of the list is not answered either ({page.status_code})"
-                raise requests.HTTPError(msg)
-        self._throttle.hold_back(BEFORE_DETAIL * (1 + doubts))
-
-    def _learn(self, status: int, *, pauses: bool = True) -> None:
-        log_pacing(self._throttle, status, self._throttle.limited(pauses=pauses))
+        return request
 
 
 def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | None) -> None:
@@ -234,11 +197,6 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
 def place(url: str) -> str:
     """Return the host, the path and the query of a URL, for a message."""
     return shortened(url.partition("://")[2], 300)
-
-
-def is_refusal(response: Response) -> bool:
-    """Return whether the API refuses a request: for the limit, the key or a single job."""
-    return response.status_code in {401, 403} or is_rejection(response)
 
 
 def is_rejection(response: Response) -> bool:

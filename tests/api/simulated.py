@@ -104,14 +104,6 @@ class FakeTime(threading.Condition):
         return Throttle(limit, period, **usual | options)
 
 
-def rejected(throttle: Throttle, sent: float, retry_after: float | None = None) -> Any:
-    """End a request as one that is known to be rejected."""
-    throttle.refused(sent, retry_after)
-    pacing = throttle.limited()
-    throttle.resume()
-    return pacing
-
-
 @dataclass
 class Api:
     """An API behind a limiter and a network with delays, and a run that reads it.
@@ -177,7 +169,7 @@ class Api:
                 sent = self.throttle.acquire()
                 while (wait := self._exchange()) is not None:
                     if self.hint:
-                        rejected(self.throttle, sent, self.hint(wait))
+                        self.throttle.rejected(sent, self.hint(wait))
                     else:
                         self.throttle.answered(sent, is_doubtful=True)
                         faults += 1

@@ -3,7 +3,7 @@
 import random
 import re
 import socket
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from unittest import mock
 from urllib.parse import quote
@@ -198,62 +198,52 @@ def refusal(status: str) -> bytes:
     return response(b"{}", f"{status} No", *["RateLimit-Remaining: 0"] * (status == "503"))
 
 
-@pytest.mark.parametrize("status", ["401", "403", "503"])
+@pytest.mark.parametrize(("status", "tries"), [("401", 1), ("403", MAX_TRIES)])
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
-    answered: Answered, status: str
+    answered: Answered, status: str, tries: int
 ) -> None:
-    """Also if it is rejected as too many requests."""
-    answers = [*[refusal(status), PAGE] * 2, refusal(status)]
+    """A 403 may be the rate limit, so it is tried again, as a bare 503 is."""
+    answers = [PAGE, *[refusal(status)] * tries, PAGE]
     api, server = answered(*answers, throttle=Throttle(1000, 0.001))
+    api.page(1)
 
-    with pytest.raises(RequestError) as caught:
+    with pytest.raises(
+        RequestError, match=rf"{API}/jobs/job-1: the response is {status}"
+    ) as caught:
         api.detail(JOB)
 
-    said = f"{API}/jobs/job-1: the response is {status}, although the key reads the list"
-    assert str(caught.value).endswith(said)
     assert caught.value.status == int(status)
-    assert server.targets == ["/jobs/job-1", *["/jobs?page=1&pageSize=10", "/jobs/job-1"] * 2]
+    page = "/jobs?page=1&pageSize=10"
+    assert server.targets == [page, *["/jobs/job-1"] * tries, page]
 
 
-@pytest.mark.parametrize(
-    ("page", "said"), [(b"not http\r\n\r\n", "not http"), (response(b"", "404 No"), "not ans.*404")]
-)
-def test_a_refused_detail_whose_list_fails_is_described_by_that(
-    answered: Answered, page: bytes, said: str
-) -> None:
-    """And not as a refusal of the key or of the job."""
-    answers = [refusal("401"), page] * MAX_TRIES
-    api, _ = answered(*answers, has_answered=True, throttle=Throttle(1000, 0.001))
+def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) -> None:
+    """Page 1 shows in between that the limit has room, because no other request does."""
+    throttle = Throttle(1000, 0.001)
+    api, server = answered(*[refusal("503"), PAGE] * 5, throttle=throttle)
 
-    said = rf"/jobs/job-1: .*{said}.*, after 8 tries"
-    with pytest.raises(RequestError, match=said) as caught:
+    with pytest.raises(RequestError, match="the response is 503"):
         api.detail(JOB)
-    assert type(caught.value) is RequestError
+
+    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_REJECTIONS // 2)
+    assert throttle._pace.lessons == 1
 
 
 @pytest.mark.parametrize(
-    ("status", "requests", "said"),
+    ("status", "said"),
     [
-        ("401", 1, "The API refused the key"),
-        ("403", 1, "The API answered 403"),
-        ("503", MAX_REJECTIONS, "10 times in a row, .*Use one key per integration"),
+        ("401", "The API refused the key"),
+        ("403", "The API answered 403"),
+        ("503", "10 times in a row, .*Use one key per integration"),
     ],
 )
-def test_refused_details_whose_list_is_refused_too_are_the_key_and_cost_one_more_request(
-    answered: Answered, status: str, requests: int, said: str
-) -> None:
-    api, server = answered(refusal(status), throttle=Throttle(1000, 0.001))
+def test_a_page_that_is_refused_ends_the_run(answered: Answered, status: str, said: str) -> None:
+    """Also page 1 after a detail that is refused."""
+    api, _ = answered(refusal(status), throttle=Throttle(1000, 0.001))
 
-    def fetch(number: int) -> None:
-        with pytest.raises(PublicJobsError, match=said):
-            api.detail(JobRef(f"id-{number}", f"job-{number}"))
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(fetch, range(8)))
-
-    # The other details are not even sent: the run has ended.
-    assert server.targets[0] in {f"/jobs/job-{number}" for number in range(8)}
-    assert server.targets[1:] == ["/jobs?page=1&pageSize=10"] * requests
+    fetch = partial(api.page, 2) if status == "503" else partial(api.detail, JOB)
+    with pytest.raises(PublicJobsError, match=said):
+        fetch()
 
 
 @pytest.mark.parametrize(

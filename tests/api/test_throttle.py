@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from api.simulated import Api, FakeTime, rejected
+from api.simulated import Api, FakeTime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS, Limiter
@@ -204,7 +204,7 @@ def test_a_rejection_pauses_every_request_for_as_long_as_the_server_asks(
     throttle: Throttle, time: FakeTime, asked: float | None, waited: float
 ) -> None:
     """If the server does not say, for a period; and never for less than the even pace."""
-    rejected(throttle, throttle.acquire(), asked)
+    throttle.rejected(throttle.acquire(), asked)
 
     throttle.acquire()
 
@@ -219,7 +219,7 @@ def test_the_longest_pause_of_one_burst_counts_and_is_reported_if_it_is_much_lon
     burst = [throttle.acquire() for _ in range(4)]
 
     reported: list[Any] = [
-        rejected(throttle, sent, asked) for sent, asked in zip(burst, (5, 60, 300, 5), strict=True)
+        throttle.rejected(sent, asked) for sent, asked in zip(burst, (5, 60, 300, 5), strict=True)
     ]
     throttle.acquire()
 
@@ -262,11 +262,11 @@ def test_after_a_third_lesson_requests_go_one_at_a_time(throttle: Throttle, time
     throttle.answered(throttle.acquire() - 9)
     first, second, third = (throttle.acquire() for _ in range(3))
     time.now += 0.5
-    rejected(throttle, first, 0.0)
+    throttle.rejected(first, 0.0)
     for _ in range(2):
         sent = throttle.acquire()
         time.now += 0.5
-        rejected(throttle, sent, 0.0)
+        throttle.rejected(sent, 0.0)
     throttle.answered(second, is_doubtful=True)  # it was sent before the lesson, and is none
     throttle.answered(third)
 
@@ -284,7 +284,7 @@ def test_a_later_lesson_pauses_as_long_as_the_server_asks_until_only_a_pause_hel
     """What it asked for was enough, if a request has been answered since the last lesson."""
     for _ in range(LESSONS):
         throttle.answered(throttle.acquire())
-        rejected(throttle, throttle.acquire(), 7.0)
+        throttle.rejected(throttle.acquire(), 7.0)
 
     assert [it for it in time.waits if it > 2] == [7] * (LESSONS - 1)
     assert throttle.try_acquire() == pytest.approx(60)

@@ -35,7 +35,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from support.expected import DAY, KEY, Tables, make, make_table, monday
 from support.portal import HISTORY_ALONE, WITHOUT_TESTS, DuckDB
 
-from benchmarks import years
+from dev.benchmarks import years
 
 # Those that read the same six weeks.
 of_the_weeks = pytest.mark.xdist_group("weeks")
@@ -154,7 +154,7 @@ def load(warehouse: DuckDB, tables: Tables, schema: str = "public_jobs") -> None
 
 def run_page(warehouse: DuckDB) -> None:
     """Run the dashboard as its users do, in an environment of its own."""
-    script = str(REPOSITORY / "dashboard" / "page.py")
+    script = str(REPOSITORY / "pipeline" / "dashboard" / "page.py")
     command = [*uv_command(), "run", "--quiet", "--script", script, str(warehouse.file)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 

@@ -125,7 +125,7 @@ class Project:
         for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(REPOSITORY / name, folder)
         ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
-        for package in ("tap_public_jobs", "sandbox", "dashboard", "transform"):
+        for package in ("tap_public_jobs", "sandbox", "pipeline"):
             shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
         (folder / "output").mkdir()
         return cls(folder)
@@ -147,7 +147,7 @@ def plugin(kind: str, name: str) -> dict[str, Any]:
 
 def definition(kind: str, name: str) -> dict[str, Any]:
     """A plugin as `meltano add --from-ref` puts it into a project of one's own."""
-    path = REPOSITORY / "plugins" / kind / f"{name}.yml"
+    path = REPOSITORY / "pipeline" / "meltano" / kind / f"{name}.yml"
     return dict(yaml.safe_load(path.read_text("utf-8")))
 
 
@@ -157,7 +157,7 @@ def installed(requirements: str) -> Path:
     # Some targets need drivers that have no wheels for newer Pythons.
     package, *others = requirements.split()
     tool = [*uv_command(), "tool", "run", "--python", "3.11", "--from", package]
-    tool += ["--overrides", str(REPOSITORY / "transform" / "overrides.txt")]
+    tool += ["--overrides", str(REPOSITORY / "pipeline" / "transform" / "overrides.txt")]
     for other in others:
         tool += ["--with", other]
     script = "import sys; print(sys.prefix)"

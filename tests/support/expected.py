@@ -14,7 +14,7 @@ from e2e.stores import Row, columns_of
 from public_jobs_sandbox.postings import Job
 from support.portal import Builds, Listing
 
-from transform.columns import JSON_TEXT, MARTS
+from dev.columns import JSON_TEXT, MARTS
 
 Tables = dict[str, list[Row]]
 KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}

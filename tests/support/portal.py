@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from tap_public_jobs.tap import TapPublicJobs
 
-TRANSFORM = REPOSITORY / "transform"
+TRANSFORM = REPOSITORY / "pipeline" / "transform"
 DBT_2 = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 

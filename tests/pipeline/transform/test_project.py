@@ -1,0 +1,74 @@
+"""The project, held against the tap and its loaders."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from e2e.pipeline import Settings, plugin, variables
+from support.portal import TRANSFORM, dbt_command
+
+from dev.columns import DICTIONARY, written
+
+RENDER = """
+import json, sys, yaml
+from dbt.config.renderer import ProfileRenderer
+from dbt_common.context import set_invocation_context
+set_invocation_context(json.loads(sys.argv[2]))
+with open(sys.argv[1], encoding="utf-8") as file:
+    outputs = yaml.safe_load(file)["public_jobs"]["outputs"]
+print(json.dumps(ProfileRenderer({}).render_data(outputs["postgres"])))
+"""
+
+
+def test_every_file_that_columns_py_writes_is_up_to_date() -> None:
+    for file, text in written().items():
+        assert file.read_text("utf-8") == text
+
+
+def test_the_page_for_analysts_lists_every_table() -> None:
+    built = set(re.findall(r"^## `(\w+)`$", DICTIONARY.read_text("utf-8"), re.MULTILINE))
+    page = DICTIONARY.with_name("analysts.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+    assert built
+    assert built <= set(listed)
+
+
+def test_both_utilities_take_the_same_dbt() -> None:
+    """And the DuckDB of the target, because a newer one creates files that it cannot open."""
+    of_duckdb, of_postgres = (
+        plugin("utilities", name)["pip_url"].split() for name in ("dbt-duckdb", "dbt-postgres")
+    )
+    assert of_duckdb[0] == of_postgres[0]
+    assert of_duckdb[-1] == plugin("loaders", "target-duckdb")["pip_url"].split()[-1]
+    assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
+
+
+URL = (
+    "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
+)
+SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
+PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
+        ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
+        (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
+    ],
+    ids=["URL", "URL of a socket", "parts"],
+)
+def test_dbt_finds_the_database_of_the_loader(
+    settings: Settings, expected: tuple[str | int, ...]
+) -> None:
+    python = dbt_command("dbt-postgres").with_name("python")
+    profiles = TRANSFORM / "profiles.yml"
+    given = json.dumps(variables("target-postgres", settings))
+    text = subprocess.check_output([python, "-c", RENDER, profiles, given], text=True)
+    found = json.loads(text)
+    names = ("host", "port", "user", "password", "dbname", "sslmode")
+    assert tuple(found[name] for name in names) == expected
