@@ -214,13 +214,14 @@ class Warehouse:
             # Where Meltano has dbt look for what it has parsed.
             "DBT_TARGET_PATH": str(REPOSITORY / ".meltano" / "dbt" / "duckdb"),
             "DBT_LOG_PATH": str(folder),
+            "DBT_LOG_LEVEL_FILE": "none",
         }
         self._config = folder / "target.json"
         filepath = variables["TARGET_DUCKDB_FILEPATH"]
         config = {"filepath": filepath, "default_target_schema": SCHEMA}
         self._config.write_text(json.dumps(config), "utf-8")
-        self._target = Plugin("target", "loaders/target-duckdb", variables, folder / "target.log")
-        self._dbt = Plugin("dbt", "utilities/dbt-duckdb", shell, folder / "dbt.log")
+        self._target = Plugin("target", "loaders/target-duckdb", variables, folder / "target.txt")
+        self._dbt = Plugin("dbt", "utilities/dbt-duckdb", shell, folder / "dbt.txt")
         # A first build makes the views that a snapshot reads.
         self._build = ["build", "--exclude-resource-type", "test", "unit_test"]
 
