@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from e2e.pipeline import REPOSITORY
 from harness import sync
 from public_jobs_sandbox.postings import HOURS_IN_A_YEAR, Job, make_jobs, moved, reworded
 from public_jobs_sandbox.state import Sandbox
 from public_jobs_sandbox.vocabulary import PLACES
-from test_readme import PAGES
 
 from tap_public_jobs.changelog import ChangeLog
 
-PAGE = PAGES["postings"]
+PAGE = (REPOSITORY / "docs" / "postings.md").read_text("utf-8")
 JOBS = make_jobs(4000)
 OVERVIEWS = [job["roleOverview"] for job in JOBS]
 PAID = [job for job in JOBS if job["maxSalary"]]
