@@ -114,7 +114,7 @@ def history(
                 it["unpublished_at" if closes else "last_seen_at"] = listed_at
         if week:
             edited = random.choice([it for it in publications if it["unpublished_at"] is None])
-            jobs[edited["id"]]["maxSalary"] += 5000
+            jobs[edited["id"]]["maxSalary"] = (jobs[edited["id"]]["maxSalary"] or 0) + 5000
         for _ in range(random.randint(0, MOST_OPENINGS) if week else OPEN_AT_FIRST):
             job = next(new)
             jobs[job["id"]] = job | {"salaryPeriod": "year"}

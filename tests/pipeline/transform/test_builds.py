@@ -213,7 +213,7 @@ def test_the_question_about_a_date_shows_what_was_published_then(finished: Porta
     rows = finished.warehouse.rows(f"({query}) as example")
 
     assert {row["id"]: row["job_title"] for row in rows} == {
-        job_id: job["jobTitle"] for job_id, job in listing.jobs.items()
+        job_id: job["jobTitle"].strip() for job_id, job in listing.jobs.items()
     }
     assert len(rows) == len(listing.jobs)
 
