@@ -5,7 +5,6 @@ import re
 import tomllib
 from decimal import Decimal
 from importlib.metadata import distributions
-from pathlib import Path
 
 import pytest
 from e2e.pipeline import REPOSITORY
@@ -24,16 +23,6 @@ EVERYWHERE = [
 
 def blocks(language: str, text: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("path", EVERYWHERE, ids=lambda it: str(it.relative_to(REPOSITORY)))
-def test_a_page_has_at_most_900_words_of_prose(path: Path) -> None:
-    """Code and what a program writes do not count."""
-    text = path.read_text(encoding="utf-8")
-    written = r"<!-- (\w+): begin -->.*?<!-- \1: end -->"
-    prose = re.sub(rf"^ *```.*?^ *```|{written}", "", text, flags=re.MULTILINE | re.DOTALL)
-
-    assert len(re.findall(r"\S*\w\S*", prose)) <= 900
 
 
 def test_the_readme_says_how_large_the_packages_are() -> None:
