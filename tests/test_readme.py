@@ -1,4 +1,4 @@
-"""The pages are true, short, and lead somewhere."""
+"""The pages are true, and lead somewhere."""
 
 import json
 import re
