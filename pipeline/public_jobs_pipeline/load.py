@@ -119,17 +119,13 @@ def without_effect(lines: list[Line]) -> Iterator[str]:
 
 def jobs_without_detail(lines: list[Line]) -> Iterator[str]:
     """Yield how many open jobs have no detail, if dbt's test of this has found some."""
-    texts = [line.text for line in lines]
-    for number, text in enumerate(texts):
-        if "open_jobs_have_details" in text:
-            following = " ".join(texts[number + 1 : number + 3])
-            if found := re.search(r"Got (\d+) results?", following):
-                yield (
-                    f"{int(found[1]):,} open jobs have no detail. If it stays so, the state is not "
-                    "that of this warehouse: fetch all details once, with "
-                    "TAP_PUBLIC_JOBS_DETAIL_REFRESH=all ./sync"
-                )
-                return
+    for line in lines:
+        if found := re.search(r"WARN (\d+) open_jobs_have_details", line.text):
+            yield (
+                f"{int(found[1]):,} open jobs have no detail. If it stays so, the state is not "
+                "that of this warehouse: fetch all details once, with "
+                "TAP_PUBLIC_JOBS_DETAIL_REFRESH=all ./sync"
+            )
 
 
 def left_by_an_update() -> Iterator[str]:

@@ -33,8 +33,10 @@ def test_it_says_where_the_tables_of_a_shared_database_are(project: Project) -> 
 
 # What dbt writes about a test that warns.
 NO_DETAIL = """\
-04:00:00  Warning in test open_jobs_have_details (tests/open_jobs_have_details.sql)
-04:00:00  Got 1040 results, configured to warn if != 0
+\x1b[0m04:00:00  8 of 9 WARN 1040 open_jobs_have_details ...... [\x1b[33mWARN 1040\x1b[0m in 0.67s]
+public_jobs: 25 models success, 1 tests warn
+\x1b[0m04:00:00  [\x1b[33mWARNING\x1b[0m]: in test open_jobs_have_details (tests/open_jobs.sql)
+\x1b[0m04:00:00  [\x1b[33mWARNING\x1b[0m]: Got 1040 results, configured to warn if != 0
 """
 
 
