@@ -20,9 +20,7 @@ from public_jobs_sandbox.weeks import NIGHTS, Clock, Warehouse, play
 
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
-# It runs with the packages that are here and with Vega, so that no second DuckDB is installed.
 DASHBOARD = Path("pipeline", "dashboard", "page.py")
-VEGA = ("--no-project", "--python", sys.executable, "--with", "vl-convert-python>=1.9")
 BUILD = "dbt-duckdb:build"
 # As README has it.
 START = """\
@@ -141,15 +139,8 @@ def _show_weeks(database: Path) -> None:
         )
     answer(database, QUESTIONS)
     # If that fails, its error says why.
-    command = [
-        *meltano.uv_command(),
-        "run",
-        "--quiet",
-        *VEGA,
-        "python",
-        str(REPOSITORY / DASHBOARD),
-    ]
-    drawn = subprocess.run([*command, str(database)], stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
+    command = [sys.executable, str(REPOSITORY / DASHBOARD), str(database)]
+    drawn = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
     if drawn.returncode == 0:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")
     click.echo(

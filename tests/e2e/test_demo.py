@@ -12,8 +12,6 @@ import duckdb
 import pytest
 from e2e.pipeline import REPOSITORY, MeltanoProject, installed, run
 from public_jobs_sandbox.app import JOBS_PATH
-from public_jobs_sandbox.demo import VEGA
-from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.weeks import FAILING, MISSED, NIGHTS, RAISED, RENAMED, REOPENED
 
@@ -80,10 +78,8 @@ def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: 
 
 
 def test_readme_says_how_much_the_demo_installs(shown: str, project: MeltanoProject) -> None:
-    """What `uv run` has not: Meltano, the loader, dbt, and what draws the page."""
+    """What `uv run` has not: Meltano, the loader and dbt."""
     assert shown
-    vega = [*uv_command(), "run", "--quiet", *VEGA, "python", "-c"]
-    drawn = run(*vega, "import vl_convert as it; print(it.__file__)", folder=project.folder)
     plugins = [*project.folder.glob(".meltano/loaders/*/venv/bin/python")]
     plugins += project.folder.glob(".meltano/utilities/*/venv/bin/python")
     folders = [
@@ -91,16 +87,15 @@ def test_readme_says_how_much_the_demo_installs(shown: str, project: MeltanoProj
         for python in (installed("meltano~=4.4") / "python", *plugins)
         for packages in python.parent.parent.glob("lib/*/site-packages")
     ]
-    folders.append(str(Path(drawn.succeeded().output).parents[1]))
     files = [file for it in folders for one in distributions(path=[it]) for file in one.files or ()]
 
     (said,) = re.findall(r"then (\d+) MB more", README)
-    assert len(folders) == 4
+    assert len(folders) == 3
     assert int(said) == pytest.approx(sum(file.size or 0 for file in files) / 1e6, rel=0.1)
 
 
 @pytest.fixture(scope="module")
-def warehouse(shown: str, project: Project) -> Iterator[duckdb.DuckDBPyConnection]:
+def warehouse(shown: str, project: MeltanoProject) -> Iterator[duckdb.DuckDBPyConnection]:
     """What the demo leaves behind."""
     assert shown
     with duckdb.connect(str(project.folder / "output" / "demo.duckdb"), read_only=True) as opened:

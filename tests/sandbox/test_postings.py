@@ -16,7 +16,7 @@ from public_jobs_sandbox.postings import HOURS_IN_A_YEAR, Job, make_jobs, moved,
 from public_jobs_sandbox.state import Sandbox
 from public_jobs_sandbox.vocabulary import PLACES
 
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 
 PAGE = (REPOSITORY / "docs" / "postings.md").read_text("utf-8")
 JOBS = make_jobs(4000)
@@ -138,7 +138,7 @@ def test_a_change_of_all_jobs_costs_what_the_page_says(
 ) -> None:
     """Requests, and rows of `jobs` and `job_details`; 25 jobs on three pages of the list."""
     config |= {"detail_refresh": refresh}
-    log = ChangeLog(changes_url)
+    log = NotificationLog(changes_url)
     if refresh == "notified":
         config |= {"changes_url": changes_url}
         log.append({log.name: []})

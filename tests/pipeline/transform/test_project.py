@@ -78,7 +78,7 @@ def test_target_and_dbt_write_one_file_in_turns(first: str, tmp_path: Path) -> N
     for turn in range(6):
         python = pythons[(turn + (first == "dbt")) % 2]
         ending = "killed" if turn in {2, 3} else "closed"
-        command = [python, "-c", TURN, tmp_path / "warehouse.duckdb", str(turn), ending]
+        command = [str(python), "-c", TURN, f"{tmp_path}/warehouse.duckdb", str(turn), ending]
         seen = subprocess.check_output(command, text=True)
         there = [it for it in (turn - 2, turn - 1) if it >= 0]
         rows = [(it, 5 * (2000 + it), f"a{it}") for it in there]
@@ -88,6 +88,7 @@ def test_target_and_dbt_write_one_file_in_turns(first: str, tmp_path: Path) -> N
 URL = (
     "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
 )
+RAW = "postgresql+psycopg://me:100%zz%@db.example.com/jobs"
 SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
 PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
 
@@ -98,9 +99,10 @@ PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", 
     [
         ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
         ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
+        ({"sqlalchemy_url": RAW}, ("db.example.com", 5432, "me", "100%zz%", "jobs", "prefer")),
         (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
     ],
-    ids=["URL", "URL of a socket", "parts"],
+    ids=["URL", "URL of a socket", "URL with a %", "parts"],
 )
 def test_dbt_finds_the_database_of_the_loader(
     settings: Settings, expected: tuple[str | int, ...]
