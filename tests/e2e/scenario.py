@@ -172,8 +172,8 @@ def record(folder: Path, **others: str) -> dict[str, Recording]:
     for job in awkward_jobs():
         sandbox.publish(job)
     columns = {table: ALL_FIELDS[table][field] for table, field in LATER.items()}
-    # Under either name, because `column_naming` may be among the other settings.
-    without = {table: {LATER[table]: None, column: None} for table, column in columns.items()}
+    is_source = others.get("column_naming") == "source"
+    without = {it: {LATER[it] if is_source else columns[it]: None} for it in columns}
     tap = program(Path(sys.executable).with_name("tap-public-jobs"), "tap_public_jobs.tap")
     found = {}
     state: dict[str, Any] = {}
