@@ -609,7 +609,7 @@ def test_the_picture_in_the_readme_is_that_of_these_weeks(
     (tmp_path_factory.getbasetemp() / "dashboard.svg").write_text(drawn, "utf-8")
 
     numbers = re.compile(r'aria-label="([^"]+)"')
-    shown = (REPOSITORY / "docs" / "dashboard.svg").read_text("utf-8")
+    shown = (REPOSITORY / "docs/pictures/dashboard.svg").read_text("utf-8")
     assert numbers.findall(shown) == numbers.findall(drawn)
 
 
