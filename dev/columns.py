@@ -27,6 +27,7 @@ FIELDS = TRANSFORM / "macros" / "fields.sql"
 RAW_COLUMNS = REPOSITORY / "docs/query/columns.md"
 DICTIONARY = REPOSITORY / "docs/query/dictionary.md"
 
+WITH_EXTRA_FIELDS = ("open_jobs", "jobs_ever", "job_versions")
 RAW_TABLES = ("jobs", "job_details", "job_publications")
 TYPES = {
     "string": "text",
@@ -146,7 +147,7 @@ def written() -> dict[Path, str]:
         marts = _with_part(marts, table, _described(table, list(columns)))
     return {
         SOURCES: sources(),
-        FIELDS: _macro(fields),
+        FIELDS: _macros(fields, marts),
         SNAPSHOTS: snapshots,
         MARTS: marts,
         RAW_COLUMNS: raw_columns(),
@@ -168,13 +169,23 @@ def new_fields() -> dict[str, dict[str, str]]:
     return found
 
 
-def _macro(fields: dict[str, dict[str, str]]) -> str:
+def _macros(fields: dict[str, dict[str, str]], marts: str) -> str:
     lines = ["{# Written by `uv run python dev/columns.py` from tap_public_jobs/schemas. #}"]
     lines += ["{% macro fields() %}", "    {{ return({"]
     for table, columns in fields.items():
         names = ",\n".join(f"            '{name}': '{group}'" for name, group in columns.items())
         lines.append(f"        '{table}': {{\n{names}\n        }},")
-    return "\n".join([*lines, "    }) }}", "{% endmacro %}", ""])
+    lines += ["    }) }}", "{% endmacro %}", "", ""]
+    own = {
+        column["name"]
+        for model in yaml.safe_load(marts)["models"]
+        if model["name"].removeprefix("public_jobs__") in WITH_EXTRA_FIELDS
+        for column in model["columns"]
+    }
+    lines += ["{# The columns of the tables that have extra_fields, too. #}"]
+    lines += ["{% macro own_columns() %}", "    {{ return(["]
+    lines += [f"        '{name}'," for name in sorted(own)]
+    return "\n".join([*lines, "    ]) }}", "{% endmacro %}", ""])
 
 
 def _described(table: str, columns: Sequence[str]) -> list[str]:

@@ -52,17 +52,14 @@ def written() -> dict[Path, str]:
 def in_meltano(name: str) -> dict[str, Json]:
     """Return Meltano's definition of a setting; it ignores the variable of one without."""
     schema = SETTINGS[name]
-    (kind,) = {kind for kind in schema["type"] if kind != "null"}
     setting = {
         "name": name,
         "label": schema["title"],
-        # Meltano 4 cannot pass on a `decimal` of the environment. Fractions work under `config`.
-        "kind": "integer" if kind == "number" else kind,
+        # Of another kind, Meltano ends with a traceback that names no setting, reads a mistyped
+        # "true" as false, and cannot pass on a fraction; the tap reads text itself.
+        "kind": next((it for it in ("array", "object") if it in schema["type"]), "string"),
         "description": schema["description"],
     }
-    if "enum" in schema:
-        options = [{"label": value, "value": value} for value in schema["enum"]]
-        setting |= {"kind": "options", "options": options}
     return setting | ({"sensitive": True} if schema.get("secret") else {})
 
 

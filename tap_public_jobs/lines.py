@@ -1,6 +1,8 @@
 """Lines of the log: text from outside can neither forge nor flood one, and none shows a secret."""
 
+import difflib
 import logging
+import re
 from collections.abc import Iterable
 
 from typing_extensions import override
@@ -31,9 +33,27 @@ def quoted(value: object) -> str:
     return shortened(repr(value))
 
 
-def described(error: Exception) -> str:
-    """Describe an error of a library in a short sentence, without its full stop."""
-    return f"{type(error).__name__}: {shortened(str(error), 200).rstrip('.')}"
+def described(error: BaseException) -> str:
+    """Describe an error of a library, and what caused it, without a full stop."""
+    cause = f" ({described(error.__cause__)})" if error.__cause__ else ""
+    return f"{type(error).__name__}: {shortened(str(error), 200).rstrip('.')}{cause}"
+
+
+def closest(name: str, names: Iterable[str], alike: float = 0.75) -> str:
+    """Return which of the names is probably meant, in camel or in snake case; empty if none is.
+
+    Args:
+        name: That somebody wrote.
+        names: Those that exist.
+        alike: How much alike two names have to be, from 0 to 1.
+    """
+
+    def snake_case(text: str) -> str:
+        return re.sub("(?<=[a-z])(?=[A-Z])|-", "_", text).lower()
+
+    known = {snake_case(each): each for each in names}
+    close = difflib.get_close_matches(snake_case(name), known, n=1, cutoff=alike)
+    return known[close[0]] if close else ""
 
 
 def one_line(text: str) -> str:

@@ -12,14 +12,14 @@ from typing import Any
 import click
 from singer_sdk import Tap
 from singer_sdk.io_base import SingerWriter
-from singer_sdk.singerlib import Catalog, StateMessage
+from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
 from singer_sdk.singerlib.json import serialize_json
-from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
 from tap_public_jobs.lines import OneLineRecord
+from tap_public_jobs.selection import usable_catalog
 
 # Seconds after a signal in which responses may still arrive. The rest of two seconds is for writing
 # the state, which is slow on a busy machine.
@@ -119,11 +119,13 @@ class JsonFile(click.File):
         if option == "config" and value == "ENV":
             return value
         try:
-            text = Path(value).read_text("utf-8")
+            read = Path(value).read_bytes()
             # Fails unless it is an object, and without NaN, which is not JSON.
-            content = {} | json.loads(text, parse_constant=int)
+            content = {} | json.loads(read, parse_constant=int)
             if option == "catalog":
-                text = _usable_catalog(content)
+                content = usable_catalog(content)
+        except SetupError:
+            raise
         except Exception as error:  # whatever is wrong with the file
             why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
             flaw = f"cannot be used ({why})"
@@ -132,13 +134,17 @@ class JsonFile(click.File):
             shown = "…" if "{" in value else value  # it may be the settings themselves
             msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
             raise SetupError(msg) from error
-        # A pipe, as in `--config <(decrypt settings.json)`, can be read only once.
-        if option == "config" and Path(value).is_fifo():
+        text = json.dumps(content)
+        if option != "config":
+            return io.StringIO(text)
+        # A pipe, as in `--config <(decrypt settings.json)`, can be read only once; and the SDK
+        # reads no other encoding than UTF-8 without a mark, such as PowerShell's.
+        if Path(value).is_fifo() or not read.lstrip().startswith(b"{") or b"\0" in read:
             reader, writer = os.pipe()
             os.write(writer, text.encode())
             os.close(writer)
             return f"/dev/fd/{reader}"
-        return value if option == "config" else io.StringIO(text)
+        return value
 
 
 # What the file of an option has to hold.
@@ -147,26 +153,3 @@ _CONTENTS = {
     "catalog": "a catalog, as --discover writes it",
     "state": "only the object in the `value` of the last STATE line",
 }
-
-
-def _usable_catalog(catalog: dict[str, Any]) -> str:
-    """Return the text of a catalog without deselected streams, and with the tap's names and keys.
-
-    A catalog chooses streams and columns. The SDK would also let it rename a stream, and remove,
-    deselect or retype its key; and it stops if `stream_maps` name a stream without a column.
-
-    Raises:
-        Exception: It is no catalog.
-    """
-    streams, catalog["streams"] = catalog["streams"], []
-    for stream in streams:
-        stream |= {"stream": stream["tap_stream_id"], "key_properties": ["id"]}
-        stream["schema"]["properties"]["id"] = {"type": "string"}
-        parts = {(*part["breadcrumb"],): part for part in stream.get("metadata") or ()}
-        if key := parts.get(("properties", "id")):
-            key["metadata"] = {"inclusion": "automatic"}
-        if () not in parts or parts[()]["metadata"].get("selected") is not False:
-            catalog["streams"].append(stream)
-    for entry in Catalog.from_dict(catalog).streams:
-        DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
-    return json.dumps(catalog)

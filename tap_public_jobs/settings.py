@@ -1,6 +1,5 @@
 """The settings: their schema, how they are read, and what is wrong with them."""
 
-import difflib
 import json
 import logging
 import os
@@ -17,11 +16,13 @@ from singer_sdk.plugin_base import PluginBase
 from tap_public_jobs.api.models import Json
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import SetupError
+from tap_public_jobs.lines import closest
 
 logger = logging.getLogger(__name__)
 
 # A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
+_NEIGHBOUR = re.compile("TAP_PUBLIC_JOBS_(.+_)(?:API_KEY|API_KEY_FILE|BASE_URL)")
 _MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)TAP_?PUBLIC_?JOBS?_(.+)")
 
 # JSON schema of the settings: the tap's own, and those of every SDK tap except BATCH.
@@ -34,6 +35,9 @@ SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 # What the SDK has here is no schema, and stops the check with a traceback.
 SETTINGS["stream_maps"]["properties"].pop("__else__", None)
 SETTINGS["stream_maps"]["additionalProperties"]["anyOf"][-1]["properties"].pop("__else__", None)
+
+# What Meltano does with streams and columns itself, if it is written where extras belong.
+_EXTRAS = ("catalog", "metadata", "schema", "select", "select_filter", "state")
 
 # How a variable gets into the tap, and where it may be.
 _REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
@@ -54,11 +58,11 @@ def from_environment() -> dict[str, Json]:
         SetupError: `.env` is not in UTF-8, or cannot be read.
     """
     try:
-        load_dotenv(".env")
+        load_dotenv(".env", encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         msg = "The file .env is not in UTF-8, or cannot be read: save it in that encoding."
         raise SetupError(msg) from error
-    return {name: _typed(text, SETTINGS.get(name, {})) for name, text in _variables().items()}
+    return {**_variables()}
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -67,7 +71,11 @@ def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
     In a deployment, an empty variable means that the setting is unset. A file that cannot be read
     is left for `problems` to name.
     """
-    given = {name: _plain(value) for name, value in config.items() if value not in (None, "")}
+    given = {
+        name: _plain(_typed(value, SETTINGS.get(name, {})) if isinstance(value, str) else value)
+        for name, value in config.items()
+        if value not in (None, "")
+    }
     if "api_key" not in given:
         with suppress(KeyError, OSError, TypeError, ValueError):
             given["api_key"] = Path(given["api_key_file"]).read_text("utf-8-sig").strip()
@@ -113,7 +121,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
         unknown = _unknown(name)
         if name == "batch_config":
             found.append(f"{name} is not supported: remove it.")
-        elif unknown.endswith("?"):  # it is probably misspelt
+        elif unknown.endswith("?") or name in _EXTRAS:  # it is misspelt, or misplaced
             found.insert(0, unknown)
         else:
             logger.warning("%s It has no effect.", unknown)
@@ -139,17 +147,28 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
 
 def _unknown(name: str) -> str:
     """Say that a setting is unknown, and what it probably means."""
-    snake_case = re.sub("(?<=[a-z])(?=[A-Z])|-", "_", name).lower()
-    close = difflib.get_close_matches(snake_case, SETTINGS, n=1, cutoff=0.75)
-    return f"{name} is not a setting{f': did you mean {close[0]}?' if close else '.'}"
+    if name in _EXTRAS:
+        return (
+            f"{name} is no setting of the tap, but an extra of Meltano's: write it beside `config` "
+            f"of the plugin, not under it, or set TAP_PUBLIC_JOBS__{name.upper()}, with two "
+            "underscores."
+        )
+    meant = closest(name, SETTINGS)
+    return f"{name} is not a setting{f': did you mean {meant}?' if meant else '.'}"
 
 
 def _variables() -> dict[str, str]:
-    """Return the text of each variable that is set, by the name of its setting."""
+    """Return the text of each variable that is set, by the name of its setting.
+
+    Variables of another plugin are left out: TAP_PUBLIC_JOBS_ACME_PAGE_SIZE belongs to
+    `tap-public-jobs-acme` if there is a TAP_PUBLIC_JOBS_ACME_API_KEY, too. Meltano exports them to
+    that plugin, beside those of `tap-public-jobs`, and two plugins may share one `.env`.
+    """
+    others = tuple(match[1] for match in map(_NEIGHBOUR.fullmatch, os.environ) if match)
     return {
         match[1].lower(): text
         for variable, text in os.environ.items()
-        if text and (match := _VARIABLE.fullmatch(variable))
+        if text and (match := _VARIABLE.fullmatch(variable)) and not match[1].startswith(others)
     }
 
 

@@ -1,8 +1,9 @@
 """The streams: where a run and Singer meet."""
 
+import logging
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +18,14 @@ from typing_extensions import override
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
 from tap_public_jobs.errors import SetupError
-from tap_public_jobs.lines import described, quoted
+from tap_public_jobs.lines import described, quoted, shortened
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication
+from tap_public_jobs.selection import STREAMS
 from tap_public_jobs.sync.run import Run
+
+logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 
@@ -89,7 +93,20 @@ class PublicJobsStream(Stream):
     @cached_property
     def columns(self) -> Columns:
         """The columns that the effective schema declares."""
-        return Columns(self.effective_schema["properties"], self.logger.warning)
+        return Columns(self.effective_schema["properties"], self.logger.warning, self.left_out)
+
+    @property
+    def left_out(self) -> list[str]:
+        """The columns that are deselected, or that `stream_maps` remove."""
+        maps = [each for each in self.stream_maps if not isinstance(each, RemoveRecordTransform)]
+        written = {name for each in maps for name in each.transformed_schema["properties"]}
+        # Flattening replaces an object by columns such as salary__min.
+        separator = self.config.get("flattening_separator", "__")
+        return [
+            column
+            for column in self.effective_schema["properties"]
+            if not any(f"{it}{separator}".startswith(f"{column}{separator}") for it in written)
+        ]
 
     @override
     def apply_catalog(self, catalog: Catalog) -> None:
@@ -166,3 +183,14 @@ class JobDetails(PublicJobsStream):
     def rows(self, run: Run) -> Iterator[Row]:
         for job, detail in run.details():
             yield self.columns.row(detail, id=job.id, publicId=job.public_id)
+
+
+def log_left_out(streams: Mapping[str, PublicJobsStream]) -> None:
+    """Log which streams and columns are left out, so that one that should be, and is not, shows."""
+    written = {name: stream for name, stream in streams.items() if stream.writes_records}
+    parts = [f"the stream {name}" for name in STREAMS if name not in written]
+    for name, stream in written.items():
+        if stream.left_out:
+            parts.append(f"{', '.join(map(shortened, stream.left_out))} of {name}")
+    if parts:
+        logger.info("Left out, as select, the catalog or stream_maps say: %s.", "; ".join(parts))

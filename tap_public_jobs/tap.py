@@ -19,10 +19,18 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import AUTH_HEADERS, Session
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, SetupError
-from tap_public_jobs.lines import described, hide
+from tap_public_jobs.lines import described, hide, quoted
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
+from tap_public_jobs.records.naming import field_of
 from tap_public_jobs.report import Report
-from tap_public_jobs.streams import JobDetails, JobPublications, Jobs, PublicJobsStream
+from tap_public_jobs.selection import wrong_maps
+from tap_public_jobs.streams import (
+    JobDetails,
+    JobPublications,
+    Jobs,
+    PublicJobsStream,
+    log_left_out,
+)
 from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.plan import continues
 from tap_public_jobs.sync.run import Run
@@ -44,8 +52,13 @@ NOTHING_SELECTED = (
 )
 
 NOT_A_STATE = (
-    '--state has no "bookmarks" of this tap: pass the object in the `value` of its last STATE '
-    "line, not the whole line."
+    '--state has no "bookmarks": pass the object in the `value` of the last STATE line of the tap, '
+    "not the whole line."
+)
+
+OTHER_STATE = (
+    "--state is that of another tap ({}): pass the state of the last run of this one, or none to "
+    "begin anew. Under Meltano, give each its own name or --state-id-suffix."
 )
 
 NO_STATE = (
@@ -101,6 +114,11 @@ class TapPublicJobs(Tap):
 
     @override
     def setup_mapper(self) -> None:
+        columns = {
+            it.tap_stream_id: it.schema.to_dict()["properties"] for it in self.catalog.streams
+        }
+        if wrong := wrong_maps(self.config.get("stream_maps", {}), columns):
+            raise SetupError(" ".join(wrong))
         try:
             super().setup_mapper()
         except Exception as error:  # whatever the SDK raises over a mistake
@@ -134,6 +152,7 @@ class TapPublicJobs(Tap):
             singer_state=self.state,
             # The SDK's `state_writer` would copy the state each time, to skip one without a change.
             write_state=lambda: self.write_message(StateMessage(value=self.state)),
+            ignored_fields=frozenset(map(field_of, self.config["ignored_fields"])),
         )
 
     @cached_property
@@ -147,6 +166,7 @@ class TapPublicJobs(Tap):
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
             raise SetupError(NOTHING_SELECTED)
+        log_left_out(self.streams)
         if not self._has_state:
             logger.info(NO_STATE)
         self._context.report.waiting(1)
@@ -206,10 +226,17 @@ class TapPublicJobs(Tap):
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
-        bookmarks = state.get("bookmarks")
-        is_other = isinstance(bookmarks, dict) and not {it.name for it in ORDER} & {*bookmarks}
-        if state and ("bookmarks" not in state or (bookmarks and is_other)):
+        if state and "bookmarks" not in state:
             raise SetupError(NOT_A_STATE)
+        bookmarks = state.get("bookmarks")
+        # Another tap may have a stream called `jobs`, too. This one keeps its state below `sync`.
+        others = [
+            f"its stream {quoted(name)} has {', '.join(map(quoted, bookmark))}"
+            for name, bookmark in (bookmarks.items() if isinstance(bookmarks, dict) else ())
+            if isinstance(bookmark, dict) and bookmark and "sync" not in bookmark
+        ]
+        if others:
+            raise SetupError(OTHER_STATE.format("; ".join(others[:3])))
         self._has_state = bool(state)
         try:
             self._sync_state = load(state)
@@ -248,6 +275,7 @@ class TapPublicJobs(Tap):
             PublicJobsError: The page cannot be read, or under `notified` the notification log.
             RequestError: The detail cannot be read.
         """
+        log_left_out(self.streams)
         self._read_change_log()
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total

@@ -5,7 +5,6 @@ import re
 import tomllib
 from decimal import Decimal
 from importlib.metadata import distributions
-from pathlib import Path
 
 import pytest
 from e2e.pipeline import REPOSITORY

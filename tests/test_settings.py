@@ -107,6 +107,11 @@ def refused(**config: Any) -> str:
         ),
         ({"flattening_enabled": "yes"}, "flattening_enabled: 'yes' is not of type 'boolean'."),
         ({"flattening_enabled": True}, "flattening_max_depth is required: set TAP_PUBLIC_JOBS"),
+        (
+            {"select": ["jobs.*"]},
+            "select is no setting of the tap, but an extra of Meltano's: write it beside `config`",
+        ),
+        ({"schema": {}, "metadata": {}}, "schema is no setting of the tap, but an extra of Meltan"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
     ],
@@ -256,6 +261,36 @@ class TestEnvironment:
         with pytest.raises(PublicJobsError, match=r" The file .env is not in UTF-8"):
             TapPublicJobs(parse_env_config=True)
 
+    def test_dotenv_may_have_a_byte_order_mark(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its first variable would be lost."""
+        monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")  # so that it is unset in the end
+        monkeypatch.delenv("TAP_PUBLIC_JOBS_PAGE_SIZE")
+        Path(".env").write_text("TAP_PUBLIC_JOBS_PAGE_SIZE=2\n", "utf-8-sig")
+
+        assert TapPublicJobs(parse_env_config=True).config["page_size"] == 2
+
+    def test_variables_of_another_plugin_are_none_of_ours(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """`tap-public-jobs-acme` inherits from `tap-public-jobs`: Meltano exports both's names."""
+        for name in ("API_KEY", "PAGE_SIZE", "_SELECT", "STREAM_MAPS_JOBS", "LOGLEVEL"):
+            monkeypatch.setenv(f"TAP_PUBLIC_JOBS_ACME_{name}", "many")
+
+        read = TapPublicJobs(parse_env_config=True).config
+
+        assert (read["api_key"], read["page_size"]) == (KEY, 100)
+        TapPublicJobs(config=GOOD)
+        assert caplog.messages == []
+
+
+def test_text_in_the_place_of_a_number_or_a_boolean_is_read_as_one() -> None:
+    """As Meltano passes it on from a variable."""
+    texts = {"page_size": "50", "rate_limit_period_seconds": "0.5"}
+    read = TapPublicJobs(config=GOOD | texts | {"emit_activate_version_messages": "False"}).config
+
+    assert (read["page_size"], read["rate_limit_period_seconds"]) == (50, 0.5)
+    assert read["emit_activate_version_messages"] is False
+
 
 @pytest.mark.parametrize(
     ("variable", "warning"),
@@ -264,6 +299,10 @@ class TestEnvironment:
         ("TAP_PUBLIC_JOBS_COLOUR", "colour is not a setting."),
         ("TAP_PUBLIC_JOBS_PAGE_SIZE", f"{REMEDY}."),
         ("TAP_PUBLICJOBS_API_KEY", "did you mean TAP_PUBLIC_JOBS_API_KEY?"),
+        (
+            "TAP_PUBLIC_JOBS_SELECT",
+            "select is no setting of the tap, but an extra of Meltano's: wr",
+        ),
         ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
         ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
         ("TAP_PUBLIC_JOBS__SELECT", None),  # an extra of Meltano's
@@ -282,8 +321,10 @@ def test_a_variable_without_effect_is_warned_of(
     monkeypatch.setenv(variable, "INFO")
     TapPublicJobs(config=GOOD | {"shade": "blue"})
 
-    unused = [f"{variable} has no effect: {warning}"] if warning else []
-    assert caplog.messages == [*unused, "shade is not a setting. It has no effect."]
+    *unused, last = caplog.messages
+    assert len(unused) == bool(warning)
+    assert "".join(unused).startswith(f"{variable} has no effect: {warning}" if warning else "")
+    assert last == "shade is not a setting. It has no effect."
 
 
 # The places that describe the settings, which have to agree.

@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 from api.conftest import unused_port
 from fake_api import FakeApi
-from fake_tap import CONFIG, Pipeline, first_run
+from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync
 from jsonschema import Draft4Validator
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
@@ -226,6 +226,97 @@ def test_a_new_field_is_named_once(
         pipeline.run()
 
     assert caplog.text.count("fieldOfTomorrow") == 1
+
+
+def shared(api: FakeApi) -> list[dict[str, Any]]:
+    """Three items of the list with one id, as a requisition with three postings has them."""
+    items = [api.published["3"] | {"publicId": f"pub-3-{it}", "location": it} for it in "bac"]
+    del api.published["3"]
+    details = {it["publicId"]: it for it in items}
+    api.answers |= details
+    return items
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_items_that_share_an_id_are_one_row_which_loses_none(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, order: tuple[int, ...]
+) -> None:
+    """The same one in whichever order, on whichever page; the list is complete, read once."""
+    items = shared(api)
+    b, _, c = items
+    others = api.listed()
+    listed = [items[order[0]], *others[:5], items[order[1]], *others[5:], items[order[2]]]
+    vars(api)["listed"] = lambda: listed
+
+    pipeline = first_run(api)
+    listed = [items[order[2]], *others[5:], items[order[0]], *others[:5], items[order[1]]]
+    requests = pipeline.run(detail_refresh="changed")
+
+    assert (pipeline.error, pipeline.activated) == ("", ["jobs"])
+    assert requests == [*LIST, "page 5"]  # four full pages
+    row = pipeline.hard.rows["jobs"]["3"]
+    assert (row["publicId"], row["location"]) == ("pub-3-a", "a")
+    assert json.loads(row["additionalFields"])["otherPostings"] == [b, c]
+    assert pipeline.hard.rows["job_details"]["3"]["publicId"] == "pub-3-a"
+    assert len(pipeline.hard.rows["jobs"]) == 10
+    said = (
+        "3 items of the list share an id with others: the id '3' has 3. As id is the key, one row"
+    )
+    assert said in caplog.text
+    assert "first in the order of text, 'pub-3-a', and additionalFields" in caplog.text
+
+
+def test_a_change_of_another_posting_is_seen_and_its_webhook_is_not_awaited(
+    api: FakeApi, changes_url: str
+) -> None:
+    items = shared(api)
+    others = api.listed()
+    vars(api)["listed"] = lambda: items + others
+    pipeline = first_run(api, detail_refresh="notified", changes_url=changes_url)
+    items[2]["location"] = "d"
+    pipeline.notify("pub-3-c")
+
+    pipeline.run()
+
+    fields = json.loads(pipeline.hard.rows["jobs"]["3"]["additionalFields"])
+    assert [it["location"] for it in fields["otherPostings"]] == ["b", "d"]
+    assert pipeline.sync_state["awaited"] == []
+
+
+@pytest.mark.parametrize("name", ["viewCount", "view_count"])
+def test_a_field_that_always_changes_is_named_and_can_be_ignored(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """In the names of the API or of columns; rows still have it."""
+
+    def view() -> None:
+        for job_id in api.published:
+            api.edit(job_id, viewCount=next(counter))
+
+    counter = iter(range(1000))
+    view()
+    pipeline = first_run(api, detail_refresh="changed")
+    view()
+    api.edit("0", jobTitle="Edited")
+    assert len([it for it in pipeline.run() if it.startswith("detail")]) == 10
+    line = (
+        "10 of the 10 jobs in the list changed, so their details are fetched again. In most of the "
+        "jobs that were compared field by field (3), these differ from the last run: "
+        "'viewCount'. If one changes all the time, name it in ignored_fields."
+    )
+    assert caplog.messages.count(line) == 1
+    caplog.clear()
+
+    pipeline.run(ignored_fields=[name])
+    view()
+    api.edit("1", jobTitle="Edited, too")
+    requests = pipeline.run(ignored_fields=[name])
+
+    assert [it for it in requests if it.startswith("detail")] == ["detail pub-1"]
+    assert pipeline.run(ignored_fields=[name]) == LIST  # nothing lags behind a counter
+    fields = json.loads(pipeline.hard.rows["jobs"]["9"]["additionalFields"])
+    assert fields == {"viewCount": 29}
+    assert "differ from the last run" not in caplog.text
 
 
 # What a user selects and maps.

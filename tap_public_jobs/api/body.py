@@ -5,7 +5,9 @@ import json
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from email.message import Message
 
 from requests import Response
 
@@ -69,21 +71,25 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         if time.monotonic() > deadline:
             msg = "the body took too long in total"
             raise BodyError(msg)
-    return _PARSER.submit(json_object, body.getvalue()).result()
+    head = Message()
+    head["Content-Type"] = response.headers.get("Content-Type", "")
+    charset = head.get_content_charset("utf-8")
+    return _PARSER.submit(json_object, body.getvalue(), charset).result()
 
 
-def json_object(body: bytes) -> dict[str, Json] | None:
+def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:
     """Parse a JSON object, with numbers as `int` or `Decimal`; None if it is anything else.
 
-    An invalid byte becomes U+FFFD, so that it costs one value and not the response.
+    Args:
+        body: In any encoding of Unicode, or in `charset`.
+        charset: As the response declares it.
     """
     if sum(map(body.count, (b"[", b"{", b","))) > MOST_VALUES:
         msg = f"the body may have more than {MOST_VALUES:,} values"
         raise BodyError(msg)
-    text = body.decode(json.detect_encoding(body), errors="replace")
     try:
         document = json.loads(
-            text,
+            _decoded(body, charset),
             parse_float=_decimal,
             parse_int=lambda text: (int if len(text) <= MOST_DIGITS else Decimal)(text),
             strict=False,  # a raw control character is kept, and does not cost the response
@@ -92,6 +98,26 @@ def json_object(body: bytes) -> dict[str, Json] | None:
         return _flat(document) if isinstance(document, dict) else None
     except (ValueError, RecursionError):
         return None
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    """Decode a body.
+
+    JSON is in UTF-8 (RFC 8259, section 8.1), and what is valid UTF-8 is hardly ever anything else,
+    whatever a server declares for all that it sends.
+    An invalid byte becomes half a surrogate pair, which `records` replaces with a warning, so that
+    it costs one value and not the response.
+    """
+    unicode = json.detect_encoding(body)
+    if not unicode.startswith("utf-8"):
+        return body.decode(unicode, "surrogatepass")
+    with suppress(UnicodeDecodeError):
+        return body.decode(unicode)
+    with suppress(LookupError, UnicodeError):
+        # Others than those that extend ASCII have no use here, and to decode one can take hours.
+        if b'{"a": 1}'.decode(charset).encode(charset) == b'{"a": 1}':
+            return body.decode(charset, "surrogateescape")
+    return body.decode(unicode, "surrogateescape")
 
 
 def _flat(value: Json, levels: int = DEEPEST) -> Json:

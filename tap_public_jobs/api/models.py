@@ -3,7 +3,8 @@
 import json
 import re
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -13,20 +14,43 @@ Json = Any
 # Text that is not empty, and has neither NUL nor half a surrogate pair.
 _USABLE = re.compile("[^\0\ud800-\udfff]+")
 
+# Where the row of a job has further items of the list with its id.
+OTHER_POSTINGS = "otherPostings"
+
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
     """What is needed to request a job's detail, and to decide whether the job has changed.
 
     Attributes:
-        summary_hash: Hash of the summary in the list.
+        summary_hash: Hash of the summary in the list, without ignored fields.
         summary: As the API sent it; None if the list does not show the job.
+        ignored: Fields of the summary that do not show whether the job has changed.
     """
 
     id: str
     public_id: str
     summary_hash: str = ""
     summary: dict[str, Json] | None = field(default=None, compare=False, repr=False)
+    ignored: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    @property
+    def public_ids(self) -> list[str]:
+        """Those of all items of the list that share the id."""
+        others = (self.summary or {}).get(OTHER_POSTINGS, ())
+        return [self.public_id, *(other["publicId"] for other in others)]
+
+    @property
+    def compared(self) -> dict[str, Json]:
+        """The fields of the summary that show whether the job has changed."""
+
+        def compared(summary: dict[str, Json]) -> dict[str, Json]:
+            return {name: it for name, it in summary.items() if name not in self.ignored}
+
+        fields = compared(self.summary or {})
+        if others := fields.get(OTHER_POSTINGS):
+            fields[OTHER_POSTINGS] = [*map(compared, others)]
+        return fields
 
 
 class Page(NamedTuple):
@@ -68,7 +92,7 @@ def hash_key(api_key: str) -> str:
     return hash_of(["api_key", api_key])
 
 
-def job_ref(summary: Json) -> JobRef | None:
+def job_ref(summary: Json, ignored: frozenset[str] = frozenset()) -> JobRef | None:
     """Read the key of a summary; None if the job cannot be keyed.
 
     Both identifiers must be text that every URL and database can carry.
@@ -77,5 +101,22 @@ def job_ref(summary: Json) -> JobRef | None:
         return None
     job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
     if all(isinstance(text, str) and _USABLE.fullmatch(text) for text in (job_id, public_id)):
-        return JobRef(job_id, public_id, hash_of(summary), summary)
+        return _hashed(JobRef(job_id, public_id, "", summary, ignored))
     return None
+
+
+def one_job(postings: Iterable[JobRef]) -> JobRef:
+    """Make one job of the items of the list that share an id, whatever their order.
+
+    The posting whose publicId comes first in the order of text is the job, and has the others in
+    its summary, so that none is lost. It stays the same one for as long as it is published.
+    """
+    first, *others = sorted(postings, key=lambda ref: ref.public_id)
+    if not others:
+        return first
+    summary = {**(first.summary or {}), OTHER_POSTINGS: [ref.summary for ref in others]}
+    return _hashed(JobRef(first.id, first.public_id, "", summary, first.ignored))
+
+
+def _hashed(ref: JobRef) -> JobRef:
+    return replace(ref, summary_hash=hash_of(ref.compared))

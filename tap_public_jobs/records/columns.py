@@ -1,7 +1,8 @@
 """Puts the fields of a response into the columns that the schema declares, and loses none."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime, time
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, date, datetime, time
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,27 @@ KEYS = ("id", "publicId")
 # Apache Arrow, which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
 
+# Formats that targets turn into column types, which refuse other texts: the form of a text, and
+# what reads it, or fails. Times are those of RFC 3339, in capitals; `time` may lack an offset.
+# Python also reads others, such as 2026-W47-6. Of these, it refuses the year 0 and a second 60, and
+# PostgreSQL an offset of 16 hours. The lengths are those of the Meltano SDK's columns.
+_DATE = r"\d{4}-\d\d-\d\d"
+_TIME = r"([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?"
+_OFFSET = r"(Z|[+-](0\d|1[0-5]):\d\d)"
+FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "date": (_DATE, date.fromisoformat),
+    "time": (f"{_TIME}{_OFFSET}?", time.fromisoformat),
+    # In UTC, where targets put it, it has to be in the years 1 to 9999, too.
+    "date-time": (
+        f"{_DATE}T{_TIME}{_OFFSET}",
+        lambda text: datetime.fromisoformat(text).astimezone(UTC),
+    ),
+    "email": (r"(?=.{1,254}$)[^@\s]+@[^@\s]+", str),
+    "hostname": (r"[\w.-]{1,253}", str),
+    "uri": (r"(?=.{1,2083}$)[A-Za-z][A-Za-z\d+.-]*:\S+", str),
+    "x-singer.decimal": (r"-?\d+(\.\d+)?", str),
+}
+
 
 class Columns:
     """The columns of one stream, named as the fields are, or in snake case.
@@ -36,14 +58,20 @@ class Columns:
         properties: The `properties` of the stream's effective JSON schema.
         on_warning: Called with a sentence the first time that a value of a field does not fit its
             column, or cannot be stored as it is.
+        left_out: Columns that nobody gets, as the user wants it. What does not fit them goes
+            nowhere else.
 
     Attributes:
         properties: Of the schema.
-        undeclared: The fields that were seen and have no column.
+        undeclared: The fields that were seen and have no column, and those that were seen in a
+            nested value and are not declared there, such as `salary.period`.
     """
 
     def __init__(
-        self, properties: Mapping[str, dict[str, Json]], on_warning: Callable[[str], None]
+        self,
+        properties: Mapping[str, dict[str, Json]],
+        on_warning: Callable[[str], None],
+        left_out: Collection[str] = (),
     ) -> None:
         self.properties = properties
         # A catalog may be older than the setting, so its own names decide.
@@ -59,6 +87,8 @@ class Columns:
         # A user may declare a column without null, which then is left out of a row without a value.
         self._never_null = {name for name, fits in self._fits.items() if not fits(None)}
         self._on_warning = on_warning
+        self._left_out = left_out
+        self._declared = dict(properties) | {column: {} for column in left_out}
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
 
@@ -72,15 +102,14 @@ class Columns:
         Returns:
             Every declared column, null where the object has no value that fits, and under
             `additionalFields` all other fields, or null if there are none. A nested value is JSON
-            text in a column of text, and stays as it is in one of arrays or objects.
+            text in a column of text, and stays as it is in one of arrays or objects, but for what
+            the column does not declare: that is under `additionalFields`, because flattening and
+            BigQuery would drop it.
         """
         row: dict[str, Json] = dict.fromkeys(self._fits)
         others: dict[str, Json] = {}
         for name, original in document.items():
-            field, value = storable(name), storable(original)
-            if (field, value) != (name, original):
-                what = "holds a value that some warehouses cannot store and is replaced"
-                self._warn(field, document, what)
+            field, value = self._storable(name, original, document)
             column = self._column.get(field)
             # A field may be named like the column of another one, which comes first.
             own = column and self._field[column]
@@ -88,11 +117,14 @@ class Columns:
                 others[field] = value
                 self.undeclared.add(field)
             elif value is not None:
-                row[column] = self._held(column, value)
+                declared, undeclared = self._split(value, self._declared[column], field)
+                row[column] = self._held(column, declared)
                 if row[column] is None:
                     others[field] = value
                     what = "does not fit its type and is kept in additionalFields"
                     self._warn(field, document, what)
+                elif undeclared:
+                    others[field] = undeclared
         if self._others in self.properties:
             held = json_text(others) if self._others_are_text else others
             row[self._others] = held if others else None
@@ -101,14 +133,40 @@ class Columns:
                 row[column] = row[column] or storable(value)
         return {k: it for k, it in row.items() if it is not None or k not in self._never_null}
 
+    def _split(self, value: Json, schema: Mapping[str, Json], path: str) -> tuple[Json, Json]:
+        """Split a nested value into what its schema declares, and the rest, at the same places."""
+        if isinstance(value, dict) and "properties" in schema:
+            declared, rest = {}, {}
+            for name, item in value.items():
+                if name not in schema["properties"]:
+                    rest[name] = item
+                    self.undeclared.add(f"{path}.{name}")
+                    continue
+                nested = schema["properties"][name]
+                declared[name], more = self._split(item, nested, f"{path}.{name}")
+                rest |= {name: more} if more else {}
+            return declared, rest
+        if isinstance(value, list) and isinstance(schema.get("items"), dict):
+            parts = [self._split(item, schema["items"], path) for item in value]
+            rests = [rest for _, rest in parts]
+            return [declared for declared, _ in parts], rests if any(rests) else None
+        return value, None
+
     def _held(self, column: str, value: Json) -> Json:
         """Return what a column holds of a value: the value, its JSON text, or null."""
         fits, field = self._fits[column], self._field[column]
-        if field == QUESTIONS and not isinstance(value, list):
-            return None
+        is_odd = field == QUESTIONS and not isinstance(value, list)
         if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
             value = json_text(value)
-        return value if fits(value) else None
+        return value if column in self._left_out or (fits(value) and not is_odd) else None
+
+    def _storable(self, field: str, value: Json, document: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return a field and its value as every warehouse can store them."""
+        stored = (storable(field), storable(value))
+        if stored != (field, value):
+            what = "holds a value that some warehouses cannot store and is replaced"
+            self._warn(stored[0], document, what)
+        return stored
 
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
@@ -135,11 +193,14 @@ def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:
 
 @cache
 def _formats() -> Any:  # noqa: ANN401  # jsonschema is the SDK's dependency, not ours
-    """Return tests of the formats that targets turn into column types.
-
-    Of these, jsonschema itself tests only dates.
-    """
+    """Return tests of formats; jsonschema itself tests others, such as `uuid`."""
     formats: Any = type(DEFAULT_JSONSCHEMA_VALIDATOR.FORMAT_CHECKER)()
-    for name, read in {"date-time": datetime.fromisoformat, "time": time.fromisoformat}.items():
-        formats.checks(name, ValueError)(lambda it, read=read: not isinstance(it, str) or read(it))
+    for name, (pattern, read) in FORMATS.items():
+
+        def is_valid(value: Json, pattern: str = pattern, read: Any = read) -> bool:  # noqa: ANN401
+            if not isinstance(value, str):
+                return True
+            return bool(re.fullmatch(pattern, value, re.ASCII) and read(value) is not None)
+
+        formats.checks(name, (OverflowError, ValueError))(is_valid)
     return formats

@@ -26,6 +26,7 @@ class RunContext:
         held_slots: Returns what the run has used of the rate limit.
         singer_state: Where the run keeps its state.
         write_state: Writes a STATE message of it.
+        ignored_fields: The setting, with the API's names.
     """
 
     refresh: str
@@ -39,6 +40,7 @@ class RunContext:
     held_slots: Callable[[], HeldSlots | None]
     singer_state: Json
     write_state: Callable[[], object]
+    ignored_fields: frozenset[str] = frozenset()
 
     def keep(self, state: SyncState) -> None:
         """Put what the next run needs into Singer state, unless nothing is known."""

@@ -72,7 +72,7 @@ class ListReader:
             PublicJobsError: A page cannot be read.
         """
         for number in count(1):
-            sweep = read_pages(self.context.api)
+            sweep = read_pages(self.context.api, self.context.ignored_fields)
             self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
             self.has_drifted = sweep.has_drifted
             shown = len(self.jobs)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import JobRef, Page, job_ref
+from tap_public_jobs.api.models import JobRef, Page, job_ref, one_job
 from tap_public_jobs.errors import PageError
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
@@ -14,14 +14,18 @@ class Sweep:
     """One walk from the first page to the last.
 
     Attributes:
+        ignored_fields: Of the summaries, to leave out of their hashes.
         jobs: By id, in the order of the list.
+        postings: By id and publicId; items may share an id.
         unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
         collected: Items on all pages, repeated ones included.
         totals: The totals of the pages. Some APIs send 0 beyond the last page, which is left out.
         pages: How many were read.
     """
 
+    ignored_fields: frozenset[str] = frozenset()
     jobs: dict[str, JobRef] = field(default_factory=dict)
+    postings: dict[str, dict[str, JobRef]] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)
     collected: int = 0
     totals: set[int] = field(default_factory=set)
@@ -39,25 +43,36 @@ class Sweep:
         Then the totals of the pages differ, or a job is on two of them. If one job came and another
         went, and no third one is on two pages, it goes unnoticed.
         """
-        return len(self.totals) > 1 or self.collected > len(self.jobs) + len(self.unusable)
+        return len(self.totals) > 1 or self.collected > self._distinct
+
+    @property
+    def further(self) -> int:
+        """How many items share the id of another one."""
+        return sum(map(len, self.postings.values())) - len(self.postings)
+
+    @property
+    def _distinct(self) -> int:
+        return len(self.jobs) + self.further + len(self.unusable)
 
     def add(self, page: Page) -> bool:
         """Add the next page; return whether it has a job that the sweep had not seen."""
-        before = len(self.jobs) + len(self.unusable)
+        before = self._distinct
         self.pages += 1
         if page.total is not None and (page.total or page.items or self.pages == 1):
             self.totals.add(page.total)
         self.collected += len(page.items)
         for position, item in enumerate(page.items, start=1):
-            if job := job_ref(item):
-                self.jobs[job.id] = job
+            if job := job_ref(item, self.ignored_fields):
+                postings = self.postings.setdefault(job.id, {})
+                postings[job.public_id] = job
+                self.jobs[job.id] = one_job(postings.values())
             else:
                 self.unusable.append(f"page {self.pages}, item {position}")
-        return len(self.jobs) + len(self.unusable) > before
+        return self._distinct > before
 
     def lacks(self, explained: int) -> int:
         """Return how many jobs the total counts beyond these and those without a usable key."""
-        return max(0, (self.total or 0) - explained - len(self.unusable))
+        return max(0, (self.total or 0) - explained - self.further - len(self.unusable))
 
     def shortfall(self, shown: int, explained: int) -> str:
         """Say why the list may lack jobs; empty if it does not.
@@ -75,7 +90,7 @@ class Sweep:
         if self.total is None:
             reasons.append("the list does not say how many jobs there are")
         elif self.lacks(explained):
-            reasons.append(f"the list shows {shown:,} of {self.total:,} jobs")
+            reasons.append(f"the list shows {shown + self.further:,} of {self.total:,} jobs")
         return "; ".join(reasons)
 
     @property
@@ -84,13 +99,17 @@ class Sweep:
         return self.total is not None and self.collected >= self.total
 
 
-def read_pages(api: PublicJobsClient) -> Sweep:
+def read_pages(api: PublicJobsClient, ignored_fields: frozenset[str] = frozenset()) -> Sweep:
     """Read pages, one after the other, until the list ends.
+
+    Args:
+        api: Answers requests.
+        ignored_fields: Of the summaries, to leave out of their hashes.
 
     Raises:
         PublicJobsError: A page cannot be read.
     """
-    sweep = Sweep()
+    sweep = Sweep(ignored_fields)
     without_new_jobs = 0
     # If a server ignores the number of the page, the list never ends.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:

@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Mapping
 
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api.models import OTHER_POSTINGS, JobRef
 from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import quoted
@@ -13,12 +13,22 @@ from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import begin_cycle, has_work, is_covered, is_open, plan_details
 from tap_public_jobs.sync.run import Run
+from tap_public_jobs.sync.sample import differences, sample_of
 from tap_public_jobs.sync.state import DAY, Listing, SyncState
 
 logger = logging.getLogger(__name__)
 
+# From this many changed details on, and more than half of all, a run looks for the field behind it.
+FEWEST_CHANGED = 5
+
 # Seconds. A replica of the API may lag behind its webhooks by this much.
 REPLICA_LAG = 600
+
+MANY_CHANGED = (
+    "%d of the %d jobs in the list changed, so their details are fetched again. In most of the "
+    "jobs that were compared field by field (%d), these differ from the last run: %s. If one "
+    "changes all the time, name it in ignored_fields."
+)
 
 OTHER_ORGANISATION = (
     "api_key has changed, and the API lists none of the {:,} jobs that were synced before, so the "
@@ -75,6 +85,13 @@ def start_run(
     last_read = state.last_read if context.refresh == "notified" else None
     covered_since = last_read.covered_since if last_read else math.inf
     plan = plan_details(state, listing, cycle, context.max_age, covered_since)
+    changed = sum(reason == "changed" for reason in plan.values())
+    last_sample, state.sample = state.sample, sample_of(listing.jobs)
+    fields = differences(last_sample, state.sample, context.ignored_fields)
+    if fields and changed > max(FEWEST_CHANGED, len(listing.jobs) / 2):
+        names = ", ".join(map(quoted, fields))
+        logger.warning(MANY_CHANGED, changed, len(listing.jobs), len(last_sample), names)
+    _warn_of_shared_ids([*listing.jobs.values()])
     return Run(context, state, now, listing, plan, Outcomes(state.outage_since(now)))
 
 
@@ -101,6 +118,20 @@ def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
     state.key_hash = context.key_hash
     state.note_listing(listing, run_time, now)
     return listing
+
+
+def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
+    """Say which items of the list share an id, and what becomes of them."""
+    shared = [ref for ref in jobs if len(ref.public_ids) > 1]
+    if shared:
+        first = shared[0]
+        logger.warning(
+            "%d items of the list share an id with others: the id %s has %d. As id is the key, one "
+            "row has them all: its columns and its detail are those of the publicId that is first "
+            "in the order of text, %s, and additionalFields of jobs has the others, under %s.",
+            *(sum(len(ref.public_ids) for ref in shared), quoted(first.id), len(first.public_ids)),
+            *(quoted(first.public_id), OTHER_POSTINGS),
+        )
 
 
 def _ask_for_awaited(reader: ListReader) -> None:

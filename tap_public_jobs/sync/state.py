@@ -148,6 +148,7 @@ class SyncState:
         cycle: The last one; None until a list has shown a job.
         last_read: How far the notification log has been read, if it ever was.
         held_slots: What the last run had used of the rate limit; None if that is unknown.
+        sample: Of a few listed jobs, a hash of each field of the summary.
     """
 
     run_time: int = 0
@@ -162,6 +163,7 @@ class SyncState:
     cycle: Cycle | None = None
     last_read: LastRead | None = None
     held_slots: HeldSlots | None = None
+    sample: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def update_evidence(self, now: int) -> None:
         """Correct evidence of the future, and forget closings that are written and an hour old.
@@ -206,7 +208,7 @@ class SyncState:
             now: The clock's time, for evidence.
         """
         known = {job.public_id for job in self.jobs.values()}
-        known |= {ref.public_id for ref in listing.jobs.values()}
+        known |= {public_id for ref in listing.jobs.values() for public_id in ref.public_ids}
         unknown = [item for item in self.awaited.items() if item[0] not in known]
         self.awaited = dict(unknown[-MOST_AWAITED:])
         for job_id in listing.gone:
@@ -287,12 +289,10 @@ class SyncState:
         """
         job, row_hash = self.jobs[ref.id], self.row_hash(ref)
         is_changed = job.fetched_at and job.detail_hash not in {row_hash, LAGGING}
-        summary = ref.summary or {}
-        lags = is_changed and any(detail.get(name, it) != it for name, it in summary.items())
+        lags = is_changed and any(detail.get(name, it) != it for name, it in ref.compared.items())
+        new_hash = LAGGING if lags else row_hash
         self.jobs[ref.id] = job._replace(
-            detail_hash=LAGGING if lags else row_hash,
-            fetched_at=self.run_time,
-            failing_since=0,
+            detail_hash=new_hash, fetched_at=self.run_time, failing_since=0
         )
 
     def row_hash(self, ref: JobRef) -> str:

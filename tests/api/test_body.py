@@ -195,7 +195,8 @@ def test_a_body_may_take_ten_times_the_read_timeout(
         (b'{"a": NaN, "b": -Infinity}', {"a": "NaN", "b": "-Infinity"}),
         (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
         ('{"a": "ä"}'.encode("utf-16"), {"a": "ä"}),
-        (b'{"a": "x\xffy", "b": "ok"}', {"a": "x\ufffdy", "b": "ok"}),
+        # Half a surrogate pair, of which the records warn.
+        (b'{"a": "x\xffy", "b": "ok"}', {"a": "x\udcffy", "b": "ok"}),
         (b' {"a": {"b": [1, null, true]}}\n', {"a": {"b": [1, None, True]}}),
     ],
 )
@@ -204,6 +205,30 @@ def test_json_keeps_every_value(content: bytes, document: dict[str, Any]) -> Non
 
     assert parsed == document
     assert repr(parsed) == repr(document)  # 0.10 is not 0.1, nor 1 True
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "declared", "read"),
+    [
+        ("Zürich", "latin-1", "application/json; charset=ISO-8859-1", "Zürich"),
+        ("Zürich €", "cp1252", 'application/json; charset="windows-1252"', "Zürich €"),
+        ("東京", "shift_jis", "application/json;charset=Shift_JIS", "東京"),
+        ("Zürich", "utf-8", "application/json; charset=ISO-8859-1", "Zürich"),  # a default
+        ("Zürich", "utf-16", "application/json; charset=utf-8", "Zürich"),
+        ("Zürich", "latin-1", "application/json; charset=utf-8", "Z\udcfcrich"),
+        ("Zürich", "latin-1", "application/json", "Z\udcfcrich"),
+        ("Zürich", "latin-1", "application/json; charset=hex", "Z\udcfcrich"),
+        ("Zürich", "latin-1", "application/json; charset=punycode", "Z\udcfcrich"),
+        ("Zürich", "latin-1", "charset", "Z\udcfcrich"),
+    ],
+)
+def test_a_body_that_is_not_in_utf_8_is_read_as_its_head_declares(
+    answered: Answered, text: str, encoding: str, declared: str, read: str
+) -> None:
+    content = f'{{"id": "id-1", "x": "{text}"}}'.encode(encoding)
+    api, _ = answered(response(content, "200 OK", f"Content-Type: {declared}"))
+
+    assert api.detail(JOB)["x"] == read
 
 
 def test_prose_of_the_largest_size_is_not_too_many_values() -> None:

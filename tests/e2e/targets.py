@@ -258,10 +258,9 @@ DUCKDB = Target(
     name="target-duckdb",
     requirements=plugin("loaders", "target-duckdb")["pip_url"],
     executable="target-duckdb",
-    settings=lambda folder, _: {
-        "filepath": str(folder / DUCKDB_FILE),
-        "default_target_schema": "public_jobs",
-    },
+    settings=lambda folder, _: (
+        plugin("loaders", "target-duckdb")["config"] | {"filepath": str(folder / DUCKDB_FILE)}
+    ),
     store=lambda folder, _: DuckDB(folder / DUCKDB_FILE),
     types=types("VARCHAR", "DOUBLE", "TIMESTAMP"),
     stored=as_double_or_null,

@@ -3,12 +3,15 @@
 And Meltano into PostgreSQL with hard deletes: what a killed run leaves, and the next one repairs.
 """
 
+import json
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import REPOSITORY, Project, run, variables
+from e2e.pipeline import REPOSITORY, Project, installed, options, run, variables, written
 from e2e.scenario import FIELDS, Recording, published, record
-from e2e.targets import TARGETS, Target, each, load_and_compare, meltanolabs
+from e2e.targets import DUCKDB, TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
 from public_jobs_sandbox.state import Sandbox
 
@@ -28,6 +31,7 @@ def test_every_value_and_type_is_right_after_every_run(
 
 JOBS = 300
 CHECKPOINT_EVERY = 50
+DUCKDB_BATCH = 200
 TARGET = meltanolabs("hard", "public_jobs")
 
 
@@ -36,6 +40,40 @@ def details(sandbox: Sandbox) -> list[str]:
     asked = [path.removeprefix("/jobs/") for path in paths(sandbox.requests) if "?" not in path]
     sandbox.requests.clear()
     return sorted(asked)
+
+
+def test_duckdb_keeps_a_first_load_that_is_killed_with_the_tap_but_for_a_batch(
+    tmp_path: Path,
+) -> None:
+    """With the settings of meltano.yml: by default, it passes on no state before the end."""
+    store = DUCKDB.store(tmp_path, "")
+    target = installed(DUCKDB.requirements) / DUCKDB.executable
+    config = written(tmp_path / "target.json", DUCKDB.settings(tmp_path, ""))
+    states = tmp_path / "states"
+    with demo(JOBS, latency=0.01) as (sandbox, tap):
+        command = f"{Path(sys.executable).parent}/tap-public-jobs"
+        settings = {"max_concurrent_requests": 1, "column_naming": "snake_case"}
+        given = options(tmp_path, config=tap | settings)
+
+        def load(*state: str | Path) -> None:
+            shell = f"{shlex.join(map(str, [command, *given, *state]))} | {target} -c {config}"
+            run("sh", "-c", f"{shell} >> {states}", folder=tmp_path)
+
+        sandbox.at_request(
+            3 + DUCKDB_BATCH + CHECKPOINT_EVERY,
+            lambda: run("pkill", "-KILL", "-f", str(tmp_path), folder=tmp_path),
+        )
+        load()
+        fetched = details(sandbox)
+        acknowledged = json.loads(states.read_text("utf-8").splitlines()[-1])
+        assert len(store.rows("job_details")) == DUCKDB_BATCH
+
+        load("--state", written(tmp_path / "state.json", acknowledged))
+        again = details(sandbox)
+        DUCKDB.assert_holds(store, published(sandbox))
+
+    assert len({*fetched, *again}) == JOBS
+    assert len({*fetched} & {*again}) <= DUCKDB_BATCH
 
 
 def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(

@@ -104,9 +104,6 @@ def test_a_column_that_is_not_declared_or_never_null_is_left_out() -> None:
         ({"type": "boolean"}, True, 1),
         ({"type": "array"}, [], {}),
         ({"type": "object"}, {}, []),
-        ({"type": "string", "format": "date-time"}, "2026-11-21T10:00:00+02:00", "tomorrow"),
-        ({"type": "string", "format": "time"}, "10:00:00", "noon"),
-        ({"type": "string", "format": "date"}, "2026-11-21", "P1D/9999-12-31"),
         ({"type": "string", "enum": ["a", "b"]}, "a", "c"),
         ({"type": "string", "maxLength": 3}, "abc", "abcd"),
         ({"anyOf": [{"type": "number"}, {"type": "boolean"}]}, Decimal("1.5"), "1.5"),
@@ -121,6 +118,71 @@ def test_whatever_a_user_declares_is_kept_to(
 ) -> None:
     assert row({"x": schema}, {"x": good}) == {"x": good, "additionalFields": None}
     assert repr(row({"x": schema}, {"x": bad})["additionalFields"]) == repr({"x": bad})
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("date", "2026-11-21", "20261121 2026-W47-6 2026-325 0000-01-01 2026-02-30 P1D/9999-12-31"),
+        ("time", "10:00:00 10:00:00Z 23:59:59.5+02:00", "100000 T10:00:00 10:00 24:00:00 noon"),
+        (
+            "date-time",
+            "2026-11-21T10:00:00+02:00 2026-11-21T10:00:00.123456Z 0001-01-01T00:00:00Z",
+            (
+                "2026-W47-6 20261121T100000Z 2026-11-21_10:00:00Z 2026-11-21t10:00:00z tomorrow "
+                "2026-11-21T10:00:00 2026-11-21T10:00Z 2026-11-21T10:00:00,5Z 2026-11-21 "
+                "2026-11-21T24:00:00Z 2026-11-21T10:00:60Z 2026-11-21T10:00:00+16:00 "
+                "0001-01-01T00:00:00+10:00 9999-12-31T23:59:59-10:00 ٢٠٢٦-11-21T10:00:00Z"
+            ),
+        ),
+        ("uuid", "12345678-1234-1234-1234-123456789abc", "12345678"),
+        ("email", "a@example.com", f"a {'a' * 250}@example.com"),
+        ("hostname", "jobs.example.com", "a/b"),
+        ("uri", "https://jobs.example.com/?a=b#c", f"jobs https://{'a' * 2100}"),
+        ("ipv4", "192.0.2.1", "192.0.2"),
+        ("x-singer.decimal", "-12.50", "1e5 12,5"),
+    ],
+)
+def test_a_format_that_targets_turn_into_a_column_type_is_kept_to(
+    name: str, good: str, bad: str
+) -> None:
+    """Such as the times of RFC 3339: any other text would stop a target in every run."""
+    schema = {"x": {"type": ["string", "null"], "format": name}}
+
+    for text in good.split(" "):
+        assert row(schema, {"x": text}) == {"x": text, "additionalFields": None}
+    for text in [*bad.split(" "), "2026-11-21 10:00:00Z", f"{good}\n"]:
+        assert row(schema, {"x": text}) == {"x": None, "additionalFields": {"x": text}}
+
+
+def test_what_a_nested_column_does_not_declare_is_not_lost() -> None:
+    """Flattening, and targets such as BigQuery's, write declared properties alone."""
+    salary: Any = {"type": ["object", "null"], "properties": {"min": {"type": "number"}}}
+    steps: Any = {"type": "array", "items": {"type": "object", "properties": {"pay": salary}}}
+    schemas: Schemas = {"salary": salary, "steps": steps, "open": {"type": "object"}}
+    document = {
+        "salary": {"min": 1, "period": "year", "bonus": None},
+        "steps": [{"pay": {"min": 2}}, {"pay": {"min": 3, "period": "day"}, "name": "b"}, {}],
+        "open": {"any": {"thing": 1}},
+    }
+    columns = Columns(schemas | OTHERS, never)
+
+    assert columns.row(document) == {
+        "salary": {"min": 1},
+        "steps": [{"pay": {"min": 2}}, {"pay": {"min": 3}}, {}],
+        "open": {"any": {"thing": 1}},
+        "additionalFields": {
+            "salary": {"period": "year", "bonus": None},
+            "steps": [{}, {"pay": {"period": "day"}, "name": "b"}, {}],
+        },
+    }
+    named = {"salary.period", "salary.bonus", "steps.pay.period", "steps.name"}
+    assert columns.undeclared == named
+    whole = {"salary": {"min": "negotiable", "period": "year"}}
+    expected = {"salary": None, "steps": None, "open": None, "additionalFields": whole}
+    assert Columns(schemas | OTHERS, lambda _: None).row(whole) == {
+        name: value for name, value in expected.items() if value or name == "salary"
+    }
 
 
 def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:
@@ -140,6 +202,7 @@ def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:
     ("document", "record"),
     [
         ({"string": "a\0b"}, {"string": "a\ufffdb"}),
+        ({"string": "Z\udcfcrich"}, {"string": "Z\ufffdrich"}),  # from a byte that is not UTF-8
         ({"object": {"a": ["\ud800"]}}, {"object": {"a": ["\ufffd"]}}),
         ({"re\0mote": True}, {"additionalFields": {"re\ufffdmote": True}}),
         ({"remote": {"\udc00": 1}}, {"additionalFields": {"remote": {"\ufffd": 1}}}),

@@ -4,9 +4,10 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
-from itertools import pairwise
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby, pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import yaml
 from e2e.scenario import FIELDS
@@ -34,10 +35,10 @@ def monday(day: date) -> date:
 
 
 def stored(value: object) -> object:
-    """Numbers are doubles, and empty text is null."""
+    """Numbers are doubles; text has no blanks at its ends, and is null if nothing is left."""
     if isinstance(value, int | float):
         return float(value)
-    return None if value == "" else value
+    return (value.strip() or None) if isinstance(value, str) else value
 
 
 def as_text(value: Any) -> str | None:
@@ -46,12 +47,15 @@ def as_text(value: Any) -> str | None:
         return str(int(value))
     if isinstance(value, list | dict | bool):
         return json.dumps(value)
-    return None if value in (None, "") else str(value)
+    return None if value is None else str(value).strip() or None
 
 
 def by_field(row: Row) -> Row:
     """What job_changes compares."""
-    others = {f"additional_fields.{name}": it for name, it in row["additional_fields"].items()}
+    others = {
+        f"additional_fields.{name}": stored(it) if isinstance(it, str) else it
+        for name, it in row["additional_fields"].items()
+    }
     return {column: row[column] for column in FIELDS["job_details"].values()} | others
 
 
@@ -61,10 +65,11 @@ class History:
     A method for each table returns its rows, which may have more columns than the table.
 
     Args:
-        listings: All of them, the last one built.
+        listings: All complete ones, the last one built.
         schema: The schema of the organisation.
         days: The first day on which all organisations had been listed, and the latest on which
             any was, if there are others.
+        zone: Whose days, weeks and quarters count.
     """
 
     def __init__(
@@ -72,12 +77,41 @@ class History:
         listings: list[Listing],
         schema: str = "public_jobs",
         days: tuple[date, date] | None = None,
+        zone: str = "UTC",
     ) -> None:
         self._listings = listings
         self._latest = listings[-1]
         self._schema = schema
-        ends = listings[0].time.date(), listings[-1].time.date()
+        self._zone = ZoneInfo(zone)
+        ends = self._day(listings[0]), self._day(listings[-1])
         self._all_listed_on, self._last_day = days or ends
+        self._shown = self._as_built()
+
+    def _day(self, listing: Listing) -> date:
+        return listing.time.replace(tzinfo=UTC).astimezone(self._zone).date()
+
+    def _as_built(self) -> list[dict[str, Job]]:
+        """The jobs of each listing as the tables can know them, from those that a build saw.
+
+        That is as the build before in this period saw the job, or else the first one; or, if none
+        did, as it was known before.
+        """
+        shown: list[dict[str, Job]] = [{} for _ in self._listings]
+        for key in {key for listing in self._listings for key in listing.jobs}:
+            built = [it.jobs[key] for it in self._listings if it.built and key in it.jobs]
+            last = next(iter(built), None)
+            numbers = enumerate(self._listings)
+            for is_open, period in groupby(numbers, key=lambda it: key in it[1].jobs):
+                if not is_open:
+                    continue
+                listings = list(period)
+                now = next((it.jobs[key] for _, it in listings if it.built), last)
+                for number, listing in listings:
+                    now = listing.jobs[key] if listing.built else now
+                    names = {name: listing.jobs[key][name] for name in ("id", "publicId")}
+                    shown[number][key] = (now or {}) | names
+                last = now
+        return shown
 
     def rows(self, table: str) -> list[Row]:
         """The rows of a table, with the columns that are described and not UNKNOWN."""
@@ -86,11 +120,11 @@ class History:
 
     def _job(self, job: Job) -> Row:
         """Every column that says what a job is."""
-        ends = sorted(float(job[name]) for name in ("minSalary", "maxSalary") if job[name])
+        ends = sorted(float(job[name]) for name in ("minSalary", "maxSalary") if job.get(name))
         low, middle, high = (ends[0], statistics.mean(ends), ends[-1]) if ends else (None,) * 3
         period = job.get("salaryPeriod")
         in_a_year = {"year": 1, "month": 12, "hour": 2080}.get(str(period))
-        row = {column: stored(job[field]) for field, column in FIELDS["job_details"].items()}
+        row = {column: stored(job.get(field)) for field, column in FIELDS["job_details"].items()}
         for name, amount in {"low": low, "middle": middle, "high": high}.items():
             row[f"salary_{name}"] = amount
             row[f"annual_{name}"] = amount and in_a_year and amount * in_a_year
@@ -107,12 +141,19 @@ class History:
         found: list[Row] = []
         is_open: dict[str, Row] = {}
         before = None
-        for listing in self._listings:
-            for key in is_open.keys() - listing.jobs.keys():
+        for listing, shown in zip(self._listings, self._shown, strict=True):
+            for key in is_open.keys() - shown.keys():
                 is_open.pop(key).update(closed_after=before, closed_by=listing.time)
-            for key, job in listing.jobs.items():
+            for key, job in shown.items():
                 if key not in is_open:
-                    earlier = [it["closed_by"] for it in found if it["id"] == key]
+                    periods = [it for it in found if it["id"] == key]
+                    earlier = [it["closed_by"] for it in periods]
+                    builds = [
+                        it.time for it in self._listings if it.built and it.time < listing.time
+                    ]
+                    if periods and builds[-1] < earlier[-1]:
+                        # No build saw it closed, and its row was written over.
+                        periods[-1]["closed_after"] = builds[-1]
                     after = listing.remembered or before
                     is_open[key] = {
                         "period": len(earlier) + 1,
@@ -120,8 +161,11 @@ class History:
                         "opened_by": listing.time,
                         "closed_after": None,
                         "closed_by": None,
+                        "built_by": None,
                     }
                     found.append(is_open[key])
+                if listing.built and not is_open[key]["built_by"]:
+                    is_open[key]["built_by"] = listing.time
                 is_open[key].update(self._job(job))
             before = listing.time
         for row in found:
@@ -132,13 +176,12 @@ class History:
         return found
 
     def open_jobs(self) -> list[Row]:
-        changed = {row["id"]: row["in_force_from"] for row in self.job_versions()}
-        never = datetime.min  # noqa: DTZ901
+        changed = {row["id"]: row["changed_by"] for row in self.job_changes()}
         return [
             row
             | {
                 "last_seen_at": self._latest.time,
-                "last_changed_by": None if changed[row["id"]] == never else changed[row["id"]],
+                "last_changed_by": changed.get(row["id"]),
                 "was_open_before": row["opened_after"] is None,
                 "days_open": row["days_open_at_least"],
             }
@@ -158,7 +201,6 @@ class History:
     def job_versions(self) -> list[Row]:
         """One that returns unchanged is the same version."""
         versions: defaultdict[str, list[Row]] = defaultdict(list)
-        before = None
         for build in (it for it in self._listings if it.built):
             for key, job in build.jobs.items():
                 row, of_job, start = self._job(job), versions[key], datetime.min  # noqa: DTZ901
@@ -167,9 +209,7 @@ class History:
                         continue
                     of_job[-1]["in_force_until"] = start = build.time
                 end = datetime(9999, 12, 31)  # noqa: DTZ001
-                times = {"in_force_from": start, "in_force_until": end, "built_before": before}
-                of_job.append(row | times)
-            before = build.time
+                of_job.append(row | {"in_force_from": start, "in_force_until": end})
         return [row for of_job in versions.values() for row in of_job]
 
     def job_changes(self) -> list[Row]:
@@ -194,25 +234,23 @@ class History:
                 rows.append(new | row)
         return rows
 
-    def _last_seen(self, new: Row) -> Any:
-        """The build before, or the end of the period before if the job has opened since then."""
-        periods = [it for it in self.publication_periods() if it["id"] == new["id"]]
-        *others, last = (it for it in periods if it["opened_by"] <= new["in_force_from"])
-        is_back = last["opened_by"] > new["built_before"]
-        return others[-1]["closed_after"] if is_back else new["built_before"]
+    def _last_seen(self, new: Row) -> datetime:
+        """The last build before that saw the job published."""
+        times = [it.time for it in self._listings if it.built and new["id"] in it.jobs]
+        return max(it for it in times if it < new["in_force_from"])
 
-    def _groups(self, listing: Listing) -> dict[str, tuple[str, ...]]:
-        rows = map(self._job, listing.jobs.values())
+    def _groups(self, number: int) -> dict[str, tuple[str, ...]]:
+        rows = map(self._job, self._shown[number].values())
         return {row["id"]: tuple(row[it] or "not given" for it in DIMENSIONS) for row in rows}
 
     def daily_open_jobs(self) -> list[Row]:
         flows = ("open_at_start", "opened", "closed", "moved_in", "moved_out", "open_jobs")
         counts: dict[str, Counter[Any]] = {flow: Counter() for flow in flows}
-        day, before = self._listings[0].time.date(), self._groups(self._listings[0])
+        day, before = self._day(self._listings[0]), self._groups(0)
         while day <= self._last_day:
             counts["open_at_start"].update((day, group) for group in before.values())
-            for listing in [it for it in self._listings if it.time.date() == day]:
-                now = self._groups(listing)
+            for number in [n for n, it in enumerate(self._listings) if self._day(it) == day]:
+                now = self._groups(number)
                 for key in before.keys() | now.keys():
                     old, new = before.get(key), now.get(key)
                     if new and new != old:
@@ -228,7 +266,7 @@ class History:
             | {
                 "organisation": self._schema,
                 "day": day,
-                "is_carried_forward": day > self._latest.time.date(),
+                "is_carried_forward": day > self._day(self._latest),
                 "has_all_organisations": day >= self._all_listed_on,
             }
             for day, group in set().union(*counts.values())
@@ -236,32 +274,35 @@ class History:
 
     def weekly_open_jobs(self) -> list[Row]:
         rows: list[Row] = []
-        periods, versions = self.publication_periods(), self.job_versions()
-        week = monday(self._listings[0].time.date())
+        periods = self.publication_periods()
+        week = monday(self._day(self._listings[0]))
         while week <= self._last_day:
-            end = datetime.combine(week + 7 * DAY, time.min)
-            for period in periods:
-                if period["opened_by"] >= end or (period["closed_by"] or datetime.max) < end:  # noqa: DTZ901
-                    continue
-                (version,) = (
+            local_end = datetime.combine(week + 7 * DAY, time.min, self._zone)
+            end = local_end.astimezone(UTC).replace(tzinfo=None)
+            number = max(number for number, it in enumerate(self._listings) if it.time < end)
+            time_of_it = self._listings[number].time
+            for key, job in self._shown[number].items():
+                (period,) = (
                     it
-                    for it in versions
-                    if it["id"] == period["id"]
-                    and it["in_force_from"] < end <= it["in_force_until"]
+                    for it in periods
+                    if it["id"] == key
+                    and it["opened_by"] <= time_of_it
+                    and (it["is_open"] or time_of_it < it["closed_by"])
                 )
-                names = ("opened_after", "opened_by", "public_id")
-                rows.append(version | {name: period[name] for name in names})
+                rows.append(
+                    self._job(job) | {it: period[it] for it in ("opened_after", "opened_by")}
+                )
                 rows[-1] |= {
                     "week": week,
                     "days_open": days(min(end, self._latest.time) - period["opened_by"]),
-                    "is_carried_forward": self._latest.time.date() < week,
-                    "has_all_organisations": end.date() > self._all_listed_on,
+                    "is_carried_forward": self._day(self._latest) < week,
+                    "has_all_organisations": week + 7 * DAY > self._all_listed_on,
                 }
             week += 7 * DAY
         return rows
 
     def dates(self) -> list[Row]:
-        years = (it.time.year for it in (self._listings[0], self._latest))
+        years = (self._day(it).year for it in (self._listings[0], self._latest))
         first, end = (date(year + last, 1, 1) for last, year in enumerate(years))
         return [
             {

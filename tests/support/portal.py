@@ -20,12 +20,13 @@ from e2e.pipeline import REPOSITORY, environment, installed, plugin, program, ru
 from e2e.stores import Database, Row
 from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
 from forked import Program
-from harness import demo, sync
+from harness import captured, demo
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
+from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
 TRANSFORM = REPOSITORY / "pipeline" / "transform"
@@ -34,7 +35,8 @@ LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
-HISTORY_ALONE = ("--select", "path:models/staging", "path:snapshots", *WITHOUT_TESTS)
+HISTORY = ("path:models/staging", "path:snapshots", "path:seeds")
+HISTORY_ALONE = ("--select", *HISTORY, *WITHOUT_TESTS)
 
 
 def dbt_command(name: str) -> Path:
@@ -202,6 +204,7 @@ class Portal:
         schema: The schema of the organisation.
         now: The time of the next sync.
         listings: What happened so far.
+        loaded: Each job as it was last loaded.
         state: What the tap remembers.
         catalog: What it is given; None for its own.
     """
@@ -213,6 +216,7 @@ class Portal:
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
     listings: list[Listing] = field(default_factory=list)
+    loaded: dict[str, Job] = field(default_factory=dict)
     state: dict[str, Any] | None = None
     catalog: dict[str, Any] | None = None
 
@@ -234,12 +238,26 @@ class Portal:
 
     def sync(self) -> None:
         """Run the tap and load what it writes."""
-        published = (copy.deepcopy(it.job) for it in self.sandbox.organisation.published())
         time = self.now.replace(tzinfo=None)
-        self.listings.append(Listing(time, {job["id"]: job for job in published}))
-        ended = self.warehouse.load(self._messages(), self.schema)
+        self._load(self._messages())
+        listed = [posting.job["id"] for posting in self.sandbox.organisation.published()]
+        self.listings.append(Listing(time, {key: self.loaded[key] for key in listed}))
+
+    def sync_short(self) -> None:
+        """Run the tap on a list that lacks most jobs, and load what it writes: it is no listing."""
+        with (
+            captured() as output,
+            pytest.raises(PublicJobsError, match="disappeared from the list"),
+        ):
+            self._run_tap()
+        self._load(output.text)
+
+    def _load(self, messages: str) -> None:
+        ended = self.warehouse.load(messages, self.schema)
         assert ended.returncode == 0, ended.stderr
         self.state = json.loads(ended.stdout.splitlines()[-1])
+        published = [copy.deepcopy(it.job) for it in self.sandbox.organisation.published()]
+        self.loaded |= {job["id"]: job for job in published}
 
     def sync_until(self, stream: str) -> None:
         """Run the tap into a target that dies in the middle of a stream; the state stays."""
@@ -252,12 +270,20 @@ class Portal:
         assert self.warehouse.load(killed, self.schema, batch_size_rows=3).returncode != 0
 
     def _messages(self) -> str:
-        now = self.now.timestamp()
+        with captured() as output:
+            self._run_tap()
+        return output.text
+
+    def _run_tap(self) -> None:
+        now, state = self.now.timestamp(), copy.deepcopy(self.state)
         self.monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: now))
-        return sync(self.config, catalog=self.catalog, state=copy.deepcopy(self.state)).text
+        TapPublicJobs(config=self.config, catalog=self.catalog, state=state).sync_all()
 
     def build(self, *arguments: str) -> str:
-        self.listings[-1].built = True
+        listing = self.listings[-1]
+        if not listing.built:  # it sees what was loaded since, too
+            listing.jobs = {key: self.loaded[key] for key in listing.jobs}
+        listing.built = True
         return self.warehouse.build(*arguments)
 
 

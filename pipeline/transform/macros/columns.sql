@@ -1,6 +1,29 @@
-{# Empty text and null are the same: target-duckdb has no empty text. #}
-{% macro text(column) -%}
-    nullif(cast({{ column }} as {{ dbt.type_string() }}), '')
+{#
+Text without the blanks at its ends, which would split groups. Empty text and null are the same:
+target-duckdb has no empty text.
+#}
+{% macro text(value) -%}
+    nullif(trim(cast({{ value }} as {{ dbt.type_string() }}), {{ blanks() }}), '')
+{%- endmacro %}
+
+
+{# The same of a column that may be long: to trim it takes long, and few have blanks there. #}
+{% macro long_text(column) -%}
+    {%- set as_it_is = 'cast(' ~ column ~ ' as ' ~ dbt.type_string() ~ ')' -%}
+    case
+        when {{ dbt.position('left(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
+            or {{ dbt.position('right(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
+            then {{ text(column) }}
+        else {{ as_it_is }}
+    end
+{%- endmacro %}
+
+
+{# Tab, ends of lines, space, the no-break spaces, thin, zero-width and ideographic space, and a byte order mark. #}
+{% macro blanks() -%}
+    {%- for code in [9, 10, 13, 32, 160, 8199, 8201, 8203, 8239, 8288, 12288, 65279] -%}
+    {{ '|| ' if not loop.first }}chr({{ code }}){{ ' ' if not loop.last }}
+    {%- endfor -%}
 {%- endmacro %}
 
 
@@ -86,26 +109,65 @@
 {%- endmacro %}
 
 
-{# Fields of additional_fields that the variable extra_fields names, each as a column of text. #}
+{# The columns of text for fields of additional_fields that the variable extra_fields names. #}
 {% macro extra_columns() -%}
-    {%- for field in var('extra_fields') %}
-    {%- set name = modules.re.sub('([A-Z])', '_\\1', field) | lower %}
-    {{ text(json_as_text(json_value('additional_fields', "'" ~ field ~ "'"))) }}
-        as {{ adapter.quote(name) }},
+    {%- for field, column in extra_fields().items() %}
+    {%- set name = dbt.string_literal(dbt.escape_single_quotes(field)) %}
+    {{ text(json_as_text(json_value('additional_fields', name))) }} as {{ adapter.quote(column) }},
     {%- endfor %}
 {% endmacro %}
 
 
-{# The seed of locations, the package's or your own. #}
+{#
+The column of each such field: its name in snake case. If a table has a column of that name already,
+or another field would get it, it begins with field_, so that no field hides or stops anything.
+#}
+{% macro extra_fields() %}
+    {%- set given = var('extra_fields') -%}
+    {%- if given == 'all' -%}
+        {%- set given = known_fields() -%}
+    {%- elif given is string -%}
+        {%- set given = given.split(',') | map('trim') | list -%}
+    {%- endif -%}
+    {%- set columns = {} -%}
+    {%- for field in given if field not in columns -%}
+        {%- set words = modules.re.sub('([A-Z])', '_\\1', field) | lower -%}
+        {%- set column = namespace(name=modules.re.sub('\\W', '_', words)[:50] or 'unnamed') -%}
+        {%- set taken = own_columns() + columns.values() | list -%}
+        {%- for _ in taken if column.name in taken -%}
+            {%- set column.name = 'field_' ~ column.name -%}
+        {%- endfor -%}
+        {%- do columns.update({field: column.name}) -%}
+    {%- endfor -%}
+    {{ return(columns) }}
+{% endmacro %}
+
+
+{# Every field that the table undeclared_fields has. #}
+{% macro known_fields() %}
+    {%- set table = ref('public_jobs', 'public_jobs__undeclared_fields') -%}
+    {%- if not execute or not load_relation(table) -%}
+        {{ return([]) }}
+    {%- endif -%}
+    {%- set found = run_query('select distinct field from ' ~ table) -%}
+    {{ return(found.columns[0].values() | sort(case_sensitive=true)) }}
+{% endmacro %}
+
+
+{# The seeds of locations and of departments, the package's or your own. #}
 {% macro locations() -%}
     {{ ref(var('locations')[0], var('locations')[1]) }}
 {%- endmacro %}
+
+{% macro departments() %}
+    {{ return(ref(var('departments')[0], var('departments')[1])) }}
+{% endmacro %}
 
 
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
 {% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
-    {{ json_as_text(json_value(relation ~ '.additional_fields', field)) }}
+    {{ text(json_as_text(json_value(relation ~ '.additional_fields', field))) }}
 {%- endmacro %}
 
 

@@ -77,3 +77,35 @@ whose name ends with _rows belongs into the FROM clause of the query that has th
 {% macro in_this_file(relation) -%}
     {{ relation.include(database=target.type != 'duckdb' or relation.database != this.database) }}
 {%- endmacro %}
+
+
+{# A time of UTC on the clock of the variable time_zone, and the day that it then is there. #}
+{% macro local_time(time) -%}
+    {{ time if var('time_zone') == 'UTC' else adapter.dispatch('moved', 'public_jobs')(time, 'UTC', var('time_zone')) }}
+{%- endmacro %}
+
+{% macro local_day(time) -%}
+    cast({{ local_time(time) }} as date)
+{%- endmacro %}
+
+
+{# The time of UTC at which a day begins there. #}
+{% macro utc_of_local_day(day) -%}
+    {%- set start = 'cast(' ~ day ~ ' as timestamp)' -%}
+    {{ start if var('time_zone') == 'UTC' else adapter.dispatch('moved', 'public_jobs')(start, var('time_zone'), 'UTC') }}
+{%- endmacro %}
+
+
+{# The same moment on the clocks of two zones, as a timestamp without a zone. #}
+{% macro default__moved(time, first, second) -%}
+    (({{ time }}) at time zone '{{ first }}' at time zone '{{ second }}')
+{%- endmacro %}
+
+{% macro snowflake__moved(time, first, second) -%}
+    convert_timezone('{{ first }}', '{{ second }}', {{ time }})
+{%- endmacro %}
+
+{# A timestamp of BigQuery is a moment: its clock is that of UTC. #}
+{% macro bigquery__moved(time, first, second) -%}
+    timestamp(datetime({{ time }}, '{{ second }}'), '{{ first }}')
+{%- endmacro %}

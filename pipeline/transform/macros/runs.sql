@@ -9,7 +9,7 @@
 {% endmacro %}
 
 
-{# Refuses what cannot work: models without history, and history without rows. #}
+{# Refuses what cannot work: models without history, history without rows, days without a zone. #}
 {% macro check_run() %}
     {%- set selected = [] -%}
     {%- for it in selected_resources if it.startswith(('model.public_jobs.', 'snapshot.public_jobs.')) -%}
@@ -28,6 +28,12 @@
         {%- do exceptions.raise_compiler_error(
             '--empty would close all jobs in the history of ' ~ target.schema
             ~ ': leave it out, or take a target with another schema.'
+        ) -%}
+    {%- endif -%}
+    {%- if var('time_zone') != 'UTC' and var('time_zone') not in modules.pytz.all_timezones -%}
+        {%- do exceptions.raise_compiler_error(
+            'No table was built: no time zone is called ' ~ var('time_zone')
+            ~ '. Set the variable time_zone to a name such as Europe/Berlin.'
         ) -%}
     {%- endif -%}
 {% endmacro %}

@@ -64,23 +64,31 @@ where publications.is_published
 
 {#
 The same rows as all models have them. Snapshots are taken before this, so that no change here makes
-a version. A field that is ignored since yesterday is gone from the versions before, too.
+a version. A field that is ignored since yesterday, or a name of a department that is no longer
+shown, is gone from the versions before, too.
 #}
 {% macro cleaned(relation, table, others=[]) -%}
 select
-    organisation,
-    job_key,
-    id,
+    sent.organisation,
+    sent.job_key,
+    sent.id,
     {%- for column, group in fields()[table].items() %}
-    {{ number(column) if group == 'number' else text(column) }} as {{ column }},
+    {%- set value = number('sent.' ~ column) if group == 'number' else long_text('sent.' ~ column) %}
+    {{ 'coalesce(' ~ text('departments.shown_as') ~ ', ' ~ value ~ ')' if column == 'department' else value }}
+        as {{ column }},
     {%- endfor %}
     {%- set ignored = var('ignored_fields') %}
-    {{ json_with('additional_fields', {}, ignored) ~ ' as ' if ignored }} additional_fields,
+    {{ json_with('sent.additional_fields', {}, ignored) if ignored else 'sent.additional_fields' }}
+        as additional_fields,
     {%- for column in others %}
-    {{ column }},
+    sent.{{ column }},
     {%- endfor %}
-    listed_at
-from {{ relation }}
+    sent.listed_at
+from {{ relation }} as sent
+{%- if 'department' in fields()[table] %}
+left join {{ in_this_file(departments()) }} as departments
+    on {{ text('sent.department') }} = {{ text('departments.department') }}
+{%- endif %}
 {%- endmacro %}
 
 

@@ -270,7 +270,7 @@ def test_a_second_build_grants_again_and_changes_nothing(finished: Portal) -> No
     of_reading = "information_schema.role_table_grants where privilege_type = 'SELECT'"
     grants = finished.warehouse.rows(of_reading)
     granted = {(it["grantee"], it["table_schema"], it["table_name"]) for it in grants}
-    for table in (*MODELS, "locations"):
+    for table in (*MODELS, "locations", "departments"):
         assert granted >= {(reader, "analytics", table) for reader in readers}
 
 
@@ -387,7 +387,7 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     portal.sync()
     portal.build()
 
-    warehouse.run(recipe.replace("- 730", "+ 1"))
+    warehouse.run(recipe.replace("- 1096", "+ 1"))
     portal.build("--full-refresh")
 
     assert [row["job_title"] for row in warehouse.rows("analytics.job_changes")] == ["Retitled"]
@@ -398,12 +398,15 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
 
 
 def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Warehouse) -> None:
-    def refused(command: str) -> str:
-        status, output = warehouse.dbt(command)
+    def refused(*command: str) -> str:
+        status, output = warehouse.dbt(*command)
         assert status in {1, 2}, output
         assert "Compilation Error" in output
         assert "Database Error" not in output
         return output
+
+    zone = refused("build", "--vars", "time_zone: Europe/Berlni")
+    assert "No table was built: no time zone is called Europe/Berlni. Set the variable" in zone
 
     nothing = refused("build")
     assert (
@@ -423,7 +426,12 @@ def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Wareh
 
 
 CHANGED = ("publication_periods", "job_versions", "job_changes")
-CHANGES = ("--select", "+public_jobs__job_changes", *WITHOUT_TESTS)
+CHANGES = (
+    "--select",
+    "+public_jobs__job_changes",
+    "+public_jobs__publication_periods",
+    *WITHOUT_TESTS,
+)
 
 
 # Among the longest, so they begin early.
@@ -543,8 +551,9 @@ PROJECT = {
             "schemas": ["acme"],
             "table_names": {"jobs": "summaries"},
             "salary_period_field": "paidPer",
-            "extra_fields": ["paidPer", "requiredSkills"],
+            "extra_fields": ["paidPer", "requiredSkills", "city", "updatedAt", "paidPer"],
             "locations": ["my_project", "locations"],
+            "departments": ["my_project", "departments"],
         }
     },
     "models": {
@@ -578,6 +587,7 @@ def taking_the_package(folder: Path) -> Path:
         "dbt_project.yml": json.dumps(PROJECT),
         "packages.yml": json.dumps(packages),
         "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
+        "seeds/departments.csv": "department,shown_as\nKitchen,Food\n",
     }.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(content, "utf-8")
@@ -589,13 +599,15 @@ def test_the_project_of_a_user_takes_the_package(
 ) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
-    A macro that cleans otherwise rewrites the tables, and no history.
+    A macro that cleans otherwise rewrites the tables, and no history. A department that is renamed
+    is the same one, and a field hides no column of that name.
     """
     warehouse.project = taking_the_package(tmp_path)
     warehouse.dbt("deps")
 
     with opened(warehouse, monkeypatch, "acme") as portal:
-        portal.edit(0, jobTitle="Cook ", location="Somewhere", paidPer="hour", minSalary=10)
+        fields = {"location": "Somewhere ", "paidPer": "hour", "city": "Genf", "updatedAt": "noon"}
+        portal.edit(0, jobTitle="Cook", department="Kitchen ", minSalary=10, **fields)
         portal.sync()
         warehouse.run(SUMMARIES)
         status, output = warehouse.dbt("build")
@@ -608,11 +620,10 @@ def test_the_project_of_a_user_takes_the_package(
             assert warehouse.rows(f"analytics.{name}") == [{"mine": name}]
 
         macros = warehouse.project / "dbt_packages" / "public_jobs" / "macros" / "columns.sql"
-        text = "{% macro text(column) -%}"
-        trimmed = f"{text} trim({{{{ text_before(column) }}}}) {{%- endmacro %}}"
-        rest = macros.read_text("utf-8").replace(text, text.replace("text", "text_before"))
-        macros.write_text(trimmed + rest, "utf-8")
+        as_it_is, other = "else {{ as_it_is }}", "else replace({{ as_it_is }}, 'Cook', 'Chef')"
+        macros.write_text(macros.read_text("utf-8").replace(as_it_is, other), "utf-8")
         portal.day(2)
+        portal.edit(0, department="Food")
         portal.edit(1, jobTitle="Retitled")
         portal.sync()
         left_out = portal.listings[-1].jobs.popitem()[0]
@@ -621,19 +632,21 @@ def test_the_project_of_a_user_takes_the_package(
         portal.build(*WITHOUT_TESTS)
 
     new = [it for it in warehouse.rows("analytics_kept.job_history") if it["listed_at"].day == 2]
-    assert [it["job_title"] for it in new] == ["Retitled"]
-    assert before < new[0]["dbt_valid_from"] < before + timedelta(hours=1)
+    assert sorted(it["job_title"] for it in new) == ["Cook", "Retitled"]
+    assert before < new[-1]["dbt_valid_from"] < before + timedelta(hours=1)
     (change,) = warehouse.rows("analytics_recruiting.job_changes")
     assert change["new_value"] == "Retitled"
     jobs = {it["id"]: it for it in warehouse.rows("analytics_recruiting.open_jobs")}
-    assert [key for key, job in jobs.items() if job["job_title"] is None] == [left_out]
+    assert jobs[left_out]["job_title"]  # as it was last known
     (cook,) = (it for it in jobs.values() if it["city"])
-    assert (cook["job_title"], cook["city"], cook["salary_period"]) == ("Cook", "Bern", "hour")
+    shown = {name: cook[name] for name in ("job_title", "department", "city", "salary_period")}
+    assert [*shown.values()] == ["Chef", "Food", "Bern", "hour"]
     skills = json.loads(cook["additional_fields"])["requiredSkills"]
     for table in ("open_jobs", "jobs_ever", "job_versions"):
         rows = warehouse.rows(f"analytics_recruiting.{table}")
         (row,) = (it for it in rows if it["id"] == cook["id"])
         assert (row["paid_per"], json.loads(row["required_skills"])) == ("hour", skills)
+        assert (row["field_city"], row["field_updated_at"]) == ("Genf", "noon")
     # Where the project's own is too, so that queries need not know whose it is.
     assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")

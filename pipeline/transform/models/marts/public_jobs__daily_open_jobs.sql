@@ -8,8 +8,8 @@
 with listings as (
     select
         organisation,
-        cast(listed_at as date) as last_listed_on,
-        cast(max(listed_at) over () as date) as last_day
+        {{ local_day('listed_at') }} as last_listed_on,
+        {{ local_day('max(listed_at) over ()') }} as last_day
     from {{ ref('public_jobs', 'public_jobs__stg_listings') }}
 ),
 
@@ -42,22 +42,32 @@ assignments as (
     where is_other
 ),
 
--- Each stay of an open job in one department, location, seniority level and type.
+-- Each stay of an open job in one department, location, seniority level and type. What the first
+-- build saw in a period counts from its beginning: a job that came back elsewhere has not moved.
 stays as (
     select
-        periods.*,
+        periods.organisation,
+        periods.opened_after,
+        periods.opened_by,
+        periods.closed_by,
         listings.last_listed_on,
         {%- for column in dimensions %}
         {{ or_not_given('assignments.' ~ column) }} as in_{{ column }},
         {%- endfor %}
-        coalesce(assignments.in_force_from, periods.opened_by) as in_force_from,
+        case
+            when assignments.in_force_from > periods.known_by then assignments.in_force_from
+            else periods.opened_by
+        end as in_force_from,
         coalesce(assignments.in_force_until, {{ end_of_time() }}) as in_force_until
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
+    from (
+        select *, coalesce(built_by, opened_by) as known_by
+        from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
+    ) as periods
     inner join listings using (organisation)
     left join assignments
         on
             periods.job_key = assignments.job_key
-            and periods.opened_by < assignments.in_force_until
+            and periods.known_by < assignments.in_force_until
             and coalesce(periods.closed_by, {{ end_of_time() }}) > assignments.in_force_from
 ),
 
@@ -68,7 +78,7 @@ events as (
         {%- for column in dimensions %}
         in_{{ column }} as {{ column }},
         {%- endfor %}
-        least(cast(greatest(opened_by, in_force_from) as date), last_listed_on) as day,
+        least({{ local_day('in_force_from') }}, last_listed_on) as day,
         case
             when in_force_from > opened_by then 'moved_in'
             when opened_after is null then 'found'
@@ -83,7 +93,7 @@ events as (
         in_{{ column }},
         {%- endfor %}
         least(
-            cast({{ of_known('least', ['closed_by', 'in_force_until']) }} as date), last_listed_on
+            {{ local_day(of_known('least', ['closed_by', 'in_force_until'])) }}, last_listed_on
         ),
         case when in_force_until < closed_by or closed_by is null then 'moved_out' else 'closed' end,
         -1

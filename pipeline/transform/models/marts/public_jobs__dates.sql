@@ -1,8 +1,8 @@
 -- Whole years, as tools want them that compute with dates.
 with years as (
     select
-        {{ first_day_of('year', 'min(periods.opened_by)') }} as first_day,
-        cast({{ dbt.dateadd('year', 1, first_day_of('year', 'max(listings.listed_at)')) }} as date)
+        {{ first_day_of('year', local_time('min(periods.opened_by)')) }} as first_day,
+        cast({{ dbt.dateadd('year', 1, first_day_of('year', local_time('max(listings.listed_at)'))) }} as date)
             as end_day
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
     inner join {{ ref('public_jobs', 'public_jobs__stg_listings') }} as listings using (organisation)

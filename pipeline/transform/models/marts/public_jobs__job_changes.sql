@@ -8,6 +8,7 @@
     'summary': ['public_jobs__stg_job_history', fields()['jobs']],
     'detail': ['public_jobs__stg_job_detail_history', fields()['job_details']],
 } -%}
+{%- set by_build = '(partition by history.job_key order by history.dbt_valid_from)' %}
 
 -- Versions are compared by hashes: the texts of all of them together do not fit in memory.
 with
@@ -132,29 +133,39 @@ changes as (
     where old_value is distinct from new_value
 ),
 
-periods as (
+shown as (
     select
-        job_key,
-        opened_by,
-        coalesce(closed_by, {{ end_of_time() }}) as closed_by,
-        lag(closed_after) over (partition by job_key order by period) as last_seen_before
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
+        history.job_key,
+        history.listed_at,
+        history.dbt_valid_from,
+        history.is_published,
+        lag(history.is_published) over {{ by_build }} as was_published,
+        lag(history.listed_at) over {{ by_build }} as published_by,
+        lag(history.dbt_valid_to) over {{ by_build }} < history.dbt_valid_from as was_removed,
+        listings.previous_listed_at
+    from {{ ref('public_jobs', 'public_jobs__publication_history') }} as history
+    left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
+        on history.organisation = listings.organisation and history.listed_at = listings.listed_at
 ),
 
--- Of a job that the listings before did not show, as after half a load, nothing is known from them.
+-- Jobs that the listing of the build before did not show, and the last one of a build that did.
 returned as (
-    select job_key, listed_at, last_seen_before
+    select job_key, listed_at, shown_by
     from (
         select
             job_key,
             listed_at,
-            is_published,
-            lag(is_published) over (partition by job_key order by dbt_valid_from) as was_published,
-            cast(lag(last_seen_at) over (partition by job_key order by dbt_valid_from) as timestamp)
-                as last_seen_before
-        from {{ ref('public_jobs', 'public_jobs__publication_history') }}
-    ) as shown
-    where is_published and not was_published
+            is_published and (was_removed or not was_published) as is_back,
+            max(
+                case
+                    when was_published and was_removed then published_by
+                    when was_published and not is_published then previous_listed_at
+                end
+            ) over (partition by job_key order by dbt_valid_from rows unbounded preceding)
+                as shown_by
+        from shown
+    ) as dated
+    where is_back
 )
 
 select
@@ -170,11 +181,10 @@ select
     changes.new_number,
     changes.old_currency,
     changes.new_currency,
-    -- A job that was published again may have changed at any time since it was last seen.
+    -- No listing bounds a change unless a build saw what it showed.
     case
         when not changes.is_summary then null
-        when returned.last_seen_before is not null then returned.last_seen_before
-        when periods.opened_by > listings.previous_listed_at then periods.last_seen_before
+        when returned.job_key is not null then returned.shown_by
         else listings.previous_listed_at
     end as changed_after,
     changes.seen_by as changed_by,
@@ -183,11 +193,6 @@ select
 from changes
 left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
     on changes.organisation = listings.organisation and changes.seen_by = listings.listed_at
-left join periods
-    on
-        changes.job_key = periods.job_key
-        and changes.seen_by >= periods.opened_by
-        and changes.seen_by < periods.closed_by
 left join returned on changes.job_key = returned.job_key and changes.seen_by = returned.listed_at
 left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
     on

@@ -119,4 +119,4 @@ select
     locations.is_remote,
     jobs.updated_at
 from jobs
-left join {{ locations() }} as locations using (location)
+left join {{ locations() }} as locations on jobs.location = {{ text('locations.location') }}

@@ -1,4 +1,91 @@
-with history as (
+{%- set by_time = 'partition by organisation order by listed_at' -%}
+{%- set from_then_on = by_time ~ ' rows between current row and unbounded following' -%}
+{%- set history = ref('public_jobs', 'public_jobs__publication_history') -%}
+
+-- Every time in a row is that of a complete listing, but for one: earlier versions of the tap took
+-- the list that first showed a job for its first_seen_at, and for its last_seen_at while no other
+-- one had shown it, also if that list was not complete.
+with named_times as (
+    select
+        organisation,
+        listed_at,
+        1 as is_complete,
+        1 as is_built,
+        cast(null as timestamp) as none_before
+    from {{ ref('public_jobs', 'public_jobs__listings') }}
+    union all
+    select organisation, listed_at, 1, 0, null from {{ history }}
+    union all
+    select organisation, unpublished_at, 1, 0, null from {{ history }}
+    union all
+    -- Between these two times, the tap knew no complete listing.
+    select organisation, opened_after, 1, 0, first_seen_at from {{ history }}
+    union all
+    select
+        organisation,
+        last_seen_at,
+        case when last_seen_at > first_seen_at then 1 else 0 end,
+        0,
+        unpublished_at
+    from {{ history }}
+    union all
+    select organisation, first_seen_at, 0, 0, null from {{ history }}
+),
+
+times as (
+    select
+        organisation,
+        listed_at,
+        max(is_complete) as is_complete,
+        max(is_built) as is_built,
+        max(none_before) as none_before
+    from named_times
+    where listed_at is not null
+    group by organisation, listed_at
+),
+
+-- The time of a list that was not complete gives way to that of the next one that was.
+listings as (
+    select
+        organisation,
+        listed_at,
+        case
+            when
+                is_complete = 0
+                and max(none_before) over ({{ by_time }} rows between unbounded preceding and 1 preceding)
+                > listed_at
+                then min(case when is_complete = 1 then listed_at end) over ({{ from_then_on }})
+            else listed_at
+        end as complete_at,
+        min(case when is_built = 1 then listed_at end) over ({{ from_then_on }}) as built_at
+    from times
+),
+
+-- What no complete list has shown is no publication.
+shown as (
+    select
+        history.job_key,
+        history.organisation,
+        history.id,
+        history.public_id,
+        history.opened_after,
+        listings.complete_at as first_seen_at,
+        history.last_seen_at,
+        history.unpublished_at,
+        history.is_published,
+        history.listed_at,
+        history.dbt_scd_id,
+        history.dbt_valid_from,
+        history.dbt_valid_to
+    from {{ history }} as history
+    inner join listings
+        on
+            history.organisation = listings.organisation
+            and history.first_seen_at = listings.listed_at
+    where history.last_seen_at >= listings.complete_at
+),
+
+history as (
     select
         *,
         lag(first_seen_at) over (partition by job_key order by dbt_valid_from)
@@ -11,7 +98,7 @@ with history as (
             as was_published,
         lag(unpublished_at) over (partition by job_key order by dbt_valid_from) is not null
             as was_closed
-    from {{ ref('public_jobs', 'public_jobs__publication_history') }}
+    from shown
 ),
 
 -- The first listing after the tap's state began, or was lost: none before it is known, so whatever
@@ -171,11 +258,16 @@ select
     opened.opened_by,
     opened.closed_after,
     opened.closed_by,
+    case
+        when listings.built_at < opened.closed_by or opened.closed_by is null then listings.built_at
+    end as built_by,
     {{ days_between('opened.opened_by', 'opened.open_until') }} as days_open_at_least,
     {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
         as days_open_at_most,
     opened.updated_at
 from opened
+left join listings
+    on opened.organisation = listings.organisation and opened.opened_by = listings.listed_at
 left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
     on
         opened.job_key = versions.job_key

@@ -8,7 +8,7 @@ with periods as (
     select
         *,
         'all' as overall,
-        cast({{ first_day_of('quarter', 'opened_by') }} as {{ dbt.type_string() }}) as quarter,
+        cast({{ first_day_of('quarter', local_time('opened_by')) }} as {{ dbt.type_string() }}) as quarter,
         (days_open_at_least + days_open_at_most) / 2 as days
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     where opened_after is not null

@@ -1,0 +1,196 @@
+"""What a user selects and maps by name: a name that names nothing is refused.
+
+Otherwise what somebody wanted to leave out would be written, and nobody would notice.
+"""
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import fnmatch
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from singer_sdk.singerlib import Catalog
+from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
+
+from tap_public_jobs import schemas
+from tap_public_jobs.errors import SetupError
+from tap_public_jobs.lines import closest, quoted
+
+Json = Any
+
+STREAMS = sorted(path.stem for path in Path(schemas.__file__).parent.glob("*.json"))
+
+# What the map of a stream may have besides columns (Meltano SDK, "Stream Maps").
+OPTIONS = ("__alias__", "__else__", "__filter__", "__key_properties__", "__source__")
+
+# What removes a column.
+REMOVED = (None, "__NULL__")
+
+# A column that a map adds, and that is more alike than this to one that exists, is a mistake.
+ALIKE = 0.85
+
+
+def usable_catalog(catalog: dict[str, Json]) -> dict[str, Json]:
+    """Return a catalog without deselected streams, and with the tap's names and keys.
+
+    A catalog chooses streams and columns. The SDK would also let it rename a stream, and remove,
+    deselect or retype its key; and it stops if `stream_maps` name a stream without a column.
+
+    Raises:
+        SetupError: Meltano has made it, by names that do not exist.
+        ValueError: It chooses a stream or a column that does not exist, or not clearly.
+        Exception: It is no catalog.
+    """
+    if wrong := _wrong_choices(catalog):
+        raise SetupError(" ".join(wrong))
+    chosen: dict[str, Json] = {}
+    for stream in catalog["streams"]:
+        name = stream["tap_stream_id"]
+        if name not in STREAMS or name in chosen:
+            why = f"it has {name} twice" if name in chosen else _no("stream", name, STREAMS)
+            raise ValueError(why)
+        stream |= {"stream": name, "key_properties": ["id"]}
+        stream["schema"]["properties"]["id"] = {"type": "string"}
+        parts = _metadata(stream)
+        if ("properties", "id") in parts:
+            parts["properties", "id"] = {"inclusion": "automatic"}
+        stream["metadata"] = [{"breadcrumb": [*it], "metadata": parts[it]} for it in parts]
+        chosen[name] = stream if parts.get((), {}).get("selected") is not False else None
+    usable = catalog | {"streams": [*filter(None, chosen.values())]}
+    for entry in Catalog.from_dict(usable).streams:
+        DEFAULT_JSONSCHEMA_VALIDATOR.check_schema(entry.schema.to_dict())
+    return usable
+
+
+def _metadata(stream: dict[str, Json]) -> dict[tuple[str, ...], dict[str, Json]]:
+    """Return the metadata of a stream in a catalog, by breadcrumb.
+
+    Old catalogs have `selected` beside the name of the stream, or in its schema, where the SDK does
+    not look.
+    """
+    name, schema = stream["tap_stream_id"], stream["schema"]
+    parts = {(*part["breadcrumb"],): part["metadata"] for part in stream.get("metadata") or ()}
+    columns = [(("properties", it), declared) for it, declared in schema["properties"].items()]
+    old: dict[tuple[str, ...], dict[str, Json]] = {
+        breadcrumb: {"selected": False}
+        for breadcrumb, place in [((), stream), ((), schema), *columns]
+        if _is_deselected(name, place)
+    }
+    for breadcrumb, metadata in parts.items():
+        _is_deselected(name, metadata)
+        node = schema
+        for crumb in breadcrumb:
+            if crumb not in node:
+                column = ".".join(breadcrumb[1::2])
+                why = f"{_no('column', column, schema['properties'])} in {name}"
+                raise ValueError(why)
+            node = node[crumb]
+    if old and not parts:  # without metadata all is selected; with some, the stream has to be
+        parts[()] = {"selected": True}
+    return parts | {it: parts.get(it, {}) | old[it] for it in old}
+
+
+def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:
+    choice = place.get("selected")
+    if not isinstance(choice, bool | None):
+        why = f"selected is {quoted(choice)} in {stream}, neither true nor false"
+        raise ValueError(why)  # noqa: TRY004  # a TypeError means that the file is no catalog
+    return choice is False
+
+
+def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
+    """Describe what the extras `select` and `select_filter` of Meltano name and no stream has.
+
+    Meltano only warns of it. A pattern with a wildcard may match nothing today.
+
+    Args:
+        catalog: The catalog that Meltano has made of them, with all streams.
+    """
+    columns = {it["tap_stream_id"]: [*_paths(it["schema"])] for it in catalog["streams"]}
+    wrong = []
+    for extra in ("select", "select_filter"):
+        for pattern in _exported(f"_{extra.upper()}") or ():
+            stream, _, column = str(pattern).removeprefix("!").partition(".")
+            found = [it for it in columns if fnmatch(it, stream)]
+            known = [path for it in found for path in columns[it]]
+            if not found:
+                wrong.append(f"{extra}: {_no('stream', stream, columns)}.")
+            elif column and not re.search(r"[*?\[]", column) and column not in known:
+                wrong.append(f"{extra}: {_no('column', column, known)} in {' or '.join(found)}.")
+    return wrong
+
+
+def _paths(schema: Mapping[str, Json], parent: str = "") -> Iterator[str]:
+    """Yield the names of columns, and of what is nested in them, such as `salary.min`."""
+    for name, nested in schema.get("properties", {}).items():
+        yield f"{parent}{name}"
+        yield from _paths(nested, f"{parent}{name}.")
+
+
+def wrong_maps(maps: Mapping[str, Json], columns: Mapping[str, Collection[str]]) -> list[str]:
+    """Describe what `stream_maps` name and no stream has.
+
+    Args:
+        maps: The setting.
+        columns: Per stream that is written, those that its catalog declares.
+    """
+    wrong = []
+    mapped: dict[str, str] = {}
+    for key, rules in maps.items():
+        if key.startswith("__"):
+            continue  # an option of all streams, or what the SDK refuses
+        source = rules.get("__source__", key) if isinstance(rules, dict) else key
+        streams = [name for name in STREAMS if fnmatch(name, str(source))]
+        if not streams:
+            wrong.append(f"stream_maps: {_no('stream', str(source), STREAMS)}.")
+        for name in streams if source is key else ():
+            if (first := mapped.get(name)) and maps[first]:
+                both = f"{first!r} and {key!r} both map {name}, and only the last would count"
+                wrong.append(f"stream_maps: {both}: write one map.")
+            mapped[name] = key
+        known = {column for name in streams for column in columns.get(name, ())}
+        if known and isinstance(rules, dict):
+            where = " or ".join(streams)
+            wrong += [f"stream_maps: {why} in {where}." for why in _wrong_rules(rules, known)]
+    for name, value in (_exported("STREAM_MAPS") or {}).items():
+        stream, dot, column = name.partition(".")
+        if dot and value is None and column not in (maps.get(stream) or {}):
+            wrong.append(
+                f"stream_maps: Meltano drops the null of {column!r} in {stream}: write __NULL__ in "
+                "place of null."
+            )
+    return wrong
+
+
+def _wrong_rules(rules: Mapping[str, Json], columns: Collection[str]) -> Iterator[str]:
+    """Describe the names in the map of a stream that are probably meant for another column.
+
+    A map may add a column. But if it is called almost like one that exists, and the map does not
+    use that one, it would be written as it is.
+    """
+    used = {*re.findall(r"\w+", str(rules))}
+    for name in rules.keys() - {*columns, *OPTIONS}:
+        meant = closest(name, [*columns, *OPTIONS], ALIKE)
+        if rules[name] in REMOVED or (meant and meant not in used):
+            yield _no("column", name, [*columns, *OPTIONS])
+    if re.search(r"\bfake\.", str(rules)) and not find_spec("faker"):
+        yield "fake needs the package faker: add it to pip_url of the plugin; it is used"
+    for name in rules:
+        if rules[name] == "":
+            yield f"{name!r} has no expression; to leave it out, write __NULL__"
+
+
+def _no(kind: str, name: str, names: Collection[str]) -> str:
+    meant = closest(name, names)
+    return f"there is no {kind} {quoted(name)}{f' (did you mean {meant!r}?)' if meant else ''}"
+
+
+def _exported(setting: str) -> Json:
+    """Return a setting as Meltano exports it under each name of a plugin; None if it does not."""
+    try:
+        return json.loads(os.environ.get(f"MELTANO_EXTRACT_{setting}", "null"))
+    except ValueError:
+        return None

@@ -1,0 +1,195 @@
+"""Eight weeks of a board as real ones are.
+
+Openings come in waves, and many jobs close on one day. Another system takes over, in which every id
+is another one. Jobs return, are published again under other ids, stand in several places and share
+titles; texts have blanks around them. Lists lack most jobs for a night, a state is lost, and some
+nights are loaded and not built.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from public_jobs_sandbox.postings import Job, make_jobs
+from support.portal import HISTORY, HISTORY_ALONE, WITHOUT_TESTS, Portal
+
+# At half past midnight in Berlin, where summer time ends three weeks later: from then on, a sync at
+# the same time of UTC is on the day before.
+FIRST_NIGHT = datetime(2026, 10, 5, 22, 30, tzinfo=UTC)
+ZONE = "Europe/Berlin"
+
+# job_changes grows from build to build.
+CHANGES = ("--select", *HISTORY, "+public_jobs__job_changes", *WITHOUT_TESTS)
+
+
+def eight_weeks(portal: Portal) -> None:
+    """Play them up to the last load, which is not built yet."""
+    first_week(portal)
+    a_job_that_is_away(portal)
+    another_system(portal)
+    a_night_without_most_jobs(portal)
+    the_end_of_a_quarter(portal)
+
+
+def begin(portal: Portal, night: int, **later: float) -> None:
+    """Begin a night, and sign a URL for its responses alone."""
+    portal.now = FIRST_NIGHT + timedelta(days=night - 1, **later)
+    edit(portal, 7, applyUrl=f"https://example.com/apply?signature={portal.now.timestamp()}")
+
+
+def build(portal: Portal, *arguments: str) -> None:
+    """Sync, and record what was loaded."""
+    portal.sync()
+    portal.build(*(arguments or HISTORY_ALONE))
+
+
+def published(portal: Portal) -> list[Job]:
+    return [posting.job for posting in portal.sandbox.organisation.published()]
+
+
+def edit(portal: Portal, number: int, **fields: object) -> None:
+    """Edit the job that is in this place of the list."""
+    portal.sandbox.edit(published(portal)[number]["publicId"], **fields)
+
+
+def close(portal: Portal, jobs: list[Job]) -> None:
+    for job in jobs:
+        portal.sandbox.unpublish(job["publicId"])
+
+
+def publish(portal: Portal, jobs: list[Job]) -> None:
+    for job in jobs:
+        portal.publish(job)
+
+
+def with_other_ids(jobs: list[Job], suffix: str) -> list[Job]:
+    return [job | {name: job[name] + suffix for name in ("id", "publicId")} for job in jobs]
+
+
+def first_week(portal: Portal) -> None:
+    publish(portal, make_jobs(12, seed=101))
+    for number, place in enumerate(["Bern", " Basel", "Bern\N{NO-BREAK SPACE}", "Remote (EU)"]):
+        edit(portal, number, jobTitle="Cook", location=place)
+    edit(portal, 4, department=" \N{NO-BREAK SPACE}", note=None, other="")
+    edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
+    edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text ")
+    begin(portal, 1)
+    build(portal)
+
+    begin(portal, 2)
+    for number in range(0, 20, 4):
+        edit(portal, number, department="People & Culture")
+    portal.sync()
+
+    # Nothing that counts: blanks, and what was null or empty and is absent.
+    begin(portal, 3)
+    edit(portal, 0, jobTitle="\tCook ")
+    edit(portal, 1, location="Basel\N{NO-BREAK SPACE}")
+    job = published(portal)[4]
+    portal.publish({name: value for name, value in job.items() if name not in {"note", "other"}})
+    edit(portal, 5, remark="text")
+    build(portal)
+
+    begin(portal, 5)
+    publish(portal, make_jobs(10, seed=105))
+    portal.sync()
+
+    # Twice in a night, at midnight in Berlin and later.
+    begin(portal, 6, minutes=-30)
+    close(portal, published(portal)[8:9])
+    portal.sync()
+    begin(portal, 6)
+    publish(portal, make_jobs(1, seed=106))
+    edit(portal, 10, department="Moved")
+    build(portal, *CHANGES)
+
+
+def a_job_that_is_away(portal: Portal) -> None:
+    """Its pay changes in a night that nobody builds; it closes, and comes back elsewhere."""
+    begin(portal, 9)
+    edit(portal, 5, minSalary=60_000, salaryPeriod="year")
+    portal.sync()
+
+    begin(portal, 10)
+    away = published(portal)[5]
+    close(portal, [away])
+    portal.sync()
+
+    # Nobody builds when it comes back, nor ever sees one that opened and closed meanwhile.
+    begin(portal, 11)
+    brief = make_jobs(1, seed=111)
+    publish(portal, [away | {"department": "Elsewhere"}, *brief])
+    portal.sync()
+
+    begin(portal, 12)
+    close(portal, brief)
+    build(portal)
+
+
+def another_system(portal: Portal) -> None:
+    """All ids are others from one night to the next, in which a list lacks all that were known."""
+    begin(portal, 14)
+    old = published(portal)
+    close(portal, old)
+    publish(portal, with_other_ids(old, "-new"))
+    portal.sync_short()
+    portal.build(*HISTORY_ALONE)
+    begin(portal, 14, minutes=12)
+    portal.sync_short()
+
+    begin(portal, 15)
+    build(portal, *CHANGES)
+
+    # The state is lost. A job that closes now has no row that says so.
+    begin(portal, 18)
+    close(portal, published(portal)[9:10])
+    portal.state = None
+    build(portal)
+
+
+def a_night_without_most_jobs(portal: Portal) -> None:
+    """They are listed again in the next one, in which nobody has moved but those of that night."""
+    begin(portal, 20)
+    missing = published(portal)[8:]
+    close(portal, missing)
+    publish(portal, make_jobs(2, seed=120))
+    edit(portal, 3, department="Moved in a night without a listing", minSalary=1_000)
+    portal.sync_short()
+    # With all tests: the tables agree about it.
+    portal.build()
+
+    begin(portal, 21)
+    publish(portal, missing[1:])
+    build(portal)
+
+    # The same, and nobody builds: neither then nor in the night after.
+    begin(portal, 23)
+    missing = published(portal)[8:]
+    close(portal, missing)
+    portal.sync_short()
+    begin(portal, 24)
+    publish(portal, missing)
+    portal.sync()
+
+    # The day of Berlin begins an hour later now.
+    begin(portal, 27, minutes=30)
+    close(portal, published(portal)[2:3])
+    build(portal)
+
+
+def the_end_of_a_quarter(portal: Portal) -> None:
+    """Two of five jobs close on one day; some are published again under other ids."""
+    begin(portal, 35)
+    closed = published(portal)[10:18]
+    close(portal, closed)
+    build(portal)
+
+    begin(portal, 40)
+    publish(portal, with_other_ids(closed[:3], "-again"))
+    portal.sync()
+
+    begin(portal, 42)
+    publish(portal, [job | {"jobTitle": "Returned"} for job in closed[3:5]])
+    build(portal)
+
+    begin(portal, 56)
+    publish(portal, make_jobs(6, seed=156))
+    portal.sync()

@@ -1,0 +1,218 @@
+"""Every name that selects, maps or leaves out a stream or a column names one, or is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_api import FakeApi
+from fake_tap import CONFIG, Pipeline, first_run
+from harness import catalog_of
+
+from tap_public_jobs.errors import SetupError
+from tap_public_jobs.process import JsonFile
+from tap_public_jobs.selection import usable_catalog
+
+Json = Any
+
+NONE = "act. stream_maps: there is no "
+
+
+@pytest.mark.parametrize(
+    ("maps", "said"),
+    [
+        (
+            {"job_detail": {"id2": "id"}},
+            f"{NONE}stream 'job_detail' (did you mean 'job_details'?).",
+        ),
+        ({"jbo*": None}, f"{NONE}stream 'jbo*'."),
+        ({"x": {"__source__": "Jobs"}}, f"{NONE}stream 'Jobs' (did you mean 'jobs'?)."),
+        (
+            {"jobs": {"job_title": "__NULL__"}},
+            "column 'job_title' (did you mean 'jobTitle'?) in jobs.",
+        ),
+        ({"jobs": {"salary": None}}, f"{NONE}column 'salary' (did you mean 'minSalary'?) in"),
+        ({"jobs": {"whatever": None}}, f"{NONE}column 'whatever' in jobs."),
+        ({"job*": {"roleOverveiw": None}}, " in job_details or job_publications or jobs."),
+        ({"x": {"__source__": "jobs", "titel": None}}, f"{NONE}column 'titel' in jobs."),
+        # A column that is added in place of the one that was meant.
+        (
+            {"job_details": {"role_overview": "str('')"}},
+            "(did you mean 'roleOverview'?) in job_det",
+        ),
+        ({"job_details": {"roleOverveiw": "str('')"}}, "(did you mean 'roleOverview'?) in job_det"),
+        ({"jobs": {"__fliter__": "1 == 2"}}, "'__fliter__' (did you mean '__filter__'?) in jobs."),
+        ({"jobs": {"__esle__": "__NULL__"}}, "'__esle__' (did you mean '__else__'?) in jobs."),
+        ({"jobs": {"location": ""}}, "'location' has no expression; to leave it out, write __NULL"),
+        (
+            {"jobs": {"jobTitle": "fake.job()"}},
+            "fake needs the package faker: add it to pip_url of",
+        ),
+        # Of two maps, only the last is applied.
+        ({"job*": {"location": None}, "jobs": {"x": "id"}}, "'job*' and 'jobs' both map jobs, and"),
+    ],
+)
+def test_a_stream_map_that_names_nothing_is_refused_before_the_first_request(
+    api: FakeApi, maps: Json, said: str
+) -> None:
+    pipeline = Pipeline(api)
+
+    assert pipeline.run(stream_maps=maps) == []
+    assert said in pipeline.error
+
+
+@pytest.mark.parametrize(
+    "maps",
+    [
+        {"jobs": {"job_title": "jobTitle", "jobTitle": "__NULL__"}},  # renamed on purpose
+        {"jobs": {"jobTitles": "jobTitle.upper()", "x": "'y'"}},
+        {"job*": {"publicId": "md5(publicId)"}, "x": {"__source__": "job_details", "type": None}},
+        {"*": None, "jobs": {"location": None}},  # all but one
+    ],
+)
+def test_maps_may_add_columns_and_copies(api: FakeApi, maps: Json) -> None:
+    assert first_run(api, stream_maps=maps).error == ""
+
+
+def test_columns_are_those_of_the_catalog_and_of_the_naming(api: FakeApi) -> None:
+    """A catalog may be older than `column_naming`, and may leave out a stream."""
+    catalog = catalog_of(CONFIG)
+    catalog["streams"] = [it for it in catalog["streams"] if it["stream"] == "jobs"]
+    snake_case = {"column_naming": "snake_case"}
+    maps = {"jobs": {"jobTitle": None}, "job_details": {"whatever": None}}
+
+    pipeline = Pipeline(api, **snake_case)
+    pipeline.run(catalog=catalog, stream_maps=maps)
+    assert "jobTitle" not in pipeline.output.records("jobs")[0]
+    pipeline.run(stream_maps={"jobs": {"job_title": None}})
+    assert "job_title" not in pipeline.output.records("jobs")[0]
+    pipeline.run(stream_maps={"jobs": {"jobTitle": None}})
+    assert "'jobTitle' (did you mean 'job_title'?) in jobs" in pipeline.error
+
+
+def test_a_null_that_meltano_drops_is_refused(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meltano writes settings without it, but exports it as it is in meltano.yml."""
+    exported = {"jobs.location": None, "jobs.jobTitle": None, "job_publications": None}
+    monkeypatch.setenv("MELTANO_EXTRACT_STREAM_MAPS", json.dumps(exported))
+    pipeline = Pipeline(api)
+
+    pipeline.run(stream_maps={"jobs": {"jobTitle": None}, "job_publications": None})
+    assert "drops the null of 'location' in jobs: write __NULL__" in pipeline.error
+    pipeline.run(stream_maps={"jobs": {"jobTitle": None, "location": None}})
+    assert pipeline.error == ""
+
+
+SELECT = "select: there is no "
+
+
+@pytest.mark.parametrize(
+    ("extra", "patterns", "said"),
+    [
+        ("SELECT", ["jobs.*", "job_detail.*"], f"{SELECT}stream 'job_detail' (did you mean 'job_"),
+        (
+            "SELECT",
+            ["!jobs.job_title"],
+            f"{SELECT}column 'job_title' (did you mean 'jobTitle'?) in",
+        ),
+        (
+            "SELECT",
+            ["*.roleOverveiw"],
+            f"{SELECT}column 'roleOverveiw' (did you mean 'roleOverview",
+        ),
+        (
+            "SELECT",
+            ["jobs.salary.mni"],
+            f"{SELECT}column 'salary.mni' (did you mean 'salary.min'?)",
+        ),
+        ("SELECT_FILTER", ["!job_detail"], "select_filter: there is no stream 'job_detail' (did y"),
+        ("SELECT", ["*.*", "!*.roleOverview", "!jobs.mail*", "jobs", "jobs.salary.min"], ""),
+    ],
+)
+def test_what_meltano_selects_exists(
+    monkeypatch: pytest.MonkeyPatch, extra: str, patterns: list[str], said: str
+) -> None:
+    """Meltano only warns; a pattern with a wildcard may be for what does not exist yet."""
+    catalog = catalog_of(CONFIG)
+    for stream in catalog["streams"]:
+        salary = {"type": "object", "properties": {"min": {"type": "number"}}}
+        stream["schema"]["properties"]["salary"] = salary
+    monkeypatch.setenv(f"MELTANO_EXTRACT__{extra}", json.dumps(patterns))
+
+    if said:
+        with pytest.raises(SetupError) as caught:
+            usable_catalog(catalog)
+        assert f"act. {said}" in str(caught.value)
+    else:
+        assert len(usable_catalog(catalog)["streams"]) == 3
+
+
+def test_selected_counts_where_old_catalogs_have_it(api: FakeApi) -> None:
+    """Beside the name of a stream, in its schema, and in the schema of a column."""
+    catalog = catalog_of(CONFIG)
+    for stream in catalog["streams"]:
+        del stream["metadata"]
+    jobs, publications, details = catalog["streams"]
+    jobs["schema"]["properties"]["location"]["selected"] = False
+    jobs["schema"]["properties"]["jobTitle"]["selected"] = True
+    publications["selected"] = False
+    details["schema"]["selected"] = False
+
+    pipeline = first_run(api, usable_catalog(catalog))
+
+    (schema,) = pipeline.output.of("SCHEMA")
+    assert schema["stream"] == "jobs"
+    assert {"location", "jobTitle"} & schema["schema"]["properties"].keys() == {"jobTitle"}
+    assert [row["jobTitle"] for row in pipeline.output.records("jobs")][:2] == ["Job 0", "Job 1"]
+
+
+@pytest.mark.parametrize("way", ["deselected", "removed"])
+def test_what_is_left_out_goes_nowhere_else_and_the_log_names_it(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    """Neither a value that does not fit, nor what its column does not declare."""
+    api.edit("3", location=7, nested={"a": 1, "b": 2}, other={"c": 3})
+    catalog = catalog_of(CONFIG)
+    maps: Json = {"job_publications": None}
+    nested = {"type": ["object", "null"], "properties": {"a": {"type": "number"}}}
+    for stream in catalog["streams"]:
+        stream["schema"]["properties"] |= {"nested": nested, "other": nested}
+        for entry in stream["metadata"] if way == "deselected" else ():
+            if entry["breadcrumb"][-1:] == ["location"]:
+                entry["metadata"]["selected"] = False
+        choice = {"inclusion": "available", "selected": way == "removed"}
+        stream["metadata"] += [
+            {"breadcrumb": ["properties", "nested"], "metadata": choice},
+            {"breadcrumb": ["properties", "other"], "metadata": choice | {"selected": True}},
+        ]
+    if way == "removed":
+        removed = {"location": "__NULL__", "nested": None}
+        maps |= {"jobs": removed, "job_details": removed}
+
+    with caplog.at_level("INFO"):
+        pipeline = first_run(api, catalog, stream_maps=maps)
+
+    row = pipeline.output.rows("jobs")["3"]
+    assert {"location", "nested"} & row.keys() == set()
+    assert row["additionalFields"] == '{"other":{"c":3}}'
+    left_out = "the stream job_publications; location, nested of jobs; location, nested of job_det"
+    assert (
+        f"Left out, as select, the catalog or stream_maps say: {left_out}ails." in caplog.messages
+    )
+    assert "does not fit its type" not in caplog.text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("option", ["config", "state", "catalog"])
+def test_a_file_may_have_a_byte_order_mark(tmp_path: Path, option: str, encoding: str) -> None:
+    """As Windows writes it; PowerShell writes UTF-16."""
+    content = catalog_of(CONFIG) if option == "catalog" else {"für": 1}
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps(content, ensure_ascii=False), encoding)
+    parameter = type("Parameter", (), {"name": option})
+
+    read: Any = JsonFile().convert(str(file), parameter(), None)
+
+    text = Path(read).read_text("utf-8") if option == "config" else read.read()
+    assert json.loads(text).keys() == content.keys()
