@@ -121,7 +121,7 @@ ASKED = {
     "changes": "Which jobs are new or gone since yesterday?",
 }
 """The questions, each a heading with its query below."""
-QUERIES = {
+QUERIES: dict[str, str] = {
     heading: sql
     for heading, _, section in (it.partition("\n") for it in PAGE.split("\n### "))
     if heading.endswith("?")
