@@ -35,6 +35,15 @@ def test_every_address_of_the_repository_is_the_one_of_the_package() -> None:
     assert found == {ADDRESS.partition("://")[2]}
 
 
+def test_every_address_of_a_file_of_the_repository_is_that_of_one() -> None:
+    """The template and the definitions of plugins link to the pages this way."""
+    of_a_file = re.compile(rf"{re.escape(ADDRESS)}/(?:blob|raw)/main/([\w./-]+)")
+    found = {file for text in texts().values() for file in of_a_file.findall(text)}
+
+    assert "docs/operate/on-call.md" in found
+    assert [file for file in found if not (REPOSITORY / file).exists()] == []
+
+
 def test_what_the_package_index_shows_has_no_relative_link() -> None:
     """It has none of the files beside the README."""
     text = metadata("tap-public-jobs").json["description"]
