@@ -22,7 +22,8 @@ ADDRESS: str = PROJECT["urls"]["Repository"]
 
 def texts() -> dict[Path, str]:
     """What the files of the repository hold that are text, but for this one."""
-    names = run("git", "ls-files", "-co", "--exclude-standard", folder=REPOSITORY).output.splitlines()
+    listed = run("git", "ls-files", "-co", "--exclude-standard", folder=REPOSITORY)
+    names = listed.succeeded().output.splitlines()
     paths = {REPOSITORY / name for name in names if not name.endswith(".svg")} - {Path(__file__)}
     return {path: path.read_text("utf-8", errors="replace") for path in paths if path.is_file()}
 
