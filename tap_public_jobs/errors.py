@@ -21,7 +21,7 @@ class PageError(PublicJobsError):
     """A page cannot be read; whether that matters depends on how far the list goes."""
 
 
-class ChangeLogError(PublicJobsError):
+class NotificationLogError(PublicJobsError):
     """The notification log cannot be used; the message shows no part of a server's URL."""
 
 

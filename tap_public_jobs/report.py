@@ -44,41 +44,49 @@ class DetailCounts:
 
 
 @dataclass
-class Report:
-    """The counts and events of a run.
+class Counts:
+    """What a run has done so far. The run counts, and the report reads.
 
     Attributes:
-        throttle: Knows the rate limit, and counts requests.
-        clock: Returns monotonic time in seconds.
         records: Records written, by stream.
         new_fields: Undeclared fields that no earlier run saw, by stream.
-        opened: Jobs that are listed for the first time, or again.
+        opened: Jobs that a complete list shows for the first time, or again.
         closed: Jobs that are no longer published.
         details: Counts of the details, once they are planned.
     """
 
-    throttle: Throttle
-    clock: Callable[[], float] = time.monotonic
     records: Counter[str] = field(default_factory=Counter)
     new_fields: dict[str, list[str]] = field(default_factory=dict)
     opened: int = 0
     closed: int = 0
     details: DetailCounts = field(default_factory=DetailCounts)
 
+
+@dataclass
+class Report:
+    """What a run logs about itself.
+
+    Attributes:
+        throttle: Knows the rate limit, and counts requests.
+        clock: Returns monotonic time in seconds.
+    """
+
+    throttle: Throttle
+    clock: Callable[[], float] = time.monotonic
+
     def __post_init__(self) -> None:
         """Begin to count the time."""
         self._started_at = self.clock()
 
     @contextmanager
-    def fetching(self, reasons: Mapping[str, int], published: int) -> Iterator[None]:
+    def fetching(self, details: DetailCounts, reasons: Mapping[str, int]) -> Iterator[None]:
         """Log what the run fetches, and its progress while it does.
 
         Args:
+            details: The counts, which rise meanwhile.
             reasons: How many details are to be fetched for each reason.
-            published: How many jobs are published.
         """
-        planned = sum(reasons.values())
-        self.details = DetailCounts(planned, published - planned)
+        planned, published = details.planned, details.planned + details.unchanged
         if not reasons:
             logger.info("Details: all %s are up to date.", f"{published:,}")
             yield
@@ -91,7 +99,7 @@ class Report:
         line = "Fetching %s of %s details (%s) at up to %s: %s."
         logger.info(line, f"{planned:,}", f"{published:,}", counts, rate, time_left)
         ended = threading.Event()
-        threading.Thread(target=self._log_progress, args=(ended,), daemon=True).start()
+        threading.Thread(target=self._log_progress, args=(details, ended), daemon=True).start()
         try:
             yield
         finally:
@@ -104,10 +112,9 @@ class Report:
             last = _count(number, "request")
             logger.info("Waiting for %s of the last run, %.0f s (rate limit).", last, seconds)
 
-    def _log_progress(self, ended: threading.Event) -> None:
+    def _log_progress(self, details: DetailCounts, ended: threading.Event) -> None:
         since = self.clock()
         while not ended.wait(PROGRESS_INTERVAL):
-            details = self.details
             logger.info("Details: %s", self.progress(details.answered, details.planned, since))
 
     def confirming(self, total: int) -> None:
@@ -134,27 +141,28 @@ class Report:
         left = (total - done) * max(self.throttle.seconds_each, measured)
         return f"{done:,} of {total:,} ({100 * done // total} %), {in_words(left)} left."
 
-    def log_summary(self, retries: int) -> None:
+    def log_summary(self, counts: Counts, retries: int) -> None:
         """Log one line that sums the run up, with its numbers as fields for JSON logs.
 
         Args:
+            counts: What the run has done.
             retries: Further tries of requests that failed.
         """
         requests, rejections = self.throttle.requests, self.throttle.rejections
-        new_fields = {stream: names for stream, names in self.new_fields.items() if names}
-        seconds, details = self.clock() - self._started_at, self.details
+        new_fields = {stream: names for stream, names in counts.new_fields.items() if names}
+        seconds, details = self.clock() - self._started_at, counts.details
         numbers = {
-            "records": dict(self.records),
+            "records": dict(counts.records),
             "requests": requests,
             "rejections": rejections,
             "retries": retries,
             "details": asdict(details),
-            "opened": self.opened,
-            "closed": self.closed,
+            "opened": counts.opened,
+            "closed": counts.closed,
             "new_fields": new_fields,
             "seconds": round(seconds, 1),
         }
-        records = ", ".join(f"{count:,} {stream}" for stream, count in self.records.items())
+        records = ", ".join(f"{count:,} {stream}" for stream, count in counts.records.items())
         again = f"{_count(rejections, 'rejection')}, {_count(retries, 'retry', 'retries')}"
         parts = [f"Synced {records or 'no records'}", f"{_count(requests, 'request')} ({again})"]
         if details != DetailCounts():
@@ -162,8 +170,8 @@ class Report:
                 f"details: {details.fetched:,} fetched, {details.unchanged:,} unchanged, "
                 f"{details.failed:,} failed, {details.unpublished:,} unpublished during the run"
             )
-        if self.opened or self.closed:
-            opened, closed = _count(self.opened, "job"), _count(self.closed, "job")
+        if counts.opened or counts.closed:
+            opened, closed = _count(counts.opened, "job"), _count(counts.closed, "job")
             parts.append(f"{opened} opened and {closed} closed since the last complete listing")
         for stream, names in new_fields.items():
             parts.append(f"new fields in {stream}: {', '.join(map(shortened, names))}")

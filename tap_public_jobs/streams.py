@@ -21,7 +21,7 @@ from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted, shortened
 from tap_public_jobs.records.columns import Columns
 from tap_public_jobs.records.naming import named
-from tap_public_jobs.records.publications import publication
+from tap_public_jobs.records.publications import publication_record
 from tap_public_jobs.selection import STREAMS
 from tap_public_jobs.sync.run import Run
 
@@ -43,7 +43,7 @@ class PublicJobsStream(Stream):
 
     Args:
         tap: The tap.
-        start_run: Returns the run that all streams share, which starts when the first one asks for
+        shared_run: Returns the run that all streams share, which starts when the first one asks for
             it; None if there is no work.
     """
 
@@ -59,10 +59,10 @@ class PublicJobsStream(Stream):
     # of all states together would grow with the square of the number of jobs.
     STATE_MSG_FREQUENCY = sys.maxsize
 
-    def __init__(self, tap: Tap, start_run: Callable[[], Run | None]) -> None:
+    def __init__(self, tap: Tap, shared_run: Callable[[], Run | None]) -> None:
         schema = SCHEMAS.get_schema(self.name)
         super().__init__(tap, schema=named(schema, tap.config["column_naming"]))
-        self._start_run = start_run
+        self._shared_run = shared_run
 
     @abstractmethod
     def rows(self, run: Run) -> Iterator[Row]:
@@ -70,7 +70,7 @@ class PublicJobsStream(Stream):
 
     @override
     def get_records(self, context: Context | None) -> Iterator[Row]:
-        run = self._start_run() if self.writes_records else None
+        run = self._shared_run() if self.writes_records else None
         if run is None:
             return
         activates = self.config["emit_activate_version_messages"]
@@ -167,7 +167,7 @@ class JobPublications(PublicJobsStream):
 
     @override
     def rows(self, run: Run) -> Iterator[Row]:
-        return (self.columns.row(publication(*job)) for job in run.publications())
+        return (self.columns.row(publication_record(*job)) for job in run.publications())
 
 
 class JobDetails(PublicJobsStream):

@@ -17,12 +17,17 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import hash_key, job_ref
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import AUTH_HEADERS, Session
-from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import ChangeLogError, DamagedStateError, PublicJobsError, SetupError
+from tap_public_jobs.errors import (
+    DamagedStateError,
+    NotificationLogError,
+    PublicJobsError,
+    SetupError,
+)
 from tap_public_jobs.lines import described, hide, quoted
+from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.records.naming import field_of
-from tap_public_jobs.report import Report
+from tap_public_jobs.report import Counts, Report
 from tap_public_jobs.selection import wrong_maps
 from tap_public_jobs.streams import (
     JobDetails,
@@ -31,12 +36,12 @@ from tap_public_jobs.streams import (
     PublicJobsStream,
     log_left_out,
 )
-from tap_public_jobs.sync.context import RunContext
-from tap_public_jobs.sync.plan import continues
 from tap_public_jobs.sync.run import Run
+from tap_public_jobs.sync.services import Checkpoints, RunSettings, Services
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import DAY, SyncState
-from tap_public_jobs.sync.stored import load
+from tap_public_jobs.sync.state_json import load
+from tap_public_jobs.sync.work import continues
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +132,7 @@ class TapPublicJobs(Tap):
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
-        return [stream(self, lambda: self.run) for stream in ORDER]
+        return [stream(self, self.shared_run) for stream in ORDER]
 
     @property
     @override
@@ -138,39 +143,48 @@ class TapPublicJobs(Tap):
         return {stream.name: streams[stream.name] for stream in ORDER if stream.name in catalog}
 
     @cached_property
-    def _context(self) -> RunContext:
-        return RunContext(
-            refresh=self.config["detail_refresh"],
-            max_age=self.config["detail_max_age_days"] * DAY,
-            workers=self.config["max_concurrent_requests"],
-            key_hash=hash_key(self.config["api_key"]),
+    def _services(self) -> Services:
+        # The SDK's `state_writer` would copy the state each time, to skip one without a change.
+        checkpoints = Checkpoints(
+            self.state,
+            self.throttle.held_slots,
+            lambda: self.write_message(StateMessage(value=self.state)),
+        )
+        return Services(
             api=self.client,
             report=Report(self.throttle),
+            checkpoints=checkpoints,
             clock=self.clock,
             sleep=self.sleep,
-            held_slots=self.throttle.held_slots,
-            singer_state=self.state,
-            # The SDK's `state_writer` would copy the state each time, to skip one without a change.
-            write_state=lambda: self.write_message(StateMessage(value=self.state)),
-            ignored_fields=frozenset(map(field_of, self.config["ignored_fields"])),
         )
 
-    @cached_property
-    def run(self) -> Run | None:
-        """The run, which starts when it is first asked for; None if there is no work.
+    def shared_run(self) -> Run | None:
+        """Return the run, which starts when it is first asked for; None if there is no work.
 
         Raises:
             PublicJobsError: No stream is selected, or the notification log or the list cannot be
                 read.
         """
+        return self._run
+
+    @cached_property
+    def _run(self) -> Run | None:
         forms = {it.name: it.form for it in self.streams.values() if it.writes_records}
         if not forms:
             raise SetupError(NOTHING_SELECTED)
         log_left_out(self.streams)
         if not self._has_state:
             logger.info(NO_STATE)
-        self._context.report.waiting(1)
-        return start_run(self._context, self._sync_state, self._read_change_log(), forms)
+        self._services.report.waiting(1)
+        settings = RunSettings(
+            refresh=self.config["detail_refresh"],
+            max_age=self.config["detail_max_age_days"] * DAY,
+            workers=self.config["max_concurrent_requests"],
+            key_hash=hash_key(self.config["api_key"]),
+            ignored_fields=frozenset(map(field_of, self.config["ignored_fields"])),
+        )
+        notifications = self._read_notification_log()
+        return start_run(settings, self._services, self._sync_state, notifications, forms)
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]
@@ -181,17 +195,19 @@ class TapPublicJobs(Tap):
             PublicJobsError: Something has been missing for less than an hour, or the run could not
                 continue.
         """
+        counts = Counts()  # of a run that finds no work, or cannot read the list
         try:
             # The run reads the list before the first SCHEMA message, on which some targets empty a
             # table.
-            if self.run:
+            if run := self.shared_run():
+                counts = run.counts
                 # The first STATE message says that a run has begun, so that the next one has work
                 # if this one is killed after its first record.
-                self._context.keep(self._sync_state)
+                self._services.checkpoints.keep(self._sync_state)
                 super().sync_all()
             if self.throttle.reason:  # a signal came after the last request
                 raise self.throttle.reason
-            if self.run and (missing := self.run.finish()):
+            if run and (missing := run.finish()):
                 raise PublicJobsError(missing)
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
@@ -199,30 +215,30 @@ class TapPublicJobs(Tap):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)  # nothing may interrupt the last STATE
             self.throttle.close(SystemExit())  # so that threads that wait for a slot end
-            self._context.report.log_summary(self.client.retries)
+            self._services.report.log_summary(counts, self.client.retries)
             # However the run ended, the next one need not fetch again what this one has fetched.
-            self._context.checkpoint(self._sync_state)
+            self._services.checkpoints.write(self._sync_state)
 
-    def _read_change_log(self) -> Changes | None:
+    def _read_notification_log(self) -> Notifications | None:
         """Read what was notified since the last run; None if there is no log to read."""
         if "changes_url" not in self.config:
             return None
-        from tap_public_jobs.changelog import ChangeLog  # noqa: PLC0415  # loads slowly
+        from tap_public_jobs.notification_log import NotificationLog  # noqa: PLC0415  # loads slowly
 
-        log, last_read = ChangeLog(self.config["changes_url"]), self._sync_state.last_read
+        log, last_read = NotificationLog(self.config["changes_url"]), self._sync_state.last_read
         try:
-            changes = log.read(last_read.position if last_read else 0)
+            notifications = log.read(last_read.position if last_read else 0)
             # Positions mean nothing in another log, or in an earlier copy of this one.
-            if last_read and not continues(changes, last_read):
-                changes = log.read()
-            elif last_read and (lost := changes.forgotten - last_read.position) > 0:
+            if last_read and not continues(notifications, last_read):
+                notifications = log.read()
+            elif last_read and (lost := notifications.forgotten - last_read.position) > 0:
                 logger.warning(NEWS_LOST, lost)
-        except ChangeLogError as error:
+        except NotificationLogError as error:
             if self.config["detail_refresh"] == "notified":
                 raise
             logger.warning("%s Continuing without it.", error)
             return None
-        return changes
+        return notifications
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
@@ -276,10 +292,10 @@ class TapPublicJobs(Tap):
             RequestError: The detail cannot be read.
         """
         log_left_out(self.streams)
-        self._read_change_log()
+        self._read_notification_log()
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
-        logger.info("%s", self._context.report.key_works(published, page.size))
+        logger.info("%s", self._services.report.key_works(published, page.size))
         for job in filter(None, map(job_ref, page.items[:1])):
             self.client.detail(job)
         return True
@@ -290,7 +306,7 @@ class TapPublicJobs(Tap):
         signal.signal(signum, signal.SIG_IGN)
         status = 128 + signum
         exit_soon(status)
-        if "_context" not in vars(self):  # no run has started
+        if "_services" not in vars(self):  # no run has started
             self.message_writer.stop(status)
         # What has been sent may still be answered.
         self.throttle.close(SystemExit(status))

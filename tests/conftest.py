@@ -9,7 +9,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from e2e.pipeline import Project
+from e2e.pipeline import MeltanoProject
 from fake_api import FakeApi
 from fake_tap import Pipeline, first_run
 from harness import reaching
@@ -60,9 +60,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory) -> MeltanoProject:
     """A copy of the project, in which Meltano installs its plugins once."""
-    return Project.copied(tmp_path_factory.mktemp("project"))
+    return MeltanoProject.copied(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="session", name="postgresql")

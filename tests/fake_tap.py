@@ -7,8 +7,8 @@ from fake_api import FakeApi
 from harness import Output, captured
 from model_target import ModelTarget, plain
 
-from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.tap import TapPublicJobs
 
 # The requests for the list of the fixture `api`.
@@ -116,7 +116,7 @@ class Pipeline:
 
     def notify(self, *public_ids: str) -> None:
         """Have webhooks name these jobs."""
-        log = ChangeLog(f"{self.config['changes_url']}")
+        log = NotificationLog(f"{self.config['changes_url']}")
         log.append({log.name: public_ids})
 
     @property

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, Self
 
 
-class Run:
+class Child:
     """One process of a program; what it has of `subprocess.Popen` means the same.
 
     Args:
@@ -85,14 +85,14 @@ class Program:
         variables: Mapping[str, str],
         *,
         stdout: IO[Any] | None = None,
-    ) -> Run:
+    ) -> Child:
         """Start a run with pipes for its output, unless that goes to a file."""
         with TemporaryDirectory() as folder:
             pipes = Path(folder, "stdout"), Path(folder, "stderr")
             for pipe in pipes:
                 os.mkfifo(pipe)
             output = Path(stdout.name) if stdout else pipes[0], pipes[1]
-            return Run(self._ask(arguments, variables, ".", Path(os.devnull), *output), *output)
+            return Child(self._ask(arguments, variables, ".", Path(os.devnull), *output), *output)
 
     def run(
         self,

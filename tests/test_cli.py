@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 from fake_api import FakeApi, Total
 from fake_tap import CONFIG
-from forked import Program, Run
+from forked import Child, Program
 from harness import Output, demo, parse, paths
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
@@ -78,7 +78,9 @@ class Command(subprocess.Popen[str]):
 
 
 @contextmanager
-def started(tap: Tap, *arguments: str, config: Config, **variables: str) -> Iterator[Command | Run]:
+def started(
+    tap: Tap, *arguments: str, config: Config, **variables: str
+) -> Iterator[Command | Child]:
     """Run the tap with pipes that the test reads, and end it with the test."""
     variables = environment(config) | variables
     pipe = subprocess.PIPE

@@ -1,17 +1,14 @@
 """What a release, an image and a page repeat, and must not repeat wrongly."""
 
 import json
-import os
 import re
-import signal
-import subprocess
 import tomllib
 from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import REPOSITORY, Run, definition, run
+from e2e.pipeline import REPOSITORY, Finished, definition, run
 
 from dev.checks.outdated import HELD, pinned
 
@@ -104,10 +101,25 @@ def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:
     )
 
 
+def test_a_project_of_the_template_takes_a_python_that_is_tested() -> None:
+    setup = (REPOSITORY / "pipeline/template/setup.jinja").read_text("utf-8")
+    (first, beyond) = re.findall(r"--python '>=3[.](\d+),<3[.](\d+)'", setup)[0]
+    tested = [it.rpartition("3.")[2] for it in PROJECT["classifiers"] if ":: 3." in it]
+
+    assert [*map(str, range(int(first), int(beyond)))] == tested
+
+
+def test_the_folder_of_the_warehouse_is_in_git_and_nothing_in_it() -> None:
+    """A fresh clone can run the commands in the first lines of meltano.yml."""
+    assert run("git", "ls-files", "output", folder=REPOSITORY).output == "output/.gitignore\n"
+    ignored = run("git", "check-ignore", "output/warehouse.duckdb", folder=REPOSITORY)
+    assert ignored.succeeded().output == "output/warehouse.duckdb\n"
+
+
 class TestRelease:
     """The steps of the workflow that need no forge, in a fresh clone."""
 
-    def run(self, folder: Path, tag: str, heading: str) -> Run:
+    def run(self, folder: Path, tag: str, heading: str) -> Finished:
         clone = folder / "clone"
         run("git", "clone", "--quiet", REPOSITORY, clone, folder=folder).succeeded()
         changelog = clone / "CHANGELOG.md"
@@ -146,53 +158,3 @@ class TestRelease:
 
         assert finished.status == 1
         assert says in finished.output
-
-
-MELTANO = """#!/bin/sh
-# Runs a tap and a target as Meltano does, and ends as it does when the tap fails.
-trap 'echo "meltano stopped"; kill $tap; exit 3' TERM
-$TAP --config x &
-tap=$!
-echo "target" &
-echo "meltano $*"
-wait $tap || { echo "tap ended with $?"; exit 1; }
-"""
-TAP = """#!/bin/sh
-trap 'echo "tap stopped"; exit 143' TERM
-mkfifo pipe || exit
-echo ready
-while true; do read -r _ < pipe; done
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "status", "said"),
-    [
-        ("tap-public-jobs", 1, ["tap stopped", "tap ended with 143"]),
-        ("another", 3, ["meltano stopped", "tap stopped"]),
-    ],
-    ids=["the tap: meltano ends by itself", "no tap: meltano stops"],
-)
-def test_a_signal_stops_the_tap_that_airflow_runs(
-    tmp_path: Path, name: str, status: int, said: list[str]
-) -> None:
-    for program, text in ((name, TAP), ("meltano", MELTANO)):
-        (tmp_path / program).write_text(text)
-        (tmp_path / program).chmod(0o755)
-    with subprocess.Popen(
-        [REPOSITORY / "pipeline/airflow/dags/run-meltano", "run", "tap", "target"],
-        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TAP": str(tmp_path / name)},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout
-        lines = sorted(process.stdout.readline().strip() for _ in range(3))
-        assert lines == ["meltano run tap target", "ready", "target"]
-        process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate()
-
-    # A shell may add that a signal interrupted it.
-    assert [it for it in output.splitlines() if it.startswith(("tap ", "meltano "))] == said
-    assert process.returncode == status

@@ -5,6 +5,7 @@ Nobody outside forges a line of the log, or floods one.
 
 import logging
 import threading
+from collections import Counter
 
 import pytest
 from api.simulated import FakeTime
@@ -12,7 +13,7 @@ from api.simulated import FakeTime
 from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.lines import LONGEST_LINE, OneLineRecord, quoted, shortened
-from tap_public_jobs.report import PROGRESS_INTERVAL, DetailCounts, Report
+from tap_public_jobs.report import PROGRESS_INTERVAL, Counts, DetailCounts, Report
 
 
 @pytest.fixture
@@ -56,15 +57,15 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
     report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     waits: list[float] = []
-    report.details = DetailCounts(planned=90)
+    details = DetailCounts(planned=90)
 
     class Ended(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             waits.append(timeout or 0.0)
-            report.details.answered += 30
+            details.answered += 30
             return len(waits) == 3
 
-    report._log_progress(Ended())
+    report._log_progress(details, Ended())
 
     assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
     assert caplog.messages == [
@@ -76,9 +77,9 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
 def test_progress_ends_with_the_work_and_does_not_begin_without_any(report: Report) -> None:
     before = set(threading.enumerate())  # threads of earlier tests may end at any time
 
-    with report.fetching({}, published=3000):
+    with report.fetching(DetailCounts(0, 3000), {}):
         assert set(threading.enumerate()) <= before
-    with report.fetching({"new": 90}, published=90):
+    with report.fetching(DetailCounts(90), {"new": 90}):
         (thread,) = set(threading.enumerate()) - before
     thread.join(10)
 
@@ -89,7 +90,8 @@ def test_the_plan_is_logged_with_the_time_it_takes(
     report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     for reasons in ({"new": 1_000, "changed": 200}, {}):
-        with report.fetching(reasons, 3_000):
+        planned = sum(reasons.values())
+        with report.fetching(DetailCounts(planned, 3_000 - planned), reasons):
             pass
 
     plan = "(200 changed, 1,000 new) at up to 60 requests per 60 s: about 20 minutes."
@@ -105,7 +107,7 @@ def test_a_run_that_the_slots_of_the_last_one_hold_up_says_for_how_long(
 ) -> None:
     report = Report(time.throttle(held=HeldSlots(-age, 58)), lambda: time.now)
 
-    with caplog.at_level("INFO"), report.fetching({"new": details}, details):
+    with caplog.at_level("INFO"), report.fetching(DetailCounts(details), {"new": details}):
         pass
 
     said = "Waiting for 58 requests of the last run, 40 s (rate limit)."
@@ -118,14 +120,12 @@ def test_the_summary_counts_everything(
     details = {"planned": 5, "unchanged": 2995, "answered": 5, "fetched": 2, "failed": 2}
     details |= {"unpublished": 1}
     records = {"jobs": 3000, "job_publications": 3001, "job_details": 2}
-    report.details = DetailCounts(**details)
-    report.records.update(records)
-    report.new_fields = {"jobs": [], "job_details": ["salaryPeriod", "remote"]}
-    report.opened, report.closed = 2, 1
+    new_fields = {"jobs": [], "job_details": ["salaryPeriod", "remote"]}
+    done = Counts(Counter(records), new_fields, 2, 1, DetailCounts(**details))
     time.now = 3060.0
 
     report.throttle.requests, report.throttle.rejections = 3031, 2
-    report.log_summary(retries=1)
+    report.log_summary(done, retries=1)
 
     (said,) = caplog.records
     assert said.message == (
@@ -153,8 +153,7 @@ def test_the_summary_counts_everything(
 def test_the_summary_leaves_out_what_did_not_happen(
     report: Report, caplog: pytest.LogCaptureFixture, opened: int, closed: int, said: str
 ) -> None:
-    report.opened, report.closed = opened, closed
-    report.log_summary(retries=0)
+    report.log_summary(Counts(opened=opened, closed=closed), retries=0)
 
     assert caplog.messages == [
         f"Synced no records; 0 requests (0 rejections, 0 retries); {said}took less than a minute."

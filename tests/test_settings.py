@@ -14,7 +14,7 @@ from e2e.pipeline import REPOSITORY, definition, plugin
 
 from dev.settings import OWN, written
 from tap_public_jobs.api.client import API_PATH
-from tap_public_jobs.errors import ChangeLogError, PublicJobsError
+from tap_public_jobs.errors import NotificationLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
 from tap_public_jobs.settings import CONFIG_JSONSCHEMA, SETTINGS
 from tap_public_jobs.tap import TapPublicJobs
@@ -177,12 +177,14 @@ def test_https_is_required_but_for_this_computer(base_url: str) -> None:
     assert TapPublicJobs(config=GOOD | {"base_url": base_url}).config["base_url"] == base_url
 
 
-def test_a_change_log_is_opened_by_a_run_before_its_first_request() -> None:
+def test_a_notification_log_is_opened_by_a_run_before_its_first_request() -> None:
     """It may not be there yet, and discovery does not need it."""
     log = {"detail_refresh": "notified", "changes_url": "postgresql:///me:pass-word@host/name"}
     tap = TapPublicJobs(config=GOOD | log)
 
-    with pytest.raises(ChangeLogError, match=r"^changes_url must be sqlite:///path/to/a/file, or "):
+    with pytest.raises(
+        NotificationLogError, match=r"^changes_url must be sqlite:///path/to/a/file, or "
+    ):
         tap.sync_all()
     assert tap.throttle.requests == 0
 

@@ -140,11 +140,14 @@ def test_messages_come_in_an_order_that_no_crash_makes_wrong(
 
 
 def test_state_is_written_in_proportion_to_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every N/20 details, so some 20 times a run, and not as often as the SDK would."""
+    """Every N/20 details, so some 20 times a run, and not as often as the SDK would.
+
+    The two identifiers have 68 characters together, as those of the sandbox have.
+    """
     monkeypatch.setattr(Stream, "STATE_MSG_FREQUENCY", 100)
     api = FakeApi()
     for number in range(1_200):
-        api.publish(f"{number:08}-a-uuid-has-36-characters-1234567")
+        api.publish(f"{number:08}-an-id-of-32-characters--")
     pipeline = first_run(api, page_size=100)
 
     others = ("jobs", "job_publications")

@@ -5,16 +5,10 @@ import re
 import sys
 from pathlib import Path
 
-import pytest
 from e2e.pipeline import REPOSITORY, run
 from singer_sdk import Stream, Tap
 
-import tap_public_jobs
 from tap_public_jobs import process, streams, tap
-
-FILES = sorted(Path(tap_public_jobs.__file__).parent.rglob("*.py"))
-
-MOST_LINES = 300
 
 
 def test_the_contracts_between_the_modules_hold() -> None:
@@ -24,11 +18,6 @@ def test_the_contracts_between_the_modules_hold() -> None:
     ended = run(command, "--no-cache", "--no-logo", folder=REPOSITORY)
 
     assert " 0 broken" in ended.succeeded().output
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_module_fits_in_one_reading(file: Path) -> None:
-    assert len(file.read_text("utf-8").splitlines()) <= MOST_LINES
 
 
 # What of the SDK is used that is not public, and why. Nothing public serves.

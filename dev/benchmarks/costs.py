@@ -24,7 +24,7 @@ from dev.benchmarks.bench import (
     side_by_side,
     table,
 )
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 
 GROWTH = ((1_000, 4_000), (1_000, 3_000, 10_000, 30_000))
 GROWTH_COLUMNS = "jobs | seconds | ms per job | MB | bytes of state per job"
@@ -103,7 +103,7 @@ def _sync(bench: Bench, mode: str, jobs: int, percents: tuple[int, ...]) -> list
     settings = {"detail_refresh": mode}
     if mode == "notified":
         settings["changes_url"] = f"sqlite:///{bench.new_folder() / 'changes.db'}"
-        ChangeLog(settings["changes_url"]).append({"default": []})
+        NotificationLog(settings["changes_url"]).append({"default": []})
     with serve(jobs, limited(PERIOD, LATENCY)) as world:
         tap = Tap(bench, world, **settings)
         trials = [tap.run()]
@@ -114,7 +114,7 @@ def _sync(bench: Bench, mode: str, jobs: int, percents: tuple[int, ...]) -> list
             for job in edited:
                 world.sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle']} ({percent} %)")
             if mode == "notified":
-                ChangeLog(settings["changes_url"]).append(
+                NotificationLog(settings["changes_url"]).append(
                     {"default": [job["publicId"] for job in edited]}
                 )
             changed = frozenset(job["id"] for job in edited)

@@ -48,7 +48,7 @@ class Database:
     folder: Path
 
     def execute(self, statements: str) -> None:
-        """Execute SQL; on DuckDB by dbt's own version, because two may break a file."""
+        """Execute SQL; on DuckDB by dbt's own version, because a later one may break the file."""
         if self.adapter == "duckdb":
             python = Path(_program("dbt-duckdb")).parent / "python"
             self._run(str(python), "-c", WRITE, self.place, statements)

@@ -30,13 +30,13 @@ from dev.benchmarks.organisation import (
     Event,
     Gateway,
     Incident,
-    Organisation,
     Posting,
+    SimulatedOrganisation,
     usual_incidents,
     worse_incidents,
 )
-from tap_public_jobs.changelog import ChangeLog
 from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.process import WholeMessageWriter
 from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.tap import TapPublicJobs
@@ -68,6 +68,7 @@ class Schedule(NamedTuple):
     refresh: str
     nightly: str
     most_alerts: int
+    most_surplus: int = 10  # percent
 
     @property
     def is_notified(self) -> bool:
@@ -86,6 +87,8 @@ SCHEDULES = (
     Schedule("nightly `all`", DAY, "all", "all", 8),
     Schedule("hourly `changed`", HOUR, "changed", "changed", 8),
     Schedule("`notified` every 15 minutes", 15 * MINUTE, "notified", "changed", 30),
+    # Each run looks again at what is missing for less than an hour, so retries cost more.
+    Schedule("`notified` every 2 minutes", 2 * MINUTE, "notified", "changed", 40, most_surplus=60),
 )
 
 # Causes of a failed run, and what its error then says; the first that matches counts.
@@ -109,7 +112,7 @@ class Tally:
         alerts: When a retry failed, and why.
         wrong_dates: Dates that were not true, and that no cache or replica explains.
         wrong_rows: Published jobs that were closed or deleted.
-        late: How many openings and edits the tables lacked after two runs.
+        late: How many openings and edits the tables lacked after two runs that could read them.
         needed: The least number of requests.
         surplus: All others.
     """
@@ -150,7 +153,8 @@ class Warehouse:
 
     def load(self, tap: TapPublicJobs, stream: PublicJobsStream) -> None:
         """Load the records of a stream, past the SDK, which would take half the time of a year."""
-        version = tap.run.version_of(stream.name) if tap.run else None
+        run = tap.shared_run()
+        version = run.version_of(stream.name) if run else None
         rows = self.rows.setdefault(stream.name, {})
         for row in stream.get_records(None):
             rows[row["id"]] = row
@@ -163,13 +167,17 @@ class Year:
     """One organisation under one schedule."""
 
     def __init__(
-        self, schedule: Schedule, organisation: Organisation, gateway: Gateway, folder: Path
+        self,
+        schedule: Schedule,
+        organisation: SimulatedOrganisation,
+        gateway: Gateway,
+        folder: Path,
     ) -> None:
         self.schedule, self.organisation, self.gateway = schedule, organisation, gateway
         self.tally, self.warehouse = Tally(), Warehouse()
         self.postings = {it.id: it for it in organisation.postings}
         url = f"sqlite:///{folder / 'changes.db'}"
-        self._log = ChangeLog(url)
+        self._log = NotificationLog(url)
         self._log.append({self._log.name: []})
         self._config = {
             "base_url": "https://jobs.example.com",
@@ -292,11 +300,13 @@ class Year:
                 self._pending.append((event, 0))
         pending = []
         for event, runs in self._pending:
-            is_notified = not self.schedule.is_notified or min(event.notified_at) <= began
+            known_at = min(event.notified_at) if self.schedule.is_notified else event.at
+            # Until then, a cache or a replica may show what was before.
+            can_be_read = known_at + self.gateway.lifetime + MOST_LAG <= began
             if self._shows(event) or not event.posting.is_published(began):
                 continue
             is_broken = event.posting is self.gateway.broken and self.gateway.is_on(*BROKEN)
-            if self.gateway.is_on(*CLOSED) or is_broken or not is_notified:
+            if self.gateway.is_on(*CLOSED) or is_broken or not can_be_read:
                 pending.append((event, runs))
             elif runs < MOST_LATE:
                 pending.append((event, runs + 1))
@@ -374,7 +384,11 @@ def measure(bench: Bench) -> Section:
                 alerts, surplus = len(tally.alerts), tally.surplus_percent
                 claims += [
                     Claim(f"{year}: at most {{}} alerts", alerts, schedule.most_alerts),
-                    Claim(f"{year}: at most {{}} % of requests are surplus", surplus, at_most=10),
+                    Claim(
+                        f"{year}: at most {{}} % of requests are surplus",
+                        surplus,
+                        schedule.most_surplus,
+                    ),
                 ]
     return Section(
         "A year of operations", [EXPLANATION.format(days), table(COLUMNS, lines)], claims
@@ -390,8 +404,8 @@ EXPLANATION = (
     "organisation's or without its second page, its total is too high, and no detail answers. "
     "A failed run is repeated after twelve minutes; if that fails too, it is an alert. "
     "Dates and rows are wrong if no cache and no replica explains them; rows are late if two runs "
-    "have not brought them. The least number of requests is that of somebody who knows what has "
-    "changed; all tries that fail are surplus."
+    "after that have not brought them. The least number of requests is that of somebody who knows "
+    "what has changed; all tries that fail are surplus."
 )
 
 COLUMNS = (
@@ -411,12 +425,12 @@ def _cells(tally: Tally) -> str:
 
 def play(
     schedule: Schedule,
-    incidents: Callable[[Organisation], Iterable[Incident]],
+    incidents: Callable[[SimulatedOrganisation], Iterable[Incident]],
     seed: int,
     days: int,
 ) -> Tally:
     """Play one year in memory, without the tap's own log."""
-    organisation = Organisation(seed, days)
+    organisation = SimulatedOrganisation(seed, days)
     # Its detail fails and is refused.
     begin, end = organisation.day(0.3), min(organisation.day(0.5) + 31 * DAY, organisation.end)
     longest = max(organisation.postings, key=lambda it: it.seconds_published(begin, end))

@@ -91,7 +91,7 @@ class Incident(NamedTuple):
     end: float
 
 
-class Organisation:
+class SimulatedOrganisation:
     """The postings of a year and what happens to them, from a seed."""
 
     def __init__(self, seed: int, days: int) -> None:
@@ -200,7 +200,7 @@ class Gateway:
         retries: How many of them were further tries; the tap's summary has it.
     """
 
-    organisation: Organisation
+    organisation: SimulatedOrganisation
     incidents: list[Incident]
     broken: Posting
     random: Random
@@ -320,7 +320,7 @@ class Gateway:
         return document | {"roleOverview": f"{title} {overview}"} if is_whole else document
 
 
-def usual_incidents(organisation: Organisation) -> Iterator[Incident]:
+def usual_incidents(organisation: SimulatedOrganisation) -> Iterator[Incident]:
     """Yield what goes wrong in any year: a cache, deployments, outages, two broken details."""
     end = organisation.end
     yield Incident("slow cache", (BEGIN + end) / 2, end)
@@ -339,7 +339,7 @@ def usual_incidents(organisation: Organisation) -> Iterator[Incident]:
         yield Incident(kind, begin, begin + hours * HOUR)
 
 
-def worse_incidents(organisation: Organisation) -> Iterator[Incident]:
+def worse_incidents(organisation: SimulatedOrganisation) -> Iterator[Incident]:
     """Yield those of a year in which more goes wrong; some of each kind meet the nightly run."""
     yield from usual_incidents(organisation)
     for kind, parts, hour, hours in (

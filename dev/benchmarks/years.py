@@ -14,11 +14,29 @@ OPEN = LIFE / (DAYS + LIFE - 1)
 
 LAST = DAYS - 1
 FIELDS = new_fields()
+# Lengths of real postings in HTML: most overviews have 2,000 to 14,000 characters, one in 200 has
+# 30,000, and some are empty. DuckDB stores texts of more than 4,096 bytes in another way.
+OVERVIEW = """case
+        when i % 200 = 0 then 30000
+        when i % 50 = 1 then 0
+        else 2000 + i * 7919 % 12000
+    end"""
+OTHER_TEXT = "500 + i * 7919 % 3000"
+
+
+def _text(length: str, place: int) -> str:
+    """Return a part of `lines` as SQL, another one for each job, version and place."""
+    return f"substr(lines, 1 + (i * 31 + version * 1009 + {place}) % 60000, {length})"
+
+
 OTHERS = {
     "jobs": "cast(null as text)",
-    "job_details": (
-        """'{"benefits":"' || repeat(md5('benefits' || i), 20) || '",'"""
-        """ || '"keyResponsibilities":"' || repeat(md5('key' || i || version), 20) || '"}'"""
+    "job_details": " || ".join(
+        [
+            f"""'{{"benefits":"' || {_text(OTHER_TEXT, 1)}""",
+            f"""'","keyResponsibilities":"' || {_text(OTHER_TEXT, 2)}""",
+            f"""'","requiredSkills":"' || {_text(OTHER_TEXT, 3)} || '"}}'""",
+        ]
     ),
 }
 # What is in a column of version 1 or 2 of job `i`; in all others, their own name.
@@ -31,7 +49,7 @@ VALUES = {
     "max_salary": "60000.0 + i % 1000 + 1000 * version",
     "currency": "'EUR'",
     "job_url": "'https://jobs.example.com/public-' || i",
-    "role_overview": "repeat(md5('overview' || i || version), 94)",
+    "role_overview": f"nullif({_text(OVERVIEW, 0)}, '')",
     "years_experience": "5.0",
     "knockout_questions": (
         """'[{"id":"1","question":"' || repeat(md5('question' || i), 12) """
@@ -47,7 +65,7 @@ def raw_tables(jobs: int) -> str:
 create table public_jobs.{table} as
 select id, {_values([column for name in of for column in FIELDS[name]])},
     {OTHERS[table]} as additional_fields
-from (select *, 2 as version from life where closes > {LAST}) as open_jobs;
+from (select *, 2 as version from life cross join texts where closes > {LAST}) as open_jobs;
 """
         for table, of in {"jobs": ["jobs"], "job_details": ["jobs", "job_details"]}.items()
     )
@@ -89,7 +107,7 @@ insert into analytics_history.{snapshot} (
 )
 select 'public_jobs', job_key, id, {_values([*FIELDS[table]])}, {OTHERS[table]}, {_night(first)},
     md5(job_key || version), {_build(first)}, {_build(first)}, {_build(end)}
-from (select *, {version} as version from life where {kept}) as versions;
+from (select *, {version} as version from life cross join texts where {kept}) as versions;
 """
         for snapshot, table in {"job_history": "jobs", "job_detail_history": "job_details"}.items()
         for version, first, end, kept in (
@@ -129,7 +147,10 @@ update public_jobs.job_details set role_overview = role_overview || '*' where id
 
 
 def _life(jobs: int) -> str:
-    """From which night until which each job is open, and when it is edited."""
+    """From which night until which each job is open, and when it is edited; and 100,000 characters.
+
+    Half of them are words, so that they compress as HTML does.
+    """
     place = f"cast(floor(i * {DAYS + LIFE - 1}.0 / {jobs}) as integer)"
     return f"""
 create temporary table life as
@@ -139,6 +160,11 @@ from (
         greatest({place} - {LIFE - 1}, 0) as opens, {place} + 1 as closes
     from generate_series(0, {jobs - 1}) as t(i)
 ) as placed;
+create temporary table texts as
+select string_agg(
+    '<li>Experience with ' || md5('line' || j) || ' and a team that cares</li> ', '' order by j
+) as lines
+from generate_series(1, 1250) as t(j);
 """
 
 

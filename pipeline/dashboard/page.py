@@ -3,7 +3,6 @@
 # dependencies = [
 #     "duckdb>=1.3",
 #     "psycopg[binary]>=3.2",
-#     "vl-convert-python>=1.9", # brings Vega, which draws the charts
 # ]
 # ///
 """Write one page with pictures of the final tables that dbt has built in a warehouse.
@@ -36,17 +35,9 @@ Table = dict[str, list[Any]]
 
 FOLDER = Path(__file__).parent
 NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
-# It has no organisation.
-CALENDAR = "dates"
 # The final tables that numbers.sql reads, and what it selects for the page.
-FINAL = (
-    *("open_jobs", "jobs_ever", "job_versions", "publication_periods", "daily_open_jobs"),
-    *("time_to_close", "time_to_close_curve", "job_changes", "listings", CALENDAR),
-)
-SHOWN = (
-    *("today", "organisations", "days", "levels", "flows", "recent", "before"),
-    *("estimates", "curve", "roles", "counts", "latest"),
-)
+FINAL = ("job_spells", "job_events", "jobs_ever", "listings")
+SHOWN = ("organisations", "nights", "spells", "events")
 POSTGRESQL = re.compile(r"postgres(ql)?(\+\w+)?://")
 BUILD = "Build them: meltano run tap-public-jobs target-{0} dbt-{0}:build"
 
@@ -164,7 +155,7 @@ def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[st
     which = f"where organisation in ({', '.join(map(_literal, organisations))})"
     final = "".join(
         f"{table} as (select * from {_quoted(analytics)}.{table}"  # noqa: S608
-        f" {which * bool(organisations and table != CALENDAR)}),"
+        f" {which * bool(organisations)}),"
         for table in FINAL
     )
     tables = {}
@@ -191,30 +182,37 @@ def _literal(text: str) -> str:
 
 
 def _value(value: object) -> object:
-    """Return what JSON has: times and days are milliseconds, as browsers count them."""
+    """Return what JSON has: days are counted since 1970, and times are milliseconds since then."""
+    if isinstance(value, dt.datetime):
+        return round(value.replace(tzinfo=dt.UTC).timestamp() * 1000)
     if isinstance(value, dt.date):
-        time = value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
-        return round(time.replace(tzinfo=dt.UTC).timestamp() * 1000)
+        return value.toordinal() - dt.date(1970, 1, 1).toordinal()
     if isinstance(value, Decimal | float):
         return int(value) if value == int(value) else round(float(value), 4)
     return value
 
 
+def _packed(values: Sequence[Any]) -> object:
+    """Return a column; each of its texts is there once, because most are of many rows."""
+    if not any(isinstance(it, str) for it in values):
+        return values
+    places: dict[Any, int] = {}
+    of_rows = [places.setdefault(it, len(places)) for it in values]
+    return {"texts": [*places], "places": of_rows}
+
+
 def page(tables: dict[str, Table]) -> str:
     """Return the page. Its data is compressed, so no text of a job can end the script around it."""
-    import vl_convert  # noqa: PLC0415  # 88 MB, and who reads the numbers alone needs none of it
-
-    charts = json.loads((FOLDER / "charts.json").read_text("utf-8"))
-    data = json.dumps({"charts": charts, "tables": tables}, separators=(",", ":")).encode()
-    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    columns = {
+        name: {
+            column: _packed([row[place] for row in table["rows"]])
+            for place, column in enumerate(table["columns"])
+        }
+        for name, table in tables.items()
+    }
+    data = gzip.compress(json.dumps(columns, separators=(",", ":")).encode(), mtime=0)
     template = (FOLDER / "page.html").read_text("utf-8")
-    for name, text in {
-        "licences": (FOLDER / "licences.txt").read_text("utf-8"),
-        "library": library,
-        "data": base64.b64encode(gzip.compress(data, mtime=0)).decode(),
-    }.items():
-        template = template.replace(f"{{{{ {name} }}}}", text)
-    return template
+    return template.replace("{{ data }}", base64.b64encode(data).decode())
 
 
 if __name__ == "__main__":

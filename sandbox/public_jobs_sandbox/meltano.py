@@ -88,6 +88,13 @@ def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -
     }
 
 
+def install(variables: dict[str, str]) -> None:
+    """Install the plugins of the demo, unless all are there."""
+    plugins = {"loaders": "target-duckdb", "utilities": "dbt-duckdb"}
+    if not all((REPOSITORY / ".meltano" / kind / it).exists() for kind, it in plugins.items()):
+        _meltano(variables, "install", "tap-public-jobs", *plugins.values())
+
+
 def run(variables: dict[str, str], *blocks: str, install: bool = True) -> None:
     """Sync into DuckDB, run more blocks, and print what matters; after a failure, the whole log.
 
@@ -95,15 +102,21 @@ def run(variables: dict[str, str], *blocks: str, install: bool = True) -> None:
         variables: The environment.
         blocks: What runs after the sync.
         install: Whether to install plugins that are missing.
+    """
+    command = ["run", "tap-public-jobs", "target-duckdb", *blocks]
+    _meltano(variables, *command, *([] if install else ["--no-install"]))
+
+
+def _meltano(variables: dict[str, str], *arguments: str) -> None:
+    """Run Meltano, and print what matters; after a failure, the whole log.
 
     Raises:
-        click.ClickException: If the sync or a block fails.
+        click.ClickException: If it fails.
     """
     command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano"]
     # The user's .env is about their own API and warehouse.
     command += ["--env-file", os.devnull, "--log-format", "json"]
-    command += ["run", "tap-public-jobs", "target-duckdb", *blocks]
-    command += [] if install else ["--no-install"]
+    command += arguments
     lines: list[LogLine] = []
     with subprocess.Popen(  # noqa: S603  # no shell, no user input
         command,

@@ -1,14 +1,20 @@
-"""Realistic job postings, the same for the same seed (*Resources and their fields*)."""
+"""Realistic job postings, the same for the same seed (*Resources and their fields*).
+
+They are as untidy as those of public boards, which `docs/change/postings.md` counts.
+"""
 
 import itertools
 import re
 import unicodedata
 import uuid
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from public_jobs_sandbox.texts import INTRO, html_list, more_items, overview
 from public_jobs_sandbox.vocabulary import (
     BENEFITS,
+    BENEFITS_OF_ALL,
     DEPARTMENTS,
     EDUCATION_LEVELS,
     EMPLOYMENT_TYPES,
@@ -42,14 +48,17 @@ SUMMARY_FIELDS = (
     "applyUrl",
 )
 
-# Invented names for the five fields that the API page describes but does not name.
+# Invented names for the five fields that the API page describes but does not name, and for one that
+# it lacks: what a salary is paid for, which boards do say.
 UNDOCUMENTED_FIELDS = (
     "keyResponsibilities",
     "requiredSkills",
     "preferredQualifications",
     "benefitsDescription",
     "workAuthorizationRequirements",
+    "salaryPeriod",
 )
+HOURS_IN_A_YEAR = 2080
 
 
 def make_jobs(count: int, *, seed: int = 1, organisation: str = "Halden Robotics") -> list[Job]:
@@ -63,11 +72,27 @@ def make_jobs(count: int, *, seed: int = 1, organisation: str = "Halden Robotics
     taken: set[str] = set()
     jobs: list[Job] = []
     while len(jobs) < count:
-        job = _make_job(random, site)
+        job, place = _make_job(random, site)
         if job["publicId"] not in taken:
             taken.add(job["publicId"])
-            jobs.append(job)
+            jobs.append(_untidy(job, place, organisation))
     return jobs
+
+
+def reworded(job: Job) -> Job:
+    """Return the field that changes if an organisation says something new in all its texts."""
+    news = f"{INTRO}<p>This year we open two more sites &amp; hire in all departments.</p>"
+    return {"roleOverview": job["roleOverview"].replace(INTRO, news)}
+
+
+def moved(job: Job) -> Job:
+    """Return the fields that change if the careers site of an organisation moves."""
+    return {name: job[name].replace("//jobs.", "//careers.") for name in ("jobUrl", "applyUrl")}
+
+
+def renamed(department: str, name: str) -> Callable[[Job], Job]:
+    """Return what changes in each job if an organisation renames a department."""
+    return lambda job: {"department": name} if job["department"] == department else {}
 
 
 def summary(job: Job) -> Job:
@@ -75,7 +100,53 @@ def summary(job: Job) -> Job:
     return {field: job[field] for field in SUMMARY_FIELDS if field in job}
 
 
-def _make_job(random: Random, site: str) -> Job:
+def _untidy(job: Job, place: Place, organisation: str) -> Job:
+    """Return a job as people fill it in: long texts, and one place or salary in several forms."""
+    # By draws of its own: a draw from the other `random` would change every later job.
+    random = Random(job["id"])  # noqa: S311 - postings, not secrets
+    words = {"city": place.city, "department": job["department"]}
+    language = place.language if random.randrange(3) == 0 else "English"
+    title, location = job["jobTitle"], job["location"]
+    if "(" not in location and random.randrange(5) == 0:
+        location = random.choice((place.city, f"{place.country} - {place.city}"))
+    duties = job["keyResponsibilities"].splitlines()
+    return (
+        job
+        | _pay(random, job)
+        | {
+            "jobTitle": random.choice((f"{title} ", f" {title}"))
+            if random.randrange(10) == 0
+            else title,
+            "location": f"{location} " if random.randrange(33) == 0 else location,
+            "roleOverview": overview(random, organisation, language, job["roleOverview"], **words),
+            "keyResponsibilities": html_list(random, [*duties, *more_items(random)]),
+            "benefitsDescription": f"<p>{job['benefitsDescription']}</p>{BENEFITS_OF_ALL}",
+        }
+    )
+
+
+def _pay(random: Random, job: Job) -> Job:
+    """Return the fields about pay: often none, or by the hour, and now and then a wrong one."""
+    low, high, kind = job["minSalary"], job["maxSalary"], random.random()
+    none = kind < 0.2  # noqa: PLR2004 - shares of the jobs, here and below
+    if none:
+        low = high = None
+    elif kind < 0.23:  # noqa: PLR2004
+        low = high = 0
+    elif kind < 0.25:  # noqa: PLR2004
+        high = low + 100
+    by_the_hour = 0.25 <= kind < 0.33  # noqa: PLR2004
+    if by_the_hour:
+        low, high = (round(it / HOURS_IN_A_YEAR, 2) for it in (low, high))
+    return {
+        "minSalary": low,
+        "maxSalary": high,
+        "currency": None if none else job["currency"],
+        "salaryPeriod": None if none else "hour" if by_the_hour else "year",
+    }
+
+
+def _make_job(random: Random, site: str) -> tuple[Job, Place]:
     name = random.choice(tuple(DEPARTMENTS))
     department = DEPARTMENTS[name]
     place = random.choice(PLACES)
@@ -87,9 +158,9 @@ def _make_job(random: Random, site: str) -> Job:
     years = _years(random, seniority)
     skills = random.sample(department.skills, k=random.randint(2, len(department.skills) - 1))
     duties = random.sample(department.duties, k=2)
-    # Give a new field a value without another draw from `random`: a draw changes every later job,
-    # and with them the records and charts in the README.
-    return {
+    # Give a new field a value in `_untidy`: a draw here changes every later job, and with them the
+    # records and pictures on the pages.
+    job = {
         "id": str(identifier),
         "publicId": public_id,
         "jobTitle": title,
@@ -107,7 +178,7 @@ def _make_job(random: Random, site: str) -> Job:
         "primaryLanguage": place.language,
         "educationLevel": random.choice(EDUCATION_LEVELS),
         "knockoutQuestions": _questions(random, place, skills[0], years),
-        "keyResponsibilities": "\n".join(f"- {duty[0].upper()}{duty[1:]}" for duty in duties),
+        "keyResponsibilities": "\n".join(f"{duty[0].upper()}{duty[1:]}" for duty in duties),
         "requiredSkills": skills,
         "preferredQualifications": random.sample(QUALIFICATIONS, k=random.randint(0, 3)),
         "benefitsDescription": random.choice(BENEFITS),
@@ -115,6 +186,7 @@ def _make_job(random: Random, site: str) -> Job:
             country=_in_a_sentence(place.country)
         ),
     }
+    return job, place
 
 
 def _title(random: Random, department: Department, seniority: Seniority, place: Place) -> str:

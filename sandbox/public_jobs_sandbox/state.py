@@ -238,6 +238,12 @@ class Sandbox:
             self.organisation.edit(public_id, **fields)
             self._send_webhook(public_id)
 
+    def edit_all(self, edit: Callable[[Job], Job]) -> None:
+        """Change some fields of all published jobs, as `reworded`, `moved` or `renamed` do."""
+        for posting in self.organisation.published():
+            if fields := edit(posting.job):
+                self.edit(posting.job["publicId"], **fields)
+
     def _send_webhook(self, public_id: str) -> None:
         """Send a webhook about a change (*Events*), and raise if it does not arrive."""
         if self._options.webhook_url is None:

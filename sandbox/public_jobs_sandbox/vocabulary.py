@@ -171,6 +171,14 @@ BENEFITS = (
     "Meal vouchers, public transport ticket, sabbatical after four years.",
 )
 
+# The same in all jobs.
+BENEFITS_OF_ALL = (
+    "<ul><li>A computer &amp; a chair of your choice</li><li>Paid leave for the first day of school"
+    "</li><li>&euro;&nbsp;600 a year for lunch, or its worth in your currency</li><li>Training in "
+    "working hours</li><li>A savings plan that we match up to 4&nbsp;%</li></ul><p>Some of these "
+    "differ by country; ask us about yours.</p>"
+)
+
 WORK_AUTHORISATIONS = (
     "Applicants must be authorised to work in {country}.",
     "We sponsor visas for {country} and help with relocation.",

@@ -1,6 +1,7 @@
 """The demo of webhooks: a change in the sandbox reaches the warehouse with a few requests."""
 
 import contextlib
+import itertools
 import os
 import re
 import secrets
@@ -54,7 +55,8 @@ def show_webhook(jobs: int) -> None:
             )
             meltano.run(variables)
             before = len(sandbox.requests)
-            edited, closed = (posting.job for posting in sandbox.organisation.published()[:2])
+            published = (posting.job for posting in sandbox.organisation.published())
+            edited, closed = itertools.islice((it for it in published if it["maxSalary"]), 2)
             pay = Question("What does the job pay?", PAY.format(edited["publicId"]))
             answer(database, [pay])
             sandbox.edit(edited["publicId"], maxSalary=edited["maxSalary"] + 10_000)

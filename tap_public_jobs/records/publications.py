@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from tap_public_jobs.sync.state import Job
+from tap_public_jobs.sync.state import Publication
 
 
-def publication(job_id: str, job: Job) -> dict[str, Any]:
+def publication_record(job_id: str, job: Publication) -> dict[str, Any]:
     """Return the fields of one record; times are UTC with milliseconds (RFC 3339)."""
     return {
         "id": job_id,

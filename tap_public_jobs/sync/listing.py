@@ -1,17 +1,26 @@
 """The published jobs as one run sees them, read from a list that may drift between two pages."""
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
 
+from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
-from tap_public_jobs.sync.context import RunContext
+from tap_public_jobs.report import Report
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.pages import read_pages
-from tap_public_jobs.sync.state import STILL_LOADS, Listing, SyncState, is_new
+from tap_public_jobs.sync.state import (
+    GONE,
+    NOT_ASKED,
+    STILL_THERE,
+    Listing,
+    SyncState,
+    Verdict,
+    is_new,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +35,15 @@ MOST_NOT_GONE = 20
 # Listed jobs to ask for until the detail of one loads.
 MOST_WITNESSES = 3
 
+NONE_LOADS = Verdict("failed", "no detail of a listed job loads either")
+
 # If more than this many jobs and more than half of them are gone at once, the list is in doubt.
 DOUBTFUL_FROM = 20
 # If this many jobs or more were published, and all are gone at once, it is in doubt, too.
 DOUBTFUL_IF_ALL = 5
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ListReader:
     """Reads the list, and asks for the known jobs that it lacks.
 
@@ -41,9 +52,13 @@ class ListReader:
     gone only if its own detail is gone too.
 
     Attributes:
-        context: What the run is given.
+        api: Answers requests.
         state: What is known of the jobs; reading the list does not change it.
         now: When the run began, by the clock.
+        workers: Requests at once.
+        report: Logs how long it takes to ask for many jobs.
+        sleep: Waits for a number of seconds.
+        ignored_fields: Of the summaries, to leave out of their hashes.
         jobs: The listed jobs so far, by id.
         details: The details of listed jobs that were fetched to find out whether details work.
         shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
@@ -51,9 +66,13 @@ class ListReader:
         has_drifted: Whether the list changed while it was read, so that it may lack a job.
     """
 
-    context: RunContext
+    api: PublicJobsClient
     state: SyncState
     now: int
+    workers: int
+    report: Report
+    sleep: Callable[[float], object]
+    ignored_fields: frozenset[str] = frozenset()
     jobs: dict[str, JobRef] = field(default_factory=dict)
     details: dict[JobRef, dict[str, object]] = field(default_factory=dict)
     shortfall: str = ""
@@ -72,7 +91,7 @@ class ListReader:
             PublicJobsError: A page cannot be read.
         """
         for number in count(1):
-            sweep = read_pages(self.context.api, self.context.ignored_fields)
+            sweep = read_pages(self.api, self.ignored_fields)
             self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
             self.has_drifted = sweep.has_drifted
             shown = len(self.jobs)
@@ -85,7 +104,7 @@ class ListReader:
             if self.is_accepted or not sweep.lacks(explained) or number == most_sweeps:
                 return
             logger.info("Reading the list again: %s.", self.shortfall)
-            self.context.sleep(number)  # a cached total lags for some seconds
+            self.sleep(number)  # a cached total lags for some seconds
 
     def resolve_unlisted(self) -> Listing:
         """Find out which of the known jobs that the list lacks are gone.
@@ -99,20 +118,22 @@ class ListReader:
         known = self.state.jobs
         unlisted = [job_id for job_id in known if job_id not in self.jobs]
         loss = self._loss()
-        # Why, by id, a job is not confirmed as gone.
-        reasons = dict.fromkeys(unlisted, "")
+        verdicts = dict.fromkeys(unlisted, NOT_ASKED)
         if self.is_accepted and not loss:
-            reasons = self._ask_for_unlisted(unlisted)
-            lost = any(why and not known[job_id].missing_since for job_id, why in reasons.items())
+            verdicts |= self._ask_for_unlisted(unlisted)
+            lost = any(
+                verdict not in {GONE, NOT_ASKED} and not known[job_id].missing_since
+                for job_id, verdict in verdicts.items()
+            )
             # A list that drifted may also lack a job with a new publicId: the old one is a 404.
-            if lost or (self.has_drifted and len(reasons) < len(unlisted)):
+            if lost or (self.has_drifted and GONE in verdicts.values()):
                 logger.info("Reading the list again: it may lack jobs that are published.")
                 self.read(most_sweeps=1)
         doubts = [(self.short_since, self.shortfall), *loss] if self.shortfall else loss
         is_complete = not any(is_new(since, self.now) for since, _ in doubts)
-        unlisted = [job_id for job_id in unlisted if job_id not in self.jobs]
-        gone = [job_id for job_id in unlisted if is_complete and job_id not in reasons]
-        missing = {it: reasons.get(it, "") for it in unlisted if it in reasons or not is_complete}
+        verdicts = {it: verdict for it, verdict in verdicts.items() if it not in self.jobs}
+        gone = [it for it, verdict in verdicts.items() if is_complete and verdict == GONE]
+        missing = {it: verdict for it, verdict in verdicts.items() if it not in gone}
         return Listing(
             self.jobs, self.details, gone, missing, self.short_since, doubts, is_complete
         )
@@ -129,31 +150,27 @@ class ListReader:
         why = f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
         return [(max(lost), why)] if is_too_many(lost, listed) else []
 
-    def _ask_for_unlisted(self, unlisted: Collection[str]) -> dict[str, str]:
-        """Ask for known jobs that the list lacks.
-
-        Returns:
-            Why, by id, a job is not confirmed as unpublished; empty if the run did not ask.
-        """
+    def _ask_for_unlisted(self, unlisted: Collection[str]) -> dict[str, Verdict]:
+        """Ask for known jobs that the list lacks, and return what the answers mean, by id."""
         known = self.state.jobs
-        asked: dict[str, str | None] = dict.fromkeys(unlisted, "")
+        asked: dict[str, Verdict] = {}
         # First those that the last run listed; of the others, some in each run.
         order = sorted(
             unlisted,
             key=lambda job_id: (known[job_id].missing_since > 0, hash_of([job_id, self.now])),
         )
         refs = (JobRef(job_id, known[job_id].public_id) for job_id in order)
-        self.context.report.confirming(len(order))
+        self.report.confirming(len(order))
         details_work, not_gone = False, 0
         while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
-            reasons = {ref.id: why for ref, why in self.ask(some)}
-            is_any_gone = None in reasons.values()
-            details_work = details_work or STILL_LOADS in reasons.values()
-            if is_any_gone and not details_work and not (details_work := self._details_work()):
-                return dict.fromkeys(unlisted, "no detail of a listed job loads either")
-            not_gone += sum(why is not None for why in reasons.values())
-            asked |= reasons
-        return {job_id: why for job_id, why in asked.items() if why is not None}
+            answers = {ref.id: verdict for ref, verdict in self.ask(some)}
+            verdicts = [*answers.values()]
+            details_work = details_work or STILL_THERE in verdicts
+            if GONE in verdicts and not details_work and not (details_work := self._details_work()):
+                return dict.fromkeys(unlisted, NONE_LOADS)
+            not_gone += len(verdicts) - verdicts.count(GONE)
+            asked |= answers
+        return asked
 
     def _details_work(self) -> bool:
         """Return whether a 404 means anything: the detail of a listed job loads, if one is listed.
@@ -169,22 +186,22 @@ class ListReader:
         witnesses = sorted(self.jobs.values(), key=due)[:MOST_WITNESSES]
         for ref in witnesses:
             with suppress(RequestError):
-                self.details[ref] = self.context.api.detail(ref, TRIES_TO_CONFIRM)
+                self.details[ref] = self.api.detail(ref, TRIES_TO_CONFIRM)
                 return True
         return not witnesses
 
-    def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, str | None]]:
-        """Request details; yield why a job may still be published, or None if it is gone."""
-        return fan_out(self._why_not_gone, refs, workers=self.context.workers)
+    def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, Verdict]]:
+        """Request details, and yield what the answers mean."""
+        return fan_out(self._ask, refs, workers=self.workers)
 
-    def _why_not_gone(self, ref: JobRef) -> tuple[JobRef, str | None]:
+    def _ask(self, ref: JobRef) -> tuple[JobRef, Verdict]:
         try:
-            self.context.api.detail(ref, TRIES_TO_CONFIRM)
+            self.api.detail(ref, TRIES_TO_CONFIRM)
         except NotFoundError:
-            return ref, None
+            return ref, GONE
         except RequestError as error:
-            return ref, str(error)
-        return ref, STILL_LOADS
+            return ref, Verdict("failed", str(error))
+        return ref, STILL_THERE
 
 
 def is_too_many(lost: Collection[object], listed: Collection[object]) -> bool:

@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from tap_public_jobs.api.models import JobRef, Json
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.sync.context import RunContext
+from tap_public_jobs.report import Counts
 from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Reason
-from tap_public_jobs.sync.state import MANY_FAILING, TOLERANCE, Job, Listing, SyncState, is_new
+from tap_public_jobs.sync.services import RunSettings, Services
+from tap_public_jobs.sync.state import (
+    MANY_FAILING,
+    NOT_ASKED,
+    TOLERANCE,
+    Listing,
+    Publication,
+    SyncState,
+    is_new,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -22,41 +31,47 @@ logger = logging.getLogger(__name__)
 FEWEST_BETWEEN_CHECKPOINTS = 50
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Run:
     """One run, which the streams share; `start_run` makes it.
 
     Attributes:
-        context: What the run is given.
+        settings: What the user has decided.
+        services: What the run uses.
         state: What is known of the jobs; the run adds to it.
         now: When the run began, by the clock. Its own time is `state.run_time`.
         listing: The published jobs.
         plan: The details to fetch, and why.
         outcomes: What became of the details that did not arrive.
+        counts: What the run has done so far; the report reads it.
     """
 
-    context: RunContext
+    settings: RunSettings
+    services: Services
     state: SyncState
     now: int
     listing: Listing
     plan: Mapping[JobRef, Reason]
     outcomes: Outcomes
+    counts: Counts
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
         """The summaries of the published jobs, as the API sent them."""
         return [ref.summary for ref in self.listing.jobs.values() if ref.summary]
 
-    def publications(self) -> Iterator[tuple[str, Job]]:
+    def publications(self) -> Iterator[tuple[str, Publication]]:
         """Yield when each job was published, by id; nothing if the list is not complete."""
         if not self.listing.is_complete:
             logger.info("Not updating job_publications: the list of jobs is not complete.")
             return
         closed = self.state.closed
-        yield from self.state.jobs.items()
-        yield from [(job_id, job) for job_id, job in closed.items() if not job.is_written]
-        for job_id, job in closed.items():
-            closed[job_id] = job._replace(is_written=True)
+        for job_id, job in self.state.jobs.items():
+            if publication := job.publication:
+                yield job_id, publication
+        yield from [(it, job.publication) for it, job in closed.items() if not job.is_written]
+        for job_id, gone in closed.items():
+            closed[job_id] = gone._replace(is_written=True)
 
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
@@ -67,26 +82,28 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: A signal stopped the run.
         """
-        outcomes, report = self.outcomes, self.context.report
+        outcomes, counts = self.outcomes, self.counts.details
+        counts.planned = len(self.plan)
+        counts.unchanged = len(self.listing.jobs) - counts.planned
         reasons = Counter[str](self.plan.values())
-        with report.fetching(reasons, len(self.listing.jobs)):
-            for ref, answer in fan_out(self._fetch, self.plan, workers=self.context.workers):
-                report.details.answered += 1
+        with self.services.report.fetching(counts, reasons):
+            for ref, answer in fan_out(self._fetch, self.plan, workers=self.settings.workers):
+                counts.answered += 1
                 if isinstance(answer, NotFoundError):
                     outcomes.not_found[ref] = str(answer)
                 elif isinstance(answer, RequestError):
                     self._note_failure(ref, str(answer))
                     if len(outcomes.failed) % MANY_FAILING == 0:
                         with suppress(SystemExit):  # a signal; other responses may still arrive
-                            self.context.api.page(1)  # ends the run if it cannot be read either
+                            self.services.api.page(1)  # ends the run if it cannot be read either
                 else:
                     yield ref, answer
                     self.state.note_detail(ref, answer)
-                    report.details.fetched += 1
+                    counts.fetched += 1
             if outcomes.not_found:
                 for ref, why in outcomes.classify(self._read_list_again()).items():
                     self._note_failure(ref, why)
-        report.details.unpublished = len(outcomes.unpublished)
+        counts.unpublished = len(outcomes.unpublished)
         if outcomes.renamed:
             line = "%d jobs got a new publicId during the run: the next run fetches their details."
             logger.info(line, len(outcomes.renamed))
@@ -98,23 +115,30 @@ class Run:
             return ref, arrived
         failing_since = self.state.jobs[ref.id].failing_since
         is_known = failing_since > 0 and not is_new(failing_since, self.now)
-        is_first = self.context.report.details.fetched == 0
-        none_arrives = is_first and len(self.outcomes.failed) >= MANY_FAILING
+        none_has_arrived = self.counts.details.fetched == 0
+        none_arrives = none_has_arrived and len(self.outcomes.failed) >= MANY_FAILING
         try:
-            return ref, self.context.api.detail(ref, 1 if is_known or none_arrives else None)
+            return ref, self.services.api.detail(ref, 1 if is_known or none_arrives else None)
         except RequestError as error:
             return ref, error
 
     def _note_failure(self, ref: JobRef, why: str) -> None:
         """Note that a detail has failed, at once, so that a run that is stopped remembers it."""
         self.outcomes.failed[ref] = why
-        self.context.report.details.failed = len(self.outcomes.failed)
-        since = self.outcomes.outage_since or int(self.context.clock())
+        self.counts.details.failed = len(self.outcomes.failed)
+        since = self.outcomes.outage_since or int(self.services.clock())
         self.state.note_failure(ref.id, since)
 
     def _read_list_again(self) -> Mapping[str, JobRef] | None:
         """Return the jobs that are listed now; None if the list is not complete."""
-        reader = ListReader(self.context, self.state, int(self.context.clock()))
+        reader = ListReader(
+            api=self.services.api,
+            state=self.state,
+            now=int(self.services.clock()),
+            workers=self.settings.workers,
+            report=self.services.report,
+            sleep=self.services.sleep,
+        )
         reader.read()
         if reader.has_drifted:  # it may have missed a job
             reader.read(most_sweeps=1)
@@ -124,15 +148,15 @@ class Run:
 
     def note_record(self, stream: str) -> None:
         """Count a record that has been written."""
-        self.context.report.records[stream] += 1
+        self.counts.records[stream] += 1
 
     def checkpoint_if_due(self) -> None:
         """Write a STATE message if enough details were written since the last one."""
-        fetched = self.context.report.details.fetched
+        fetched = self.counts.details.fetched
         # At most 20 or so in a run, so that their size together is linear in the number of jobs.
         every = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
         if fetched > 0 and fetched % every == 0:
-            self.context.checkpoint(self.state)
+            self.services.checkpoints.write(self.state)
 
     def version_of(self, stream: str) -> int | None:
         """Return the version of a stream's records; None if they are never activated.
@@ -152,10 +176,14 @@ class Run:
         if stream == "jobs":
             return True
         # Under `changed`, runs write some details; a target would remove the rows of all others.
-        fetches_all = self.state.cycle is not None and self.state.cycle.refresh == "all"
-        gone = self.outcomes.unpublished
-        return fetches_all and all(
-            job.detail_hash or job_id in gone for job_id, job in self.state.jobs.items()
+        cycle, gone = self.state.cycle, self.outcomes.unpublished
+        return (
+            cycle is not None
+            and cycle.refresh == "all"
+            and all(
+                job_id in gone or (job.fetched_at >= cycle.started_at and not job.failing_since)
+                for job_id, job in self.state.jobs.items()
+            )
         )
 
     def end_stream(self, stream: str, undeclared: Collection[str]) -> None:
@@ -163,8 +191,8 @@ class Run:
         seen = self.state.undeclared.setdefault(stream, [])
         new_fields = sorted({*undeclared}.difference(seen))
         seen += new_fields
-        self.context.report.new_fields[stream] = new_fields
-        self.context.keep(self.state)
+        self.counts.new_fields[stream] = new_fields
+        self.services.checkpoints.keep(self.state)
 
     def finish(self) -> str:
         """End the run, and log what has been missing for an hour.
@@ -177,8 +205,8 @@ class Run:
         gaps = [*self._gaps()]
         known = [(self.now - since, why) for since, why in gaps if not is_new(since, self.now)]
         new = {why: since for since, why in gaps if is_new(since, self.now)}
-        self.context.report.still_missing(known)
-        return self.context.report.incomplete(new, max(new.values()) + TOLERANCE) if new else ""
+        self.services.report.still_missing(known)
+        return self.services.report.incomplete(new, max(new.values()) + TOLERANCE) if new else ""
 
     def _gaps(self) -> Iterator[tuple[int, str]]:
         """Yield what the run could not see or load, and since when."""
@@ -186,13 +214,13 @@ class Run:
         untouched = "" if listing.is_complete else ", so job_publications was not updated"
         for since, why in listing.doubts:
             yield since, why + untouched
-        not_asked = [state.jobs[job_id] for job_id, why in listing.missing.items() if not why]
+        not_asked = [state.jobs[it] for it, what in listing.missing.items() if what == NOT_ASKED]
         if not_asked and listing.is_complete:
             why = f"{len(not_asked):,} more known jobs are not in the list"
             yield max(job.missing_since for job in not_asked), why
-        for job_id, why in listing.missing.items():
-            if why:
-                job = state.jobs[job_id]
+        for job_id, verdict in listing.missing.items():
+            if verdict.kind in {"still there", "failed"}:
+                job, why = state.jobs[job_id], verdict.reason or "its detail still loads"
                 yield job.missing_since, f"{quoted(job.public_id)} is not in the list, but {why}"
         for ref, why in self.outcomes.failed.items():
             since = state.jobs[ref.id].failing_since

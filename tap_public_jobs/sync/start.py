@@ -1,20 +1,21 @@
-"""The start of a run: is there work, what does the list show, and which details are to fetch."""
+"""The start of a run: from what the last run left over the list to what is to be fetched."""
 
 import logging
-import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tap_public_jobs.api.models import OTHER_POSTINGS, JobRef
-from tap_public_jobs.changes import Changes
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.sync.context import RunContext
+from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.report import Counts
 from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.plan import begin_cycle, has_work, is_covered, is_open, plan_details
+from tap_public_jobs.sync.plan import plan_details
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.sample import differences, sample_of
-from tap_public_jobs.sync.state import DAY, Listing, SyncState
+from tap_public_jobs.sync.services import RunSettings, Services
+from tap_public_jobs.sync.state import DAY, GONE, Listing, SyncState, Verdict
+from tap_public_jobs.sync.work import has_due_work, is_covered, newly_awaited, next_cycle
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ FEWEST_CHANGED = 5
 
 # Seconds. A replica of the API may lag behind its webhooks by this much.
 REPLICA_LAG = 600
+
+NO_NEWS = "The notification log has no news since the last run: nothing to fetch."
 
 MANY_CHANGED = (
     "%d of the %d jobs in the list changed, so their details are fetched again. In most of the "
@@ -39,15 +42,20 @@ OTHER_ORGANISATION = (
 
 
 def start_run(
-    context: RunContext, state: SyncState, changes: Changes | None, forms: Mapping[str, str]
+    settings: RunSettings,
+    services: Services,
+    state: SyncState,
+    notifications: Notifications | None,
+    forms: Mapping[str, str],
 ) -> Run | None:
     """Decide whether there is work, and if so, read the list.
 
     Args:
-        context: What the run is given.
+        settings: What the user has decided.
+        services: What the run uses.
         state: What earlier runs know; this run adds to it.
-        changes: What the notification log says, read before the list, so that the list and the
-            details show everything notified until then.
+        notifications: What the notification log says, read before the list, so that the list and
+            the details show everything notified until then.
         forms: Per stream that the run writes, what its records are made of.
 
     Returns:
@@ -56,68 +64,92 @@ def start_run(
     Raises:
         PublicJobsError: The list cannot be read, or it seems to be of another organisation.
     """
-    now = int(context.clock())
+    now = int(services.clock())
     state.update_evidence(now)
-    reader = ListReader(context, state, now)
-    if state.key_hash == context.key_hash:  # for another organisation's key, all would be 404
-        _ask_for_awaited(reader)
-    if context.refresh == "notified":
-        if not has_work(state, changes, now, forms):
-            logger.info("The notification log has no news since the last run: nothing to fetch.")
-            return None
-        if state.listed_at is not None and not is_covered(state, changes):
-            logger.info(
-                "The notification log does not cover everything since the last run; running as "
-                "detail_refresh: changed."
-            )
-    # Before the list is read: a job that is first found missing in this run reopens no cycle.
-    was_open = is_open(state, now)
-    listing = _read_list(reader, changes)
-    before = state.forms.get("job_details")
-    if before and forms.get("job_details", before) != before:
-        logger.info("The selected columns changed; fetching all details again.")
+    # What the last run left.
+    is_notified = settings.refresh == "notified"
+    is_due = not is_notified or has_due_work(state, notifications, now, forms)
+    awaited = newly_awaited(state, now)
+    run_time = max(now, state.run_time + 1)
+    cycle = next_cycle(state, "all" if settings.refresh == "all" else "changed", run_time, now)
+    is_fallback = (
+        is_notified and state.listed_at is not None and not is_covered(state, notifications)
+    )
+    old_form, old_sample = state.forms.get("job_details"), state.sample
+    # What the API shows.
+    reader = ListReader(
+        api=services.api,
+        state=state,
+        now=now,
+        workers=settings.workers,
+        ignored_fields=settings.ignored_fields,
+        report=services.report,
+        sleep=services.sleep,
+    )
+    # For another organisation's key, all would be 404.
+    if (is_due or awaited) and state.key_hash == settings.key_hash:
+        state.awaited = _still_awaited(state.awaited, reader.ask(_due(state.awaited, now)), now)
+    if not is_due and awaited.isdisjoint(state.awaited):
+        logger.info(NO_NEWS)
+        return None
+    if is_fallback:
+        logger.info(
+            "The notification log does not cover everything since the last run; running as "
+            "detail_refresh: changed."
+        )
+    _warn_of_a_clock_that_was_ahead(run_time - now)
+    listing = _read_list(reader, is_new_key=state.key_hash not in {"", settings.key_hash})
+    # What the next run has to know.
+    counts = Counts(closed=len(listing.gone))
+    if state.listed_at is not None and listing.is_complete:
+        dated = {job_id for job_id, job in state.jobs.items() if job.publication}
+        counts.opened = len(listing.jobs.keys() - dated)
+    if notifications:
+        state.note_notifications(notifications, now)
+    state.key_hash = settings.key_hash
+    state.note_listing(listing, run_time, now)
     state.note_forms(forms)
-    cycle = begin_cycle(state, "all" if context.refresh == "all" else "changed", was_open=was_open)
+    state.sample = sample_of(listing.jobs)
     if state.jobs or state.cycle:  # else no list has ever shown a job
         state.cycle = cycle
-    if cycle.started_at < state.run_time:
+    # What to fetch.
+    if old_form and forms.get("job_details", old_form) != old_form:
+        logger.info("The selected columns changed; fetching all details again.")
+    if cycle.started_at < run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    last_read = state.last_read if context.refresh == "notified" else None
-    covered_since = last_read.covered_since if last_read else math.inf
-    plan = plan_details(state, listing, cycle, context.max_age, covered_since)
+    plan = plan_details(state, listing, cycle, settings.max_age)
     changed = sum(reason == "changed" for reason in plan.values())
-    last_sample, state.sample = state.sample, sample_of(listing.jobs)
-    fields = differences(last_sample, state.sample, context.ignored_fields)
-    if fields and changed > max(FEWEST_CHANGED, len(listing.jobs) / 2):
-        names = ", ".join(map(quoted, fields))
-        logger.warning(MANY_CHANGED, changed, len(listing.jobs), len(last_sample), names)
+    if changed > max(FEWEST_CHANGED, len(listing.jobs) / 2):
+        fields = differences(old_sample, state.sample, settings.ignored_fields)
+        _warn_of_changed_fields(fields, changed, len(listing.jobs), len(old_sample))
     _warn_of_shared_ids([*listing.jobs.values()])
-    return Run(context, state, now, listing, plan, Outcomes(state.outage_since(now)))
+    return Run(
+        settings=settings,
+        services=services,
+        state=state,
+        now=now,
+        listing=listing,
+        plan=plan,
+        outcomes=Outcomes(state.outage_since(now)),
+        counts=counts,
+    )
 
 
-def _read_list(reader: ListReader, changes: Changes | None) -> Listing:
-    """Read the list, and note what it shows, and what the notification log names."""
-    context, state, now = reader.context, reader.state, reader.now
-    run_time = max(now, state.run_time + 1)
-    if run_time > now + DAY:
+def _warn_of_a_clock_that_was_ahead(seconds: int) -> None:
+    if seconds > DAY:
         logger.warning(
             "The clock was %d days ahead in an earlier run. Until it gets there, runs are dated a "
             "second apart, and details do not expire.",
-            (run_time - now) // DAY,
+            seconds // DAY,
         )
-    reader.read()
-    is_new_key = state.key_hash not in {"", context.key_hash}
-    if is_new_key and state.jobs and state.jobs.keys().isdisjoint(reader.jobs):
-        raise SetupError(OTHER_ORGANISATION.format(len(state.jobs)))
-    listing = reader.resolve_unlisted()
-    if changes:
-        state.note_changes(changes, now, is_covered=is_covered(state, changes))
-    if state.listed_at is not None:
-        context.report.opened = len(listing.jobs.keys() - state.jobs.keys())
-    context.report.closed = len(listing.gone)
-    state.key_hash = context.key_hash
-    state.note_listing(listing, run_time, now)
-    return listing
+
+
+def _warn_of_changed_fields(
+    fields: Collection[str], changed: int, listed: int, compared: int
+) -> None:
+    if fields:
+        names = ", ".join(map(quoted, fields))
+        logger.warning(MANY_CHANGED, changed, listed, compared, names)
 
 
 def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
@@ -134,20 +166,46 @@ def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
         )
 
 
-def _ask_for_awaited(reader: ListReader) -> None:
-    """Ask for the jobs that the notification log named, but that no list has shown.
+def _due(awaited: Mapping[str, int], now: int) -> list[JobRef]:
+    """Return the awaited jobs whose 404 means something, because no replica lags any more."""
+    return [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
+
+
+def _still_awaited(
+    awaited: Mapping[str, int], answers: Iterable[tuple[JobRef, Verdict]], now: int
+) -> dict[str, int]:
+    """Return the jobs that are still awaited after their details have answered.
 
     A 404 ends the wait, and so does a day without one. In the first ten minutes a 404 proves
     nothing, because a replica may lag, so each run only reads the list. After that, the details are
     asked for before the list is read: most of these webhooks are about drafts, and their 404 is no
     reason to read a list.
+
+    Args:
+        awaited: When the notification log last named each publicId.
+        answers: Of the details that were asked for.
+        now: The clock's time.
     """
-    now, awaited = reader.now, reader.state.awaited
-    due = [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
-    for ref, why in reader.ask(due):
-        if why and now - awaited[ref.public_id] <= DAY:
-            continue
-        if why:
+    still = {**awaited}
+    for ref, verdict in answers:
+        is_overdue = now - awaited[ref.public_id] > DAY
+        if verdict == GONE or is_overdue:
+            del still[ref.public_id]
+        if verdict != GONE and is_overdue:
+            why = verdict.reason or "its detail still loads"
             line = "No longer waiting for the job %s: a webhook named it, no list shows it, but %s."
             logger.warning(line, quoted(ref.public_id), why)
-        del awaited[ref.public_id]
+    return still
+
+
+def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:
+    """Read the list, and find out what became of the known jobs that it lacks.
+
+    Raises:
+        PublicJobsError: It cannot be read, or it seems to be of another organisation.
+    """
+    reader.read()
+    known = reader.state.jobs
+    if is_new_key and known and known.keys().isdisjoint(reader.jobs):
+        raise SetupError(OTHER_ORGANISATION.format(len(known)))
+    return reader.resolve_unlisted()

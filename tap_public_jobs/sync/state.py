@@ -3,9 +3,9 @@
 There are two kinds of time, both in whole seconds since the epoch.
 Each run has its own, `run_time`: the clock's time, or a second after that of the last run if the
 clock went back. Listings, periods, versions and fetched details have it, so they are in order.
-*Evidence* (`missing_since`, `failing_since`, `short_since`, `awaited`) says since when something
-has been wrong, by the clock. If it had times of runs, an hour of it would never pass after a run
-whose clock was days ahead, because runs are then a second apart.
+*Evidence* (`missing_since`, `failing_since`, `short_since`, `closed_at`, `awaited`) says since when
+something has been wrong, or is so, by the clock. If it had times of runs, an hour of it would never
+pass after a run whose clock was days ahead, because runs are then a second apart.
 
 A known job that a list lacks is *unlisted*. It is *missing* until its own detail confirms that it
 is *gone*; then it is *closed*.
@@ -13,10 +13,10 @@ is *gone*; then it is *closed*.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tap_public_jobs.api.models import HeldSlots, JobRef, Json, hash_of
-from tap_public_jobs.changes import Changes
+from tap_public_jobs.notifications import Notifications
 
 HOUR = 3_600
 DAY = 24 * HOUR
@@ -29,44 +29,78 @@ MOST_CLOSED = 1_000
 # publicIds to remember that a notification log named, and that no list has shown.
 MOST_AWAITED = 20
 
-# Why a missing job is not gone. All other reasons say why its detail failed.
-STILL_LOADS = "its detail still loads"
-
 # If this many details or more fail, they probably have one cause, such as an API that is down.
 MANY_FAILING = 5
 
-# In place of the hash of a summary whose change the detail did not show.
-LAGGING = "lagging"
+# Whether a detail has to be fetched although its summary and its age do not ask for it: it was
+# named by a webhook, or any answer is awaited, or neither.
+Owed = Literal["no", "named", "any"]
 
 
-class Job(NamedTuple):
-    """What is known of a job.
+class Publication(NamedTuple):
+    """When a job was published: one record of `job_publications`.
 
     Attributes:
         public_id: As last listed.
-        opened_after: The last complete list before `first_seen`; None if there was none.
-        first_seen: The first list that showed the job.
-        last_seen: The last complete list that showed it, or the first list that did.
-        detail_hash: Hash of the summary and the columns that the row of its detail was made from.
-            If it is empty, the detail is pending: it is to be fetched. If it is `LAGGING`, the last
-            detail lacked a change that its summary showed, and is fetched once more.
-        fetched_at: When the detail was fetched; 0 if it never was.
-        missing_since: When a list first lacked the job; 0 while it is listed. Of a closed job, when
-            it was closed.
-        failing_since: When its detail first failed; 0 once it arrives.
-        unpublished_at: The run that found that the job is gone; None while it is not closed.
-        is_written: Whether the record of a closed job has been written.
+        opened_after: The last complete list before any list showed the job; None if there was none.
+        first_seen: The first complete list that showed it.
+        last_seen: The last complete list that showed it.
+        unpublished_at: The run that found that the job is gone; None while it is published.
     """
 
     public_id: str
     opened_after: int | None
     first_seen: int
     last_seen: int
+    unpublished_at: int | None = None
+
+
+class Job(NamedTuple):
+    """What is known of a job that is published or missing.
+
+    Attributes:
+        public_id: As last listed.
+        opened_after: The last complete list before any list showed the job; None if there was none.
+        first_seen: The first complete list that showed it; None until there is one.
+        last_seen: The last complete list that showed it; None until there is one.
+        row_hash: Hash of the summary and the columns that the row of its detail was made from.
+        detail_hash: Hash of the detail itself.
+        fetched_at: When the detail was fetched; 0 if it never was.
+        owed: Whether the detail has to be fetched in any case.
+        missing_since: When a list first lacked the job; 0 while it is listed.
+        failing_since: When its detail first failed; 0 once it arrives.
+    """
+
+    public_id: str
+    opened_after: int | None
+    first_seen: int | None = None
+    last_seen: int | None = None
+    row_hash: str = ""
     detail_hash: str = ""
     fetched_at: int = 0
+    owed: Owed = "no"
     missing_since: int = 0
     failing_since: int = 0
-    unpublished_at: int | None = None
+
+    @property
+    def publication(self) -> Publication | None:
+        """When it was published; None until a complete list has shown it."""
+        if self.first_seen is None or self.last_seen is None:
+            return None
+        return Publication(self.public_id, self.opened_after, self.first_seen, self.last_seen)
+
+
+class ClosedJob(NamedTuple):
+    """What is known of a job that is not published any more.
+
+    Attributes:
+        publication: When it was.
+        closed_at: When a run found that it is gone, by the clock.
+        is_written: Whether its record has been written.
+    """
+
+    publication: Publication
+    closed_at: int
     is_written: bool = False
 
 
@@ -92,13 +126,27 @@ class LastRead(NamedTuple):
     Attributes:
         log_id: Identity of the log.
         position: What was read last.
-        covered_since: The first run since which no notification was missed. A detail that was
-            fetched before it may lack a change that no notification will name.
     """
 
     log_id: str
     position: int
-    covered_since: int
+
+
+class Verdict(NamedTuple):
+    """What a run knows of a job that a list lacks.
+
+    Attributes:
+        kind: What its own detail answered, if it was requested.
+        reason: Why the request failed.
+    """
+
+    kind: Literal["gone", "still there", "failed", "not asked"]
+    reason: str = ""
+
+
+GONE = Verdict("gone")
+STILL_THERE = Verdict("still there")
+NOT_ASKED = Verdict("not asked")
 
 
 class Listing(NamedTuple):
@@ -108,8 +156,7 @@ class Listing(NamedTuple):
         jobs: The listed jobs by id, in the order in which they were first seen.
         details: The details of listed jobs that it has already fetched.
         gone: Ids of known jobs that are not published any more; none unless the list is complete.
-        missing: Why, by id, a known job that is not listed is not confirmed as unpublished; empty
-            if the run did not ask for it.
+        missing: By id, what is known of a job that is not listed, and not confirmed as unpublished.
         short_since: When the list first fell short by more than known jobs explain; 0 once it shows
             its whole total by itself.
         doubts: Since when the list has been in doubt, and why: it lacks jobs that no run has seen,
@@ -120,7 +167,7 @@ class Listing(NamedTuple):
     jobs: dict[str, JobRef]
     details: dict[JobRef, Json]
     gone: list[str]
-    missing: dict[str, str]
+    missing: dict[str, Verdict]
     short_since: int
     doubts: list[tuple[int, str]]
     is_complete: bool
@@ -140,7 +187,8 @@ class SyncState:
         listed_at: The time of the last run with a complete list.
         short_since: As in the last listing.
         jobs: The published jobs, and those that are missing, by id.
-        closed: The jobs that were closed within an hour, or whose records are not written yet.
+        closed: The jobs that were closed within an hour, or whose records are not written yet. One
+            that an incomplete list shows again stays here until a complete one does.
         awaited: When the notification log last named a publicId that no list has shown.
         key_hash: Hash of the API key.
         forms: Per stream of the last run, a hash of what its records are made of.
@@ -155,7 +203,7 @@ class SyncState:
     listed_at: int | None = None
     short_since: int = 0
     jobs: dict[str, Job] = field(default_factory=dict)
-    closed: dict[str, Job] = field(default_factory=dict)
+    closed: dict[str, ClosedJob] = field(default_factory=dict)
     awaited: dict[str, int] = field(default_factory=dict)
     key_hash: str = ""
     forms: dict[str, str] = field(default_factory=dict)
@@ -173,12 +221,12 @@ class SyncState:
         """
         self.short_since = min(self.short_since, now)
         self.awaited = {public_id: min(at, now) for public_id, at in self.awaited.items()}
-        for jobs in (self.jobs, self.closed):
-            for job_id, job in jobs.items():
-                missing, failing = min(job.missing_since, now), min(job.failing_since, now)
-                jobs[job_id] = job._replace(missing_since=missing, failing_since=failing)
-        for job_id, job in [*self.closed.items()]:
-            if job.is_written and not is_new(job.missing_since, now):
+        for job_id, job in self.jobs.items():
+            missing, failing = min(job.missing_since, now), min(job.failing_since, now)
+            self.jobs[job_id] = job._replace(missing_since=missing, failing_since=failing)
+        for job_id, closed in [*self.closed.items()]:
+            self.closed[job_id] = closed._replace(closed_at=min(closed.closed_at, now))
+            if closed.is_written and not is_new(self.closed[job_id].closed_at, now):
                 del self.closed[job_id]
 
     def has_new_gap(self, now: int) -> bool:
@@ -193,14 +241,14 @@ class SyncState:
 
         A cached total still counts jobs that were closed a short time ago.
         """
-        lately = {job_id for job_id, job in self.closed.items() if is_new(job.missing_since, now)}
+        lately = {job_id for job_id, job in self.closed.items() if is_new(job.closed_at, now)}
         return self.jobs.keys() | lately
 
     def note_listing(self, listing: Listing, run_time: int, now: int) -> None:
         """Note which jobs are published.
 
-        A job that a list shows for the first time, complete or not, begins a period.
-        Only a complete list ends one.
+        A complete list alone begins and ends the period of a job. So openings and closings have the
+        same times, also if all jobs are replaced at once and no list is complete for an hour.
 
         Args:
             listing: What the run found out.
@@ -208,26 +256,29 @@ class SyncState:
             now: The clock's time, for evidence.
         """
         known = {job.public_id for job in self.jobs.values()}
+        for job_id in listing.gone:
+            publication = self.jobs[job_id].publication
+            if publication:  # else no complete list has ever shown the job
+                ended = publication._replace(unpublished_at=run_time)
+                self.closed[job_id] = ClosedJob(ended, closed_at=now)
+            del self.jobs[job_id]  # last: a signal between the two must not lose the job
+        outage_since = self.outage_since(now)
+        for job_id, verdict in listing.missing.items():
+            job = self.jobs[job_id]
+            since = outage_since if verdict.kind == "failed" else 0
+            self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
+        for job_id, ref in listing.jobs.items():
+            job = self.jobs.get(job_id) or Job(ref.public_id, self.listed_at)
+            job = job._replace(public_id=ref.public_id, missing_since=0)
+            if listing.is_complete:
+                job = job._replace(first_seen=job.first_seen or run_time, last_seen=run_time)
+                self.closed.pop(job_id, None)  # published again, in the same row
+            if ref.public_id in self.awaited:
+                job = job._replace(owed="named")
+            self.jobs[job_id] = job
         known |= {public_id for ref in listing.jobs.values() for public_id in ref.public_ids}
         unknown = [item for item in self.awaited.items() if item[0] not in known]
         self.awaited = dict(unknown[-MOST_AWAITED:])
-        for job_id in listing.gone:
-            gone = self.jobs[job_id]
-            self.closed[job_id] = gone._replace(unpublished_at=run_time, missing_since=now)
-            del self.jobs[job_id]  # last: a signal between the two must not lose the job
-        outage_since = self.outage_since(now)
-        for job_id, why in listing.missing.items():
-            job = self.jobs[job_id]
-            since = 0 if why in {"", STILL_LOADS} else outage_since
-            self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
-        for job_id, ref in listing.jobs.items():
-            job = self.jobs.get(job_id, Job(ref.public_id, self.listed_at, run_time, run_time))
-            self.jobs[job_id] = job._replace(
-                public_id=ref.public_id,
-                last_seen=run_time if listing.is_complete else job.last_seen,
-                missing_since=0,
-            )
-            self.closed.pop(job_id, None)  # published again, in the same row
         self.short_since = listing.short_since
         if listing.is_complete:
             self.listed_at = run_time
@@ -242,34 +293,31 @@ class SyncState:
         if "job_publications" not in forms:
             self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
 
-    def note_changes(self, changes: Changes, now: int, *, is_covered: bool) -> None:
+    def note_notifications(self, notifications: Notifications, now: int) -> None:
         """Note what the notification log names, so that the next run reads on after it.
 
         Args:
-            changes: What the log says.
+            notifications: What the log says.
             now: The clock's time, for evidence.
-            is_covered: Whether the log has kept every notification since the last run.
         """
-        named = {*changes.public_ids}
+        named = {*notifications.public_ids}
         for job_id, job in self.jobs.items():
-            if job.public_id in named:  # its detail is pending, even if it looks unchanged
-                self.jobs[job_id] = job._replace(detail_hash="")
-        for public_id in changes.public_ids:
+            if job.public_id in named:  # its detail is owed, even if its summary looks unchanged
+                self.jobs[job_id] = job._replace(owed="named")
+        for public_id in notifications.public_ids:
             self.awaited.pop(public_id, None)  # so that it comes last: the last ones are kept
             self.awaited[public_id] = now
-        last = self.last_read
-        covered_since = last.covered_since if last and is_covered else self.run_time + 1
-        self.last_read = LastRead(changes.log_id, changes.position, covered_since)
+        self.last_read = LastRead(notifications.log_id, notifications.position)
 
     def note_failure(self, job_id: str, since: int) -> None:
-        """Note that a job's detail failed, and have it fetched again."""
+        """Note that a job's detail failed; it is fetched again until it arrives."""
         job = self.jobs[job_id]
-        self.jobs[job_id] = job._replace(detail_hash="", failing_since=job.failing_since or since)
+        self.jobs[job_id] = job._replace(failing_since=job.failing_since or since)
 
     def note_pending(self, job_ids: Iterable[str]) -> None:
         """Have the next run fetch these details, or find out that their jobs are gone."""
         for job_id in job_ids:
-            self.jobs[job_id] = self.jobs[job_id]._replace(detail_hash="", failing_since=0)
+            self.jobs[job_id] = self.jobs[job_id]._replace(owed="any", failing_since=0)
 
     def outage_since(self, now: int) -> int:
         """Return since when many details have been failing; 0 if few do.
@@ -284,15 +332,23 @@ class SyncState:
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.
 
-        If the detail differs from a summary that has changed, one of the two may come from a cache:
-        both are fetched once more.
+        An answer may come from a replica or a cache that is behind. It has to be looked at once
+        more if it shows nothing of what a webhook was about, or if it and a summary that has
+        changed contradict each other: both are then requested again, and any answer counts.
         """
-        job, row_hash = self.jobs[ref.id], self.row_hash(ref)
-        is_changed = job.fetched_at and job.detail_hash not in {row_hash, LAGGING}
-        lags = is_changed and any(detail.get(name, it) != it for name, it in ref.compared.items())
-        new_hash = LAGGING if lags else row_hash
+        job, row_hash, detail_hash = self.jobs[ref.id], self.row_hash(ref), hash_of(detail)
+        is_named = job.owed == "named"
+        is_changed = job.owed == "no" and job.fetched_at > 0 and job.row_hash != row_hash
+        contradicts = any(detail.get(name, it) != it for name, it in ref.compared.items())
+        is_behind = (is_named and detail_hash == job.detail_hash) or (
+            (is_named or is_changed) and contradicts
+        )
         self.jobs[ref.id] = job._replace(
-            detail_hash=new_hash, fetched_at=self.run_time, failing_since=0
+            row_hash=row_hash,
+            detail_hash=detail_hash,
+            fetched_at=self.run_time,
+            owed="any" if is_behind else "no",
+            failing_since=0,
         )
 
     def row_hash(self, ref: JobRef) -> str:

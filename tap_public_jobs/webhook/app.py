@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
 from tap_public_jobs.webhook.senders import Signatures
 from tap_public_jobs.webhook.writer import Writer
@@ -31,7 +31,10 @@ UNWRITTEN = "The notification log cannot be written"
 
 
 def make_app(
-    log: ChangeLog, tokens: Mapping[str, str], signatures: Signatures | None, token_header: str
+    log: NotificationLog,
+    tokens: Mapping[str, str],
+    signatures: Signatures | None,
+    token_header: str,
 ) -> Starlette:
     """Serve `/hooks`, `/hooks/{token}` and `/health`.
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
-# Only what is quick to import, because a scheduler runs `news` every minute, before Meltano.
-from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.errors import ChangeLogError, DamagedStateError
+from tap_public_jobs.errors import DamagedStateError, NotificationLogError
 from tap_public_jobs.lines import OneLineRecord, one_line
-from tap_public_jobs.sync.plan import has_work
+
+# Only what is quick to import, because a scheduler runs `news` every minute, before Meltano.
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import load
+from tap_public_jobs.sync.state_json import load
+from tap_public_jobs.sync.work import has_work
 
 PREFIX = "PUBLIC_JOBS_WEBHOOK"
 
@@ -28,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command; an error is status 2, because 1 means that there is no news."""
     try:
         commands(arguments, standalone_mode=False)
-    except (click.ClickException, ChangeLogError) as error:
+    except (click.ClickException, NotificationLogError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"Error: {one_line(' '.join(message.split()))}", err=True)
         sys.exit(FAILED)
@@ -89,7 +90,7 @@ def serve(
         msg = f"The receiver needs {error.name}: install tap-public-jobs[webhook]."
         raise click.ClickException(msg) from error
 
-    log = ChangeLog(changes_url)
+    log = NotificationLog(changes_url)
     tokens = senders.read_tokens(_secret("TOKEN"), log.name)
     secrets = senders.read_lines(_secret("SIGNATURE_SECRET"), log.name)
     signed = {*tokens.values()} if signature_header else set()
@@ -142,7 +143,7 @@ def news(states: tuple[str, ...], changes_url: str) -> None:
     Prints the names of the logs that have news, as they were given. A log that does not exist is an
     error, but does not hide the news of others.
     """
-    log = ChangeLog(changes_url)
+    log = NotificationLog(changes_url)
     positions = log.positions()
     status = NO_NEWS
     for state in states:

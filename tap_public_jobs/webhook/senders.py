@@ -9,7 +9,7 @@ import click
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookVerificationError
 from starlette.datastructures import Headers
 
-from tap_public_jobs.changelog import NAME
+from tap_public_jobs.notification_log import NAME
 
 # What a path can hold unescaped (RFC 3986, section 2.3).
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,}")

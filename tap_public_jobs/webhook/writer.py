@@ -5,10 +5,10 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from tap_public_jobs.changelog import PATIENCE, ChangeLog
-from tap_public_jobs.errors import ChangeLogError
+from tap_public_jobs.errors import NotificationLogError
+from tap_public_jobs.notification_log import PATIENCE, NotificationLog
 
-# The publicIds of changed jobs, by the name of their log, as `ChangeLog.append` takes them.
+# The publicIds of changed jobs, by the name of their log, as `NotificationLog.append` takes them.
 Notified = Mapping[str, Sequence[str | None]]
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Writer:
         log: Where changes are noted.
     """
 
-    def __init__(self, log: ChangeLog) -> None:
+    def __init__(self, log: NotificationLog) -> None:
         self._log = log
         # The changes that wait for a commit, by the future that their sender waits for.
         self._waiting: dict[asyncio.Future[bool], Notified] = {}
@@ -35,7 +35,7 @@ class Writer:
         self._failed: Notified | None = None
 
     async def append(self, changes: Notified) -> bool:
-        """Note changes as `ChangeLog.append` does, and return whether they are committed."""
+        """Note changes as `NotificationLog.append` does, and return whether they are committed."""
         committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[committed] = changes
         self._committing = self._committing or asyncio.create_task(self._commit_all())
@@ -69,7 +69,7 @@ class Writer:
             try:
                 await asyncio.to_thread(self._log.append, changes)
             except Exception as error:  # whatever it is, every sender is answered
-                unforeseen = None if isinstance(error, ChangeLogError) else error
+                unforeseen = None if isinstance(error, NotificationLogError) else error
                 logger.error("%s", error, exc_info=unforeseen)  # noqa: TRY400
                 failed = changes
             self._failed = failed

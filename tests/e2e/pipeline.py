@@ -24,7 +24,7 @@ Settings = dict[str, Any]
 
 
 @dataclass
-class Run:
+class Finished:
     """What came of one command."""
 
     status: int
@@ -52,7 +52,7 @@ def variables(plugin: str, settings: Settings) -> dict[str, str]:
     return {f"{plugin}_{name}".replace("-", "_").upper(): it for name, it in texts.items()}
 
 
-def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -> Run:
+def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -> Finished:
     """Run a command to its end, with this text on its stdin, and with more variables."""
     result = subprocess.run(
         command,
@@ -64,7 +64,7 @@ def run(*command: str | Path, folder: Path, given: str = "", **variables: str) -
         text=True,
         check=False,
     )
-    return Run(result.returncode, result.stdout)
+    return Finished(result.returncode, result.stdout)
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def hearing(take: Callable[[str, bytes], tuple[int, bytes] | None]) -> Iterator[
 
 
 @dataclass
-class Project:
+class MeltanoProject:
     """A copy of the project, in which Meltano runs."""
 
     folder: Path
@@ -130,7 +130,7 @@ class Project:
         (folder / "output").mkdir()
         return cls(folder)
 
-    def meltano(self, target: str, *others: str, **variables: str) -> Run:
+    def meltano(self, target: str, *others: str, **variables: str) -> Finished:
         """Run the tap into a target; Meltano installs what is not there yet."""
         command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano", "run"]
         if (self.folder / ".meltano" / "loaders" / target).exists():

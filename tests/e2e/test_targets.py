@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import REPOSITORY, Project, installed, options, run, variables, written
+from e2e.pipeline import REPOSITORY, MeltanoProject, installed, options, run, variables, written
 from e2e.scenario import FIELDS, Recording, published, record
 from e2e.targets import DUCKDB, TARGETS, Target, each, load_and_compare, meltanolabs
 from harness import demo, paths
@@ -77,7 +77,7 @@ def test_duckdb_keeps_a_first_load_that_is_killed_with_the_tap_but_for_a_batch(
 
 
 def test_a_killed_run_loses_nothing_the_next_resumes_it_and_a_refused_key_is_one_line(
-    project: Project, database: str, tmp_path: Path
+    project: MeltanoProject, database: str, tmp_path: Path
 ) -> None:
     store = TARGET.store(tmp_path, database)
     with demo(JOBS, latency=0.01) as (sandbox, tap):

@@ -1,6 +1,10 @@
 """The dashboard selects from the final tables, wherever they are, and says what to do without."""
 
+import base64
 import datetime as dt
+import gzip
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,50 +17,35 @@ from dashboard import page
 from e2e.stores import Row
 from support.expected import KEY, Tables, make
 
-JOB = KEY | {"department": "Sales"}
-OLD = JOB | {"job_key": "acme/0", "id": "0"}
-NEW = JOB | {"job_key": "acme/2", "id": "2"}
-DAY = {"organisation": "acme", "department": "Sales", "location": "Bonn", "seniority_level": "mid"}
-TIMES: Row = {"opened_after": "2026-10-30 04:00", "opened_by": "2026-10-31 04:00"}
-SALARY: Row = {"has_salary": True, "currency": "EUR", "salary_period": "month"}
-AMOUNTS: Row = {"min_salary": 0, "max_salary": 5000, "salary_low": 5000, "salary_high": 5000}
-YEAR: Row = dict.fromkeys(("annual_low", "annual_middle", "annual_high"), 60000)
-ALWAYS: Row = {"in_force_from": "0001-01-01", "in_force_until": "9999-12-31"}
-ESTIMATE: Row = {"organisation": "acme", "dimension": "overall", "value": "all"}
-CLOSING: Row = {"longest_days": 29.5, "at_risk": 1, "closed": 0}
-DAYS = ("2026-10-31", "2026-11-01", "2026-11-29")
-EVERY_DAY = [f"{dt.date(2026, 10, 31) + dt.timedelta(days=it)}" for it in range(30)]
+DAYS: Row = {"opened_on": "2026-10-31", "from_day": "2026-10-31", "until_day": "9999-12-31"}
+ENDS: Row = {"began_as": "opened", "ended_as": "open"}
+SALARY: Row = {"has_salary": True, "currency": "EUR", "salary_period": "Month", "pay": "EUR 5000"}
 LONG, SHORTENED = "é" * 61, f"{'é' * 60}…"
-# Two roles of acme, of which one was open four weeks before, and another organisation without any.
-# Each is a repost; the role that the second reposts is open again.
+NEW = KEY | {"job_key": "acme/2", "id": "2", "public_id": "new"}
+# Two roles of acme, one of them open no longer, a third that closed two years ago, and another
+# organisation without any.
 ROWS: Tables = {
-    "open_jobs": [JOB | SALARY | AMOUNTS | YEAR, NEW],
+    "job_spells": [
+        KEY | DAYS | ENDS | SALARY | {"job_title": "Cook", "salary_low": 4000.5},
+        NEW | DAYS | {"until_day": "2026-11-02", "began_as": "found", "ended_as": "closed"},
+        KEY | DAYS | {"job_key": "acme/3", "until_day": "2024-11-02", "ended_as": "closed"},
+    ],
     "jobs_ever": [
-        JOB | {"reposted_from": "0"},
-        OLD | {"closed_by": "2026-10-01 04:00"},
-        NEW | {"reposted_from": "1"},
+        KEY | {"job_url": "https://a.example/1", "is_open": True, "reposted_after": "2026-10-01"},
+        NEW | {"job_url": "https://a.example/2", "is_open": False},
+        KEY | {"job_key": "acme/3", "is_open": False},
     ],
-    "publication_periods": [
-        JOB | TIMES | {"is_open": True},
-        OLD | {"opened_by": "2026-09-01", "closed_by": "2026-10-01 04:00", "is_open": False},
-    ],
-    "job_versions": [JOB | ALWAYS | {"has_salary": False}],
-    "daily_open_jobs": [
-        DAY | {"day": day, "open_jobs": 1, "opened": opened, "closed": 0}
-        for day, opened in zip(DAYS, (1, 0, 0), strict=True)
-    ],
-    "time_to_close": [ESTIMATE | CLOSING],
-    "time_to_close_curve": [ESTIMATE | {"days": 29.5, "still_open": 1}],
-    "job_changes": [
-        KEY | {"changed_by": "2026-11-02", "field": "max_salary", "old_number": 4000.5},
-        KEY | {"changed_by": "2026-11-03", "field": "role_overview", "new_value": LONG},
+    "job_events": [
+        KEY | {"happened_by": "2026-11-03", "event": "edited", "new_value": LONG},
+        KEY | {"happened_by": "2026-11-02", "event": "repriced", "change_percent": 2.5},
+        NEW | {"happened_by": "2026-11-02 04:00", "event": "closed", "days_open": 2},
     ],
     "listings": [
-        {"organisation": name, "listed_at": "2026-11-29 04:00", "is_latest": True}
-        for name in ("acme", "globex")
-    ],
-    "dates": [
-        {"day": day, "week": "2026-11-23"} for day in ("2026-10-30", *EVERY_DAY, "2026-11-30")
+        {"organisation": name, "listed_at": f"2026-11-{day} {hour}", "listed_on": f"2026-11-{day}"}
+        for name, day, hour in (
+            *(("acme", 28, "04:00"), ("acme", 29, "04:00"), ("acme", 29, "16:00")),
+            ("globex", 29, "04:00"),
+        )
     ],
 }
 
@@ -83,18 +72,24 @@ def as_text(value: Any) -> Any:
     return f"{dt.datetime.fromtimestamp(value / 1000, dt.UTC):%Y-%m-%d %H}" if is_time else value
 
 
-# The role that the second reposts is open again. Four weeks before, the first had no pay.
 SHOWN: Tables = {
-    "roles": [{"earlier_closed_by": "2026-10-01 04"}, {"earlier_closed_by": None}],
-    "before": [{"roles": 1, "without_pay": 1, "reposts": 1}],
-    # A long text ends with dots, so that nobody takes two beginnings for the whole.
-    "latest": [
-        {"time": "2026-11-03 00", "event": "edited", "old_number": None, "new_value": SHORTENED},
-        {"time": "2026-11-02 00", "event": "repriced", "old_number": 4000.5, "new_value": None},
-        {"time": "2026-10-31 04", "event": "opened", "old_number": None, "new_value": None},
-        {"time": "2026-10-01 04", "event": "closed", "old_number": None, "new_value": None},
+    "organisations": [{"organisation": "acme"}, {"organisation": "globex"}],
+    "nights": [
+        {"organisation": "acme", "listed_at": "2026-11-28 04"},
+        {"organisation": "acme", "listed_at": "2026-11-29 16"},
+        {"organisation": "globex", "listed_at": "2026-11-29 04"},
     ],
-    "days": [{"day": f"{day} 00"} for day in EVERY_DAY],
+    "spells": [
+        {"job_title": "Cook", "job_url": "https://a.example/1", "reposted_after": "2026-10-01 00"},
+        # A role that is closed has no page any more.
+        {"job_title": "new", "job_url": None, "reposted_after": None},
+    ],
+    # A long text ends with dots, so that nobody takes two beginnings for the whole.
+    "events": [
+        {"happened_by": "2026-11-03 00", "event": "edited", "new_value": SHORTENED},
+        {"happened_by": "2026-11-02 04", "event": "closed", "new_value": None},
+        {"happened_by": "2026-11-02 00", "event": "repriced", "new_value": None},
+    ],
 }
 
 
@@ -108,9 +103,8 @@ def test_both_databases_give_the_page_the_same(tmp_path: Path, database: str) ->
     assert [name for name, rows in tables.items() if not rows] == []
     for name, rows in SHOWN.items():
         assert [{column: row[column] for column in rows[0]} for row in tables[name]] == rows
-    assert [it["organisation"] for it in alone.pop("organisations")] == ["globex"]
-    assert alone.pop("today") == tables["today"]
-    assert alone.pop("days") == SHOWN["days"][-1:]
+    for name in ("organisations", "nights"):
+        assert [it["organisation"] for it in alone.pop(name)] == ["globex"]
     assert not any(alone.values())
 
 
@@ -118,40 +112,20 @@ def in_one_order(tables: Tables) -> dict[str, list[str]]:
     return {name: sorted(map(str, rows)) for name, rows in tables.items()}
 
 
-# A Wednesday, twice on a Monday, and the Wednesday after.
-LISTED = ("2026-11-25 04:00", "2026-11-30 04:00", "2026-11-30 16:00", "2026-12-02 04:00")
+def test_no_text_of_a_job_is_html(tmp_path: Path) -> None:
+    """A page says nothing of a job but in its compressed data."""
+    evil = "</script><b>R&D</b>"
+    rows = ROWS | {"job_spells": [KEY | DAYS | ENDS | {"job_title": evil}]}
+    file = made(tmp_path, rows)
 
+    page.main([file])
 
-@pytest.mark.parametrize(
-    ("listed", "monday", "since_monday"),
-    [
-        (LISTED[:2], "2026-11-23 00", LISTED[:2]),
-        (LISTED[:3], "2026-11-23 00", LISTED[:3]),
-        (LISTED, "2026-11-30 00", LISTED[2:]),
-    ],
-    ids=["one listing of a Monday", "two of them", "the Wednesday after"],
-)
-def test_what_the_first_listing_of_monday_shows_happened_before_it(
-    listed: tuple[str, ...], monday: str, since_monday: tuple[str, ...], tmp_path: Path
-) -> None:
-    """And on a Monday, last Monday is the one before."""
-    jobs = [KEY | {"job_key": time, "id": time} for time in listed]
-    opened = {"opened_after": "2026-11-01", "is_open": True}
-    tables: Tables = {
-        "jobs_ever": jobs,
-        "publication_periods": [job | opened | {"opened_by": job["id"]} for job in jobs],
-        "listings": [
-            {"organisation": "acme", "listed_at": time, "is_latest": time == listed[-1]}
-            for time in listed
-        ],
-    }
-
-    shown = read(made(tmp_path, tables))
-
-    assert [it["monday"] for it in shown["today"]] == [monday]
-    found = {it["job_key"] for it in shown["latest"] if it["is_since_monday"]}
-    assert found == set(since_monday)
-    assert [it["roles_since_monday"] for it in shown["counts"]] == [len(since_monday)]
+    text = Path(file).with_suffix(".html").read_text("utf-8")
+    (data,) = re.findall(r'id="data">(.*?)</script>', text)
+    assert evil not in text
+    assert (
+        evil in json.loads(gzip.decompress(base64.b64decode(data)))["spells"]["job_title"]["texts"]
+    )
 
 
 NO_TABLES = (
@@ -178,7 +152,6 @@ def test_wrong_input_is_one_line_without_the_password(
     arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(page, "page", lambda _: "a page")  # what draws it is not installed here
     duckdb.connect("empty.duckdb").close()
     with duckdb.connect("two.duckdb") as two:
         make(two.execute, ROWS)

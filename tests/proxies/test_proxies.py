@@ -15,7 +15,7 @@ from api.conftest import unused_port
 from e2e.pipeline import environment, listening
 from webhook.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY
 
 PAGE = (Path(__file__).parents[2] / "docs/set-up/webhooks.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def proxied(name: str, folder: Path, backend: str) -> Iterator[str]:
 @pytest.mark.parametrize("name", ["caddy", "nginx"])
 def test_a_proxy_passes_on_hooks_alone_and_logs_no_token(name: str, tmp_path: Path) -> None:
     """A typo in the portal must not look healthy."""
-    log = ChangeLog(f"sqlite:///{tmp_path / 'changes.db'}")
+    log = NotificationLog(f"sqlite:///{tmp_path / 'changes.db'}")
     log.append({log.name: []})
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     largest = NOTIFICATION.ljust(LARGEST_BODY)

@@ -13,7 +13,7 @@ import yaml
 from e2e.scenario import FIELDS
 from e2e.stores import Row, columns_of
 from public_jobs_sandbox.postings import Job
-from support.portal import Builds, Listing
+from support.portal import Builds, ShownList
 
 from dev.columns import JSON_TEXT, MARTS
 
@@ -22,8 +22,22 @@ KEY: Row = {"organisation": "acme", "job_key": "acme/1", "id": "1"}
 DAY = timedelta(days=1)
 NUMBERS = columns_of("number", "integer")
 DIMENSIONS = ("department", "location", "seniority_level", "type")
-# Columns that only the builds know, and two that unit tests in dbt prove.
-UNKNOWN = {"version", "recorded_at", "updated_at", "reposted_from", "department_median_days"}
+# Columns that only the builds know, and those that unit tests in dbt prove.
+UNKNOWN = {
+    *("version", "recorded_at", "updated_at", "spell"),
+    *("reposted_from", "reposted_after", "department_median_days"),
+}
+OF_EVENT = {
+    "opened": ("was_open_before",),
+    "reopened": ("was_open_before", "days_away"),
+    "closed": ("was_open_before", "days_open"),
+    "repriced": ("old_value", "new_value", "change_percent"),
+    "moved": ("field", "old_value", "new_value"),
+    "edited": ("field", "old_value", "new_value"),
+}
+"""What an event has beside its time and its job."""
+PAY = ("salary_low", "salary_high", "currency", "salary_period")
+NEVER = datetime(9999, 12, 31)  # noqa: DTZ001
 
 
 def days(length: timedelta) -> float:
@@ -50,6 +64,25 @@ def as_text(value: Any) -> str | None:
     return None if value is None else str(value).strip() or None
 
 
+def changed(old: Row, new: Row, column: str) -> bool:
+    return bool(old[column] != new[column])
+
+
+def pay_as_text(row: Row) -> str | None:
+    """A pay in old_pay or new_pay."""
+    if not row["has_salary"]:
+        return None
+    low, high = as_text(row["salary_low"]), as_text(row["salary_high"])
+    amount = low if low == high else f"{low}\u2013{high}"
+    end = None
+    if not row["min_salary"]:
+        end, amount = "up to", high
+    elif not row["max_salary"]:
+        end, amount = "from", low
+    period = row["salary_period"] and f"per {row['salary_period']}"
+    return " ".join(filter(None, (end, row["currency"], amount, period)))
+
+
 def by_field(row: Row) -> Row:
     """What job_changes compares."""
     others = {
@@ -74,7 +107,7 @@ class History:
 
     def __init__(
         self,
-        listings: list[Listing],
+        listings: list[ShownList],
         schema: str = "public_jobs",
         days: tuple[date, date] | None = None,
         zone: str = "UTC",
@@ -87,8 +120,13 @@ class History:
         self._all_listed_on, self._last_day = days or ends
         self._shown = self._as_built()
 
-    def _day(self, listing: Listing) -> date:
-        return listing.time.replace(tzinfo=UTC).astimezone(self._zone).date()
+    def _day(self, listing: ShownList) -> date:
+        return self._local_day(listing.time)
+
+    def _local_day(self, time: datetime) -> date:
+        return (
+            time.date() if time == NEVER else time.replace(tzinfo=UTC).astimezone(self._zone).date()
+        )
 
     def _as_built(self) -> list[dict[str, Job]]:
         """The jobs of each listing as the tables can know them, from those that a build saw.
@@ -238,6 +276,116 @@ class History:
         """The last build before that saw the job published."""
         times = [it.time for it in self._listings if it.built and new["id"] in it.jobs]
         return max(it for it in times if it < new["in_force_from"])
+
+    def pay_changes(self) -> list[Row]:
+        rows = []
+        for old, new in pairwise(self.job_versions()):
+            if old["id"] != new["id"] or all(old[it] == new[it] for it in PAY):
+                continue
+            if not (old["has_salary"] or new["has_salary"]):
+                continue
+            row = {"changed_by": new["in_force_from"], "changed_after": None}
+            ends = ("min_salary", "max_salary")
+            if any(old[it] != new[it] for it in (*ends, "currency")):
+                row["changed_after"] = self._last_seen(new)
+            for name, version in {"old": old, "new": new}.items():
+                row[f"{name}_pay"] = pay_as_text(version)
+                for column in (*PAY, "salary_middle", "annual_low", "annual_middle", "annual_high"):
+                    row[f"{name}_{column}"] = version[column]
+            amount = ""
+            if old["annual_middle"] and new["annual_middle"]:
+                amount = "annual_middle"
+            elif not changed(old, new, "salary_period") and old["has_salary"] and new["has_salary"]:
+                amount = "salary_middle"
+            row["is_comparable"] = bool(
+                amount
+                and old["currency"]
+                and not changed(old, new, "currency")
+                and all(bool(old[it]) == bool(new[it]) for it in ends)
+                and 1 / 3 <= new[amount] / old[amount] <= 3
+            )
+            row["change_percent"] = (
+                round(100 * new[amount] / old[amount] - 100, 1) if row["is_comparable"] else None
+            )
+            rows.append(new | row)
+        return rows
+
+    def job_events(self) -> list[Row]:
+        """Edits of pay are one event, with the pay before and after."""
+        empty = dict.fromkeys(it["name"] for it in MODELS["job_events"]["columns"])
+        rows: list[Row] = []
+        before: dict[str, Any] = {}
+        for it in self.publication_periods():
+            was_open = {"was_open_before": it["opened_after"] is None}
+            if it["opened_after"]:
+                back = it["period"] > 1
+                event: Row = {"event": "reopened" if back else "opened"} | was_open
+                event["days_away"] = days(it["opened_by"] - before[it["id"]]) if back else None
+                times = {"happened_after": it["opened_after"], "happened_by": it["opened_by"]}
+                rows.append(it | event | times)
+            if it["closed_by"]:
+                times = {"happened_after": it["closed_after"], "happened_by": it["closed_by"]}
+                length = {"days_open": it["days_open_at_least"]}
+                rows.append(it | {"event": "closed"} | was_open | times | length)
+            before[it["id"]] = it["closed_by"]
+        for it in self.pay_changes():
+            values = {"old_value": it["old_pay"], "new_value": it["new_pay"]}
+            percent = {"change_percent": it["change_percent"]}
+            rows.append(it | {"event": "repriced"} | values | percent)
+        of_pay = {"min_salary", "max_salary", "currency", "additional_fields.salaryPeriod"}
+        for it in self.job_changes():
+            event = {"event": "moved" if it["field"] in DIMENSIONS else "edited"}
+            rows += [it | event] if it["field"] not in of_pay else []
+        last = {it["id"]: it for it in self.jobs_ever()}
+        known = ("public_id", "job_title", "department", "location", "seniority_level", "type")
+        for place, it in enumerate(rows):
+            times = {
+                "happened_after": it.get("happened_after", it.get("changed_after")),
+                "happened_by": it.get("happened_by", it.get("changed_by")),
+            }
+            names = ("organisation", "job_key", "id")
+            of_job = {name: last[it["id"]][name] for name in (*names, *known)}
+            given = {name: it[name] for name in ("event", *OF_EVENT[it["event"]])}
+            times["happened_on"] = self._local_day(times["happened_by"])
+            rows[place] = empty | given | times | of_job
+        return rows
+
+    def job_spells(self) -> list[Row]:
+        """Each period, cut where what the builds saw of the job changed."""
+        names = ("job_title", *DIMENSIONS, "min_salary", "max_salary", *PAY[2:])
+        versions: dict[str, list[Row]] = {}
+        for version in self.job_versions():
+            of_job = versions.setdefault(version["id"], [])
+            if of_job and all(of_job[-1][it] == version[it] for it in names):
+                of_job[-1] = of_job[-1] | {"in_force_until": version["in_force_until"]}
+            else:
+                of_job.append(version)
+        rows = []
+        for period in self.publication_periods():
+            end = period["closed_by"] or NEVER
+            for version in versions[period["id"]]:
+                start, until = version["in_force_from"], version["in_force_until"]
+                known_by = period["built_by"] or period["opened_by"]
+                if not (known_by < until and end > start):
+                    continue
+                start = start if start > known_by else period["opened_by"]
+                begins = "reopened" if period["period"] > 1 else "opened"
+                begins = begins if period["opened_after"] else "found"
+                ends = "changed" if until < end else "closed" if period["closed_by"] else "open"
+                rows.append(
+                    version
+                    | {
+                        "public_id": period["public_id"],
+                        "pay": pay_as_text(version),
+                        "opened_on": self._local_day(period["opened_by"]),
+                        "was_open_before": period["opened_after"] is None,
+                        "from_day": self._local_day(start),
+                        "until_day": self._local_day(min(until, end)),
+                        "began_as": "changed" if start > period["opened_by"] else begins,
+                        "ended_as": ends,
+                    }
+                )
+        return rows
 
     def _groups(self, number: int) -> dict[str, tuple[str, ...]]:
         rows = map(self._job, self._shown[number].values())

@@ -128,7 +128,7 @@ class DuckDB(Builds):
         return self.folder / DUCKDB_FILE
 
     def run(self, statement: str) -> None:
-        # By the DuckDB of target and dbt: it may not read what a newer one has written.
+        # By the DuckDB of dbt: the target may not read what a newer one has written.
         python = dbt_command(self.utility).with_name("python")
         code = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.stdin.read())"
         subprocess.run([python, "-c", code, self.file], input=statement, text=True, check=True)
@@ -176,7 +176,7 @@ FIRST_DAY = datetime(2026, 11, 1, 4, tzinfo=UTC)
 
 
 @dataclass
-class Listing:
+class ShownList:
     """What the list showed at one time, and whether dbt ran after it.
 
     Attributes:
@@ -215,7 +215,7 @@ class Portal:
     monkeypatch: pytest.MonkeyPatch
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
-    listings: list[Listing] = field(default_factory=list)
+    listings: list[ShownList] = field(default_factory=list)
     loaded: dict[str, Job] = field(default_factory=dict)
     state: dict[str, Any] | None = None
     catalog: dict[str, Any] | None = None
@@ -241,7 +241,7 @@ class Portal:
         time = self.now.replace(tzinfo=None)
         self._load(self._messages())
         listed = [posting.job["id"] for posting in self.sandbox.organisation.published()]
-        self.listings.append(Listing(time, {key: self.loaded[key] for key in listed}))
+        self.listings.append(ShownList(time, {key: self.loaded[key] for key in listed}))
 
     def sync_short(self) -> None:
         """Run the tap on a list that lacks most jobs, and load what it writes: it is no listing."""

@@ -12,9 +12,8 @@ from tap_public_jobs.api.models import Page
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import PageError, PublicJobsError
 from tap_public_jobs.report import Report
-from tap_public_jobs.sync.context import RunContext
 from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
-from tap_public_jobs.sync.state import HOUR, Job, SyncState
+from tap_public_jobs.sync.state import HOUR, NOT_ASKED, Job, SyncState
 
 
 def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
@@ -48,21 +47,14 @@ class Reading:
     def __init__(self, api: Any, before: Iterable[int] = (), short_since: int = 0) -> None:
         self.waits: list[float] = []
         known = {str(number): Job(f"pub-{number}", None, 1000, 1000) for number in before}
-        context = RunContext(
-            refresh="all",
-            max_age=0,
-            workers=1,
-            key_hash="",
+        reader = ListReader(
             api=api,
+            state=SyncState(jobs=known, listed_at=1000, short_since=short_since),
+            now=NOW,
+            workers=1,
             report=Report(Throttle(60, 60)),
-            clock=lambda: NOW,
             sleep=self.waits.append,
-            held_slots=lambda: None,
-            singer_state={},
-            write_state=lambda: None,
         )
-        state = SyncState(jobs=known, listed_at=1000, short_since=short_since)
-        reader = ListReader(context, state, NOW)
         reader.read()
         self.listing = reader.resolve_unlisted()
         self.doubts = [why for _, why in self.listing.doubts]
@@ -124,7 +116,7 @@ def test_a_list_that_shows_less_than_it_promises_is_read_eight_times(
     reading = Reading(api, [1, 6])
 
     assert [*reading.listing.jobs] == ids(*range(1, jobs + 1))
-    assert (reading.listing.gone, reading.listing.missing) == ([], {"6": ""})
+    assert (reading.listing.gone, reading.listing.missing) == ([], {"6": NOT_ASKED})
     assert reading.doubts == [f"the list shows {jobs} of {total:,} jobs"]
     assert not reading.listing.is_complete
     assert api.pages == [*range(1, pages + 1)] * MAX_SWEEPS

@@ -12,7 +12,7 @@ import pytest
 import requests
 import uvicorn
 
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.webhook.app import make_app
 from tap_public_jobs.webhook.senders import read_tokens
 
@@ -34,7 +34,9 @@ def connect(url: str) -> socket.socket:
 
 
 @contextlib.contextmanager
-def serving(log: ChangeLog, tokens: str = TOKEN, port: int = 0, **options: Any) -> Iterator[str]:
+def serving(
+    log: NotificationLog, tokens: str = TOKEN, port: int = 0, **options: Any
+) -> Iterator[str]:
     """Serve the receiver of a log from a thread, and yield its URL."""
     options = {"signatures": None, "token_header": "Authorization"} | options
     app = make_app(log, read_tokens(tokens, log.name), **options)
@@ -50,14 +52,14 @@ def serving(log: ChangeLog, tokens: str = TOKEN, port: int = 0, **options: Any) 
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> ChangeLog:
-    log = ChangeLog(f"sqlite:///{tmp_path_factory.mktemp('log') / 'changes.db'}")
+def log(tmp_path_factory: pytest.TempPathFactory) -> NotificationLog:
+    log = NotificationLog(f"sqlite:///{tmp_path_factory.mktemp('log') / 'changes.db'}")
     log.append({log.name: []})
     return log
 
 
 @pytest.fixture(scope="module")
-def base_url(log: ChangeLog) -> Iterator[str]:
+def base_url(log: NotificationLog) -> Iterator[str]:
     with serving(log) as url:
         yield url
 

@@ -25,10 +25,10 @@ import pytest
 import requests
 from webhook.conftest import NOTED, NOTIFICATION, TOKEN, connect, post
 
-from tap_public_jobs import changes
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs import notifications
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
-from tap_public_jobs.sync.stored import dump
+from tap_public_jobs.sync.state_json import dump
 from tap_public_jobs.webhook import app, payload
 from tap_public_jobs.webhook.cli import commands, main, read_state
 
@@ -61,11 +61,11 @@ def ended(line: str, code: str = COMMAND, **options: Any) -> tuple[int, str, str
     return result.returncode, result.stdout, result.stderr
 
 
-Run = Callable[..., tuple[object, str, str]]
+RunCommand = Callable[..., tuple[object, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str]) -> RunCommand:
     """Runs the command to its end: status, stdout, stderr."""
 
     def run(line: str) -> tuple[object, str, str]:
@@ -106,7 +106,9 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     assert errors.count('INFO POST: 200 {"publicIds":1}\n') == 2
     assert TOKEN not in errors
     assert "Traceback" not in errors
-    assert sorted(it.position for it in ChangeLog("sqlite:///my.db").positions().values()) == [0, 2]
+    assert sorted(
+        it.position for it in NotificationLog("sqlite:///my.db").positions().values()
+    ) == [0, 2]
 
 
 def test_nothing_that_was_answered_is_lost() -> None:
@@ -125,7 +127,7 @@ def test_nothing_that_was_answered_is_lost() -> None:
         list(pool.map(send, range(16)))
 
     assert len(answered) >= 200
-    assert {*answered} <= {*ChangeLog("sqlite:///changes.db").read().public_ids}
+    assert {*answered} <= {*NotificationLog("sqlite:///changes.db").read().public_ids}
 
 
 def test_headers_without_an_end_are_refused() -> None:
@@ -149,10 +151,10 @@ def test_a_taken_port_ends_it() -> None:
 STATE = SyncState(
     run_time=1_700_000_000,
     listed_at=1_700_000_000,
-    jobs={"1": Job("a", None, 1, 1_700_000_000, "h1", 2)},
+    jobs={"1": Job("a", None, 1, 1_700_000_000, fetched_at=2)},
     forms={"job_details": "f"},
     cycle=Cycle(1_700_000_000, "changed", 1_700_000_000, has_ended=True),
-    last_read=LastRead("log", 5, 0),
+    last_read=LastRead("log", 5),
 )
 
 
@@ -187,18 +189,18 @@ def test_a_state_that_cannot_be_read_is_that_of_a_first_run(content: Any, state:
 def states() -> str:
     """The options for two logs, each with a state that has read all of it."""
     for name in ("default", "acme"):
-        log = ChangeLog(f"sqlite:///changes.db?name={name}")
+        log = NotificationLog(f"sqlite:///changes.db?name={name}")
         log.append({log.name: ["a"]})
-        read = replace(STATE, last_read=LastRead(log.read().log_id, 1, 0))
+        read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
         Path(f"{name}.json").write_text(json.dumps(written(read)))
     return "--state default=default.json --state acme=acme.json"
 
 
-def test_the_names_with_news_are_printed(states: str, run: Run) -> None:
+def test_the_names_with_news_are_printed(states: str, run: RunCommand) -> None:
     assert run(f"news {states}") == (1, "", "")
     assert run("news --state default.json") == (1, "", "")
     url = "sqlite:///changes.db?name=acme"
-    ChangeLog(url).append({"acme": [None]})
+    NotificationLog(url).append({"acme": [None]})
     assert run(f"news {states}") == (0, "acme\n", "")
     assert run(f"news --changes-url {url} --state acme.json") == (0, "", "")
     assert run(f"news --changes-url {url} --state default=default.json") == (1, "", "")
@@ -233,7 +235,11 @@ SIGNED = {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER":
 )
 @pytest.mark.usefixtures("states")
 def test_a_mistake_is_one_line_and_not_taken_for_the_absence_of_news(
-    run: Run, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], line: str, words: str
+    run: RunCommand,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    line: str,
+    words: str,
 ) -> None:
     for name, value in settings.items():
         monkeypatch.setenv(PREFIX + name, value)
@@ -250,7 +256,7 @@ def test_a_mistake_is_one_line_and_not_taken_for_the_absence_of_news(
 
 @pytest.mark.parametrize("missing", ["uvicorn", "starlette.applications"])
 def test_a_receiver_without_its_extra_names_the_remedy(
-    run: Run, monkeypatch: pytest.MonkeyPatch, missing: str
+    run: RunCommand, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.delitem(sys.modules, "tap_public_jobs.webhook.app")  # imported already
@@ -275,9 +281,13 @@ def test_a_scheduler_may_start_it_often_and_without_stdin() -> None:
     [(MemoryError, 2, "\nMemoryError\n"), (KeyboardInterrupt, 130, "\n")],
 )
 def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
-    run: Run, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], status: int, end: str
+    run: RunCommand,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    status: int,
+    end: str,
 ) -> None:
-    monkeypatch.setattr(ChangeLog, "positions", mock.Mock(side_effect=error))
+    monkeypatch.setattr(NotificationLog, "positions", mock.Mock(side_effect=error))
 
     ended_with, out, err = run("news --state default.json")
 
@@ -319,7 +329,7 @@ def test_every_command_and_option_of_the_page_exists() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     for words in (
-        f"the last {changes.KEPT:,} notifications",
+        f"the last {notifications.KEPT:,} notifications",
         f"longer than {app.BODY_PATIENCE} seconds",
         f"larger than {payload.LARGEST_BODY // 1024} KiB",
         f"beyond {app.MOST_NAMED:,} in one payload",

@@ -23,7 +23,7 @@ import requests
 from starlette.datastructures import Headers
 from webhook.conftest import FAILED, NOTED, NOTIFICATION, TOKEN, UNNAMED, connect, post, serving
 
-from tap_public_jobs.changelog import ChangeLog
+from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.webhook import app, writer
 from tap_public_jobs.webhook.payload import LARGEST_BODY, read_payload
 from tap_public_jobs.webhook.senders import Signatures, read_tokens
@@ -47,7 +47,7 @@ UNFINISHED = f"POST /hooks/{TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\
     ],
 )
 def test_a_payload_without_a_public_id_is_news_and_a_warning(
-    log: ChangeLog, hook: str, caplog: pytest.LogCaptureFixture, body: bytes, shown: str
+    log: NotificationLog, hook: str, caplog: pytest.LogCaptureFixture, body: bytes, shown: str
 ) -> None:
     """Nobody knows the format: one look at the list costs less than a change that is missed."""
     before = log.read().position
@@ -59,7 +59,7 @@ def test_a_payload_without_a_public_id_is_news_and_a_warning(
     assert [it.getMessage() for it in caplog.records if it.levelname == "WARNING"] == [warning]
 
 
-def test_a_sender_that_asks_first_is_answered(log: ChangeLog, hook: str) -> None:
+def test_a_sender_that_asks_first_is_answered(log: NotificationLog, hook: str) -> None:
     """With a token that is valid. What asks by POST is news too: it could be a notification."""
     for method, query, body, answer, noted in [
         ("GET", {}, b"", "OK", 0),
@@ -81,7 +81,7 @@ def test_a_sender_that_asks_first_is_answered(log: ChangeLog, hook: str) -> None
         assert (wrong.status_code, log.read().position) == (404, before + noted)
 
 
-def test_of_a_large_batch_the_first_are_noted(log: ChangeLog, hook: str) -> None:
+def test_of_a_large_batch_the_first_are_noted(log: NotificationLog, hook: str) -> None:
     """The rest is news: the next run reads the list, and no other organisation waits long."""
     ids = [str(number) for number in range(10_000)]
     for size, noted in [(1_000, 1_000), (1_001, 1_001), (10_000, 1_001)]:
@@ -93,7 +93,7 @@ def test_of_a_large_batch_the_first_are_noted(log: ChangeLog, hook: str) -> None
         assert log.read(before)[1:] == (before + noted, ids[:1_000])
 
 
-def test_what_is_refused_is_not_noted(log: ChangeLog, base_url: str, hook: str) -> None:
+def test_what_is_refused_is_not_noted(log: NotificationLog, base_url: str, hook: str) -> None:
     """A wrong token, a body that is too large, and any other method than POST."""
     before = log.read()
     large = b'{"publicId": "large"}'.ljust(LARGEST_BODY + 1)
@@ -124,7 +124,7 @@ def test_no_answer_comes_before_the_end_of_a_body(base_url: str, path: str) -> N
 
 
 def test_what_is_not_signed_is_refused_and_described(
-    log: ChangeLog, caplog: pytest.LogCaptureFixture
+    log: NotificationLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log says what a reader needs to find the cause, but no part of a value."""
     before = log.read()
@@ -150,7 +150,9 @@ def test_what_is_not_signed_is_refused_and_described(
     ]
 
 
-def test_a_slow_body_is_not_waited_for(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_body_is_not_waited_for(
+    log: NotificationLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = log.read()
     with serving(log) as url, connect(url) as connection:
         monkeypatch.setattr(app, "BODY_PATIENCE", 0.1)
@@ -162,7 +164,7 @@ def test_a_slow_body_is_not_waited_for(log: ChangeLog, monkeypatch: pytest.Monke
 
 
 def test_a_sender_that_leaves_is_no_fault(
-    log: ChangeLog, base_url: str, hook: str, caplog: pytest.LogCaptureFixture
+    log: NotificationLog, base_url: str, hook: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     before = log.read().public_ids
@@ -207,7 +209,7 @@ def test_the_token_and_payloads_are_never_logged(
 
 
 def test_what_goes_wrong_unforeseen_is_answered_and_not_fatal(
-    log: ChangeLog, hook: str, caplog: pytest.LogCaptureFixture
+    log: NotificationLog, hook: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with mock.patch.object(log, "append", side_effect=ZeroDivisionError):
         assert post(hook) == FAILED
@@ -230,7 +232,7 @@ def health(url: str) -> tuple[int, str]:
 LONG = 60.0
 
 
-class Slow(ChangeLog):
+class Slow(NotificationLog):
     """A log whose database does not answer until it is let go.
 
     Attributes:
@@ -303,7 +305,7 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
     It makes no log: a tap with a mistyped name would find it, and believe that nothing changes.
     """
     file = tmp_path / "changes.db"
-    log = ChangeLog(f"sqlite:///{file}")
+    log = NotificationLog(f"sqlite:///{file}")
     log.append({"acme": []})
     refuse = (
         "CREATE TRIGGER no_space BEFORE INSERT ON public_jobs_change "
@@ -324,7 +326,7 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
         with log._transaction() as connection:
             connection.exec_driver_sql("DROP TRIGGER no_space")
         assert [health(url) for _ in range(2)] == [WELL] * 2
-        noted = ChangeLog(f"sqlite:///{file}?name=acme").read()
+        noted = NotificationLog(f"sqlite:///{file}?name=acme").read()
         assert noted[1:] == (1, ["designer-paris-1a2b3c"])  # once
         assert post(f"{url}/hooks/{TOKEN}") == NOTED
 
@@ -348,7 +350,7 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
     ],
 )
 def test_the_token_may_be_in_a_header(
-    log: ChangeLog, configured: str, header: str, value: str, *, is_right: bool
+    log: NotificationLog, configured: str, header: str, value: str, *, is_right: bool
 ) -> None:
     """Where no proxy logs it. A path may end with a slash."""
     before = log.read().position
@@ -362,12 +364,12 @@ def test_the_token_may_be_in_a_header(
 def test_each_token_writes_the_log_of_its_name(changes_url: str) -> None:
     """Two tokens of one name are both valid, so that one can replace the other without a gap."""
     lines = f"acme {'a' * 32}\nacme {'b' * 32}\n\nother {'c' * 32}\n{TOKEN}\n"
-    with serving(ChangeLog(changes_url), lines) as base_url:
+    with serving(NotificationLog(changes_url), lines) as base_url:
         for token in ("a" * 32, "b" * 32, "c" * 32, TOKEN):
             assert post(f"{base_url}/hooks/{token}/", json.dumps({"publicId": token[0]})) == NOTED
 
     for name, noted in (("acme", ["a", "b"]), ("other", ["c"]), ("default", ["3"])):
-        assert ChangeLog(f"{changes_url}?name={name}").read().public_ids == noted
+        assert NotificationLog(f"{changes_url}?name={name}").read().public_ids == noted
 
 
 @pytest.mark.parametrize(

@@ -191,3 +191,24 @@ or another field would get it, it begins with field_, so that no field hides or 
     end as annual_{{ name }}
     {%- endfor %}
 {%- endmacro %}
+
+
+{# Pay as people write it, from columns that begin with a prefix; null if there is none. #}
+{% macro pay_as_text(prefix) -%}
+    {%- set amount = prefix ~ 'salary_' -%}
+    {%- set currency = "coalesce(" ~ prefix ~ "currency || ' ', '')" -%}
+    case
+        when {{ prefix }}has_salary then
+            case
+                when coalesce({{ prefix }}max_salary, 0) <= 0
+                    then 'from ' || {{ currency }} || {{ number_as_text(amount ~ 'low') }}
+                when coalesce({{ prefix }}min_salary, 0) <= 0
+                    then 'up to ' || {{ currency }} || {{ number_as_text(amount ~ 'high') }}
+                when {{ amount }}low = {{ amount }}high
+                    then {{ currency }} || {{ number_as_text(amount ~ 'low') }}
+                else {{ currency }} || {{ number_as_text(amount ~ 'low') }}
+                    || '–' || {{ number_as_text(amount ~ 'high') }}
+            end
+            || coalesce(' per ' || lower({{ prefix }}salary_period), '')
+    end
+{%- endmacro %}

@@ -63,6 +63,7 @@
         'periods',
         'primary_language',
         'public_id',
+        'reposted_after',
         'reposted_from',
         'role_overview',
         'salary_high',

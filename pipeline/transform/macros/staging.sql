@@ -148,11 +148,46 @@ have none.
 
 
 {#
+A hash of what each version of a history has in its columns, because the texts of all versions do not
+fit in memory, and reading them takes longer than the rest of a build. Each build adds the versions
+that are new. The recipe is the SQL that cleans and hashes: if a variable or a new version of this
+project changes it, all hashes are made anew. Each text is hashed before it is put together with
+others, because DuckDB would hold a copy for each step.
+#}
+{% macro contents(history, table) -%}
+{%- set hashes = [] -%}
+{%- for column, group in fields()[table].items() -%}
+    {%- do hashes.append('cast(' ~ column ~ ' as ' ~ dbt.type_string() ~ ')' if group == 'number' else dbt.hash(column)) -%}
+{%- endfor -%}
+{%- do hashes.append(dbt.hash(json_comparable('additional_fields'))) -%}
+{%- set content = dbt.hash("coalesce(" ~ hashes | join(", '') || chr(31) || coalesce(") ~ ", '')") -%}
+{%- set period = salary_period('history') -%}
+{%- set recipe = local_md5(cleaned('history', table) ~ content ~ period) -%}
+select
+    dbt_scd_id,
+    '{{ recipe }}' as recipe,
+    {{ period }} as salary_period,
+    {{ content }} as content
+from {{ history }} as history
+{%- if is_incremental() %}
+-- By the time too, because the database then passes over the texts of older versions.
+inner join (
+    select versions.dbt_scd_id, versions.dbt_valid_from
+    from {{ history }} as versions
+    left join {{ this }} as known
+        on versions.dbt_scd_id = known.dbt_scd_id and known.recipe = '{{ recipe }}'
+    where known.dbt_scd_id is null
+) as new_versions using (dbt_scd_id, dbt_valid_from)
+{%- endif %}
+{%- endmacro %}
+
+
+{#
 The versions of a history. A build may see half a load: a row without a new listing, or no row for a
 while. So a version counts from the first listing that was new when a build saw it, or after that;
 until there is one it does not count. One that returns unchanged is the same version.
 #}
-{% macro versions(history, columns) -%}
+{% macro versions(history, contents) -%}
 {%- set by_time = '(partition by job_key order by seen_by, dbt_valid_from)' -%}
 with listings as (
     select
@@ -180,15 +215,10 @@ seen as (
             when history.dbt_valid_from > listings.recorded_at then listings.next_recorded_at
             else coalesce(listings.recorded_at, history.dbt_valid_from)
         end as updated_at,
-        {{ salary_period('history') }} as salary_period,
-        -- Texts as they are do not fit in memory.
-        md5(
-            {%- for column in columns %}
-            coalesce(cast(history.{{ column }} as {{ dbt.type_string() }}), '') || chr(31) ||
-            {%- endfor %}
-            coalesce({{ json_comparable('history.additional_fields') }}, '')
-        ) as content
+        contents.salary_period,
+        contents.content
     from {{ history }} as history
+    inner join {{ contents }} as contents using (dbt_scd_id)
     left join listings using (organisation, listed_at)
 ),
 

@@ -3,11 +3,7 @@
 import json
 import re
 import shutil
-import signal
 import socket
-import stat
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,24 +11,37 @@ from typing import Any
 import pytest
 import yaml
 from dotenv import dotenv_values
-from e2e.pipeline import REPOSITORY, definition, environment, hearing, installed, program, run
+from e2e.pipeline import (
+    REPOSITORY,
+    Finished,
+    definition,
+    environment,
+    hearing,
+    installed,
+    program,
+    run,
+)
 from e2e.scenario import published
 from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from emulators.engines import BUCKET, moto
 from harness import demo
+from pipeline.program.stand_ins import CASES as PIPELINE_CASES
+from pipeline.program.stand_ins import DRIVER, PROGRAMS
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
-DRIVER = "postgresql+psycopg://"
 COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
+WEBHOOKS = ("cron", "systemd", "airflow")
+NOWHERE = "file:///nowhere"
 PROJECTS: dict[str, dict[str, Any]] = {
     f"{warehouse}-{schedule}": CASES["secrets"]
     | {"warehouse": warehouse, "credentials": next(iter(secrets.values()), "")}
-    | {"schedule": schedule, "webhooks": schedule in ("cron", "systemd")}
+    | {"schedule": schedule, "webhooks": schedule in WEBHOOKS}
+    | ({"source": NOWHERE} if schedule in ELSEWHERE else {})
     | {"alert": "none" if warehouse == "bigquery" or schedule == "none" else "message"}
     for warehouse, secrets in CASES["credentials"].items()
     for schedule in CASES["schedules"]
@@ -73,7 +82,7 @@ def made(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     ignored = shutil.ignore_patterns(".git")  # copier is faster without
     files = shutil.copytree(source, folder / "template", ignore=ignored)
     answers = PROJECTS | {name: wrong for name, (wrong, _) in CASES["refused"].items()}
-    wrong = (it for it, works in CASES["addresses"].items() if not works)
+    wrong = (it for it, works in PIPELINE_CASES["addresses"].items() if not works)
     answers |= {it: {"warehouse": "postgres", "credentials": f"{DRIVER}{it}"} for it in wrong}
     copier = program(installed(COPIER) / "copier", "copier._cli")  # many projects by one import
     refused = {}
@@ -91,6 +100,12 @@ def test_answers_that_cannot_work_are_refused(made: Made) -> None:
     says = {name: says for name, (_, says) in CASES["refused"].items()}
     refused = {name: it for name, it in says.items() if it in made[1].get(name, "")}
     assert refused == says
+
+
+def test_the_questions_refuse_an_address_that_cannot_work(made: Made) -> None:
+    addresses = PIPELINE_CASES["addresses"]
+    refused = {it: "% is %25, @ is %40" not in made[1].get(it, "") for it in addresses}
+    assert refused == addresses
 
 
 def test_an_update_has_no_answer_that_replaces_a_secret() -> None:
@@ -117,7 +132,7 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         secrets["PING_URL"] = given["ping_url"]
         if PROJECTS[name]["alert"] == "message":
             secrets["ALERT_URL"] = given["alert_url"]
-    if schedule in ("cron", "systemd"):
+    if schedule in WEBHOOKS:
         secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
     lines = (folder / ".env.new").read_text("utf-8").splitlines()
     assert dotenv_values(folder / ".env.new") == secrets
@@ -154,7 +169,17 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     assert [it["name"] for it in plugins["utilities"]] == [f"dbt-{warehouse}"]
 
 
-IMPORT = "import runpy, sys; [print(runpy.run_path(it)['dag'].tasks) for it in sys.argv[1:]]"
+IMPORT = """
+import runpy, sys
+from airflow.sdk import DAG
+dags = []
+init = DAG.__attrs_post_init__
+DAG.__attrs_post_init__ = lambda dag: (init(dag), dags.append(dag))
+for file in sys.argv[1:]:
+    runpy.run_path(file)
+for dag in dags:
+    print(dag.dag_id, dag.tasks)
+"""
 
 
 def test_the_schedules_can_read_their_files(made: Made) -> None:
@@ -178,48 +203,33 @@ def test_the_schedules_can_read_their_files(made: Made) -> None:
     )
     options = ["--quiet", "--isolated", "--no-project", "--with=apache-airflow~=3.3"]
     airflow = [*uv_command(), "run", *options, "python", "-c", IMPORT]
-    assert read("schedule/*.py", *airflow) == "[<Task(BashOperator): sync>]\n" * 4
+    dags = "acme_jobs {0}\nacme_jobs_news {0}\n".format("[<Task(BashOperator): sync>]")
+    assert read("schedule/*.py", *airflow) == dags * 4
 
 
-# Stand-ins for the programs of a project. The nth run of Meltano writes the log of the nth name in
-# LOADS, and fails if its last line is an error. The command of dbt that FAILS names fails; or, if
-# that is `first build`, the first build.
-PROGRAMS = {
-    ".venv/bin/meltano": """#!/bin/sh
-flock --nonblock .lock true
-[ "$?$(umask)" = 10077 ] || echo "not locked" >> calls
-case "$2" in
-run) echo "$TAP_PUBLIC_JOBS_DETAIL_REFRESH run" >> calls ;;
-invoke) echo "invoke $4" >> calls ;;
-esac
-[ "$FAILS $(grep -c build calls)" != "first build 1" ] || FAILS=build
-log="bin/$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)").log"
-case "$2 $4" in
-run*) [ "$LOADS" != hangs ] || bin/tap-public-jobs
-    cat "$log"; ! tail -n 1 "$log" | grep -q '"level": "error"' ;;
-*:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
-state*) echo '{"singer_state": {}}' ;;
-esac
-""",
-    "bin/tap-public-jobs": """#!/bin/sh
-trap 'echo the tap stops; exit 143' TERM
-mkfifo .pipe || exit
-echo hanging
-while read -r word < .pipe; do [ "$word" != end ] || exit 0; done
-""",
-    "bin/sleep": """#!/bin/sh
-echo "sleep $*" >> calls
-[ -z "$WAITS" ] || { echo waiting; exec /bin/sleep 600; }
-""",
-    ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook": """#!/bin/sh
-[ "$2$3" = --state.meltano/state.json ] && exit $NEWS
-exit 9
-""",
-} | {
-    f"bin/{load}.log": "".join(f"{json.dumps({'level': 'info'} | it)}\n" for it in lines)
-    for load, lines in CASES["logs"].items()
-}
 Heard = list[tuple[str, Any]]
+
+
+# Of the package, from the clone, and the program that sends messages.
+PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil sqlalchemy"
+
+
+def stand_in(folder: Path) -> dict[str, str]:
+    """Put stand-ins for its programs into a project, and return their variables."""
+    python = installed(PACKAGE) / "python"
+    run = f'#!/bin/sh\nexec {python} -m public_jobs_pipeline "$@"\n'
+    for name, text in (PROGRAMS | {".venv/bin/public-jobs": run}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+        (folder / name).chmod(0o755)
+    (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
+    (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
+    return {
+        "PATH": f"{folder}/bin:/usr/bin:/bin",
+        "PYTHONPATH": str(REPOSITORY / "pipeline"),
+        "FAILS": "none",
+        "WAITS": "",
+    }
 
 
 class Project:
@@ -230,22 +240,11 @@ class Project:
         self.folder = folder = shutil.copytree(made, tmp_path / "my projects" / made.name)
         self.variables = {
             "HOSTNAME": "pod-1",
-            "PATH": f"{folder}/bin:/usr/bin:/bin",
             "PING_URL": f"http://{address}/ping",
             "ALERT_URL": f"json://{address}/secret",
-            "FAILS": "none",
-            "WAITS": "",
         }
-        python = installed("meltano~=4.4 apprise~=2.2") / "python"
-        programs = PROGRAMS | {".venv/bin/python": f'#!/bin/sh\nexec {python} "$@"\n'}
-        for name, text in programs.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, "utf-8")
-            (folder / name).chmod(0o755)
+        self.variables |= stand_in(folder)
         shutil.copy(folder / ".env.new", folder / ".env")
-        (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
-        (folder / "output").mkdir()
-        (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
 
     def command(self) -> str:
         """What the schedule runs."""
@@ -254,34 +253,18 @@ class Project:
         (found,) = re.finditer(f"^{CASES['commands'][schedule]}$", text, re.MULTILINE)
         return " ".join(found.groups()).replace(str(self.made), str(self.folder))
 
-    def start(self, command: str, **variables: str) -> subprocess.Popen[str]:
+    def run(self, command: str, **variables: str) -> Finished:
+        """Run a command of the project, or of its schedule, and forget what was heard before."""
         (self.folder / "calls").write_text("", "utf-8")
         self.heard.clear()
-        return subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {command}" if command.startswith("./") else command],
-            cwd=self.folder,
-            env=environment(**self.variables) | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, command: str, **variables: str) -> tuple[int, list[str], str]:
-        """Its status, what was called, and its last two lines."""
-        with self.start(command, **variables) as process:
-            output, self.errors = process.communicate()
-        assert "secret" not in output + self.errors
-        lines = (self.folder / "calls").read_text("utf-8").splitlines()
-        return process.returncode, [" ".join(it.split()) for it in lines], last_two(output)
+        script = f"exec {command}" if command.startswith("./") else command
+        ended = run("/bin/sh", "-c", script, folder=self.folder, **self.variables | variables)
+        assert "secret" not in ended.output
+        return ended
 
 
 def last_two(output: str) -> str:
     return "\n".join(output.rstrip().splitlines()[-2:])
-
-
-def await_line(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stdout
-    assert any(text in line for line in process.stdout)
 
 
 @pytest.fixture
@@ -296,98 +279,43 @@ def project(made: Made, tmp_path: Path) -> Iterator[Callable[[str], Project]]:
         yield lambda name: Project(made[0] / name, tmp_path, heard, address)
 
 
-LOAD, BUILD = "run", "invoke dbt-duckdb:build"
 ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
-WAIT = "sleep 720"
-PING: Heard = [("GET", "/ping")]
-REFUSED = "The load failed: The API refused the key."
-NO_BUILD = "The build failed: Database Error in model open_jobs no space"
-
-
-@pytest.mark.parametrize(
-    ("load", "fails", "status", "builds", "says"), CASES["syncs"].values(), ids=CASES["syncs"]
-)
-def test_sync_builds_what_was_loaded_and_ends_with_what_happened(
-    project: Callable[[str], Project], load: str, fails: str, status: int, builds: bool, says: str
-) -> None:
-    it = project("duckdb-none")
-    it.folder.with_name("a link").symlink_to(it.folder / "sync")
-
-    ended, called, said = it.run("'../a link'", LOADS=load, FAILS=fails)
-
-    assert (ended, called) == (status, [LOAD, BUILD] if builds else [LOAD])
-    assert said.startswith(says)
-    assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
-    assert it.heard == []  # somebody is looking
-    copied = (it.folder / "output/warehouse-copy.duckdb").exists()
-    assert copied == (builds and fails == "none")
-
-
 SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
 
 
 @pytest.mark.parametrize("name", ["duckdb-cron", "postgres-cron", *SCHEDULED])
-def test_an_alert_of_each_schedule_is_a_failed_retry(
+def test_each_schedule_reports_a_success_and_a_failed_retry(
     project: Callable[[str], Project], name: str
 ) -> None:
     """What cron gets on stderr it mails, which is nothing if alerts are messages."""
     it = project(name)
-    warehouse, schedule = name.split("-")
-    mode = "changed " if schedule in ("cron", "systemd") else ""  # those with webhooks
-    build, fresh = (f"invoke dbt-{warehouse}:{command}" for command in ("build", "freshness"))
-    load = f"{mode}run"
+    schedule = name.partition("-")[2]
 
-    def run(loads: str, fails: str = "none") -> tuple[int, list[str]]:
-        return it.run(it.command(), LOADS=loads, FAILS=fails)[:2]
+    assert it.run(it.command(), LOADS="done").status == 0
+    assert it.heard == [("GET", "/ping")]
 
-    assert run("done") == (0, [load, build, fresh])
-    assert it.heard == PING
-    # While nothing is published, no row is new, and that is no reason for an alert.
-    assert run("empty", "freshness") == (0, [load, build])
-    assert run("empty", "first build") == (0, [load, build, WAIT, build])
-    assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
-    assert (it.heard, it.errors) == (PING, "")
-    # A load that was complete is not repeated for the build.
-    for loads, fails, calls, says in (
-        ("refused refused", "none", [load, WAIT, load], REFUSED),
-        ("done", "build", [load, build, WAIT, build], NO_BUILD),
-        ("done", "freshness", [load, build, fresh, WAIT, build, fresh], "The tables are old: "),
-    ):
-        assert run(loads, fails) == (1, calls)
-        ((title, message),) = it.heard
-        reason, where = message.splitlines()
-        assert title == f"{name} failed"
-        assert reason.startswith(says)
-        assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
-        assert CASES["log_of"][schedule] in where
-        assert it.errors == ("" if name == "postgres-cron" else f"{message}\n")
-    assert not mode or (it.folder / ".meltano/state.json").exists()
-    # Nobody listens any more.
-    nobody = "127.0.0.1:1/secret"
-    it.variables |= {"ALERT_URL": f"json://{nobody}", "PING_URL": f"http://{nobody}"}
+    failed = it.run(it.command(), LOADS="refused refused")
+    assert failed.status == 1
+    ((title, message),) = it.heard
+    reason, where = message.splitlines()
+    assert title == f"{name} failed"
+    assert reason == "The load failed: The API refused the key."
+    assert where.startswith(f"Host: {socket.gethostname()}, project: {name}. Log: ")
+    assert CASES["log_of"][schedule] in where
     log = it.folder / "output/sync.log"
+    assert (message in failed.output) is (name != "postgres-cron")
+    assert not log.exists() or "The load failed: " in log.read_text("utf-8")
+    # Nobody listens any more.
+    it.variables |= {"ALERT_URL": "json://127.0.0.1:1/secret", "PING_URL": "http://127.0.0.1:1/s"}
     for loads, status, says in (
         ("refused refused", 1, "No alert was sent. "),
         ("done", 0, "PING_URL was not reached: "),
     ):
-        assert run(loads)[0] == status
-        written = log.read_text("utf-8") if name == "postgres-cron" else it.errors
+        failed = it.run(it.command(), LOADS=loads)
+        assert failed.status == status
+        written = log.read_text("utf-8") if name == "postgres-cron" else failed.output
         assert says in written
         assert "secret" not in written
-
-
-def test_a_project_without_messages_says_how_to_get_them(
-    project: Callable[[str], Project],
-) -> None:
-    it = project("duckdb-none")
-    (it.folder / "apprise.py").write_text("raise ModuleNotFoundError('apprise')", "utf-8")
-
-    assert it.run("./sync --check")[0] == 1
-    assert "--data alert=message" in it.errors
-    assert it.run("./sync --scheduled", LOADS="refused refused")[0] == 1
-    reason, _, sent = it.errors.splitlines()
-    assert reason == REFUSED
-    assert sent.startswith("No alert was sent. This project is not set up to send alerts to ALERT_")
 
 
 def test_alerts_and_pings_go_through_the_proxy_that_env_names(
@@ -402,274 +330,130 @@ def test_alerts_and_pings_go_through_the_proxy_that_env_names(
         "ALERT_URL": "json://alert.invalid/secret",
     }
 
-    assert it.run(it.command(), LOADS="done")[0] == 0
+    assert it.run(it.command(), LOADS="done").status == 0
     assert it.heard == [("GET", "http://ping.invalid/up")]
-    assert it.run(it.command(), LOADS="refused refused")[0] == 1
+    assert it.run(it.command(), LOADS="refused refused").status == 1
     assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
     (it.folder / ".env").write_text(f"HTTP_PROXY={proxy}\n", "utf-8")  # and no key
-    assert it.run(it.command())[0] == 1
+    assert it.run(it.command()).status == 1
     assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
 
 
-MINUTE = 60
-
-
-@pytest.mark.parametrize("case", CASES["frequent"].values(), ids=CASES["frequent"])
-def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
-    project: Callable[[str], Project], case: dict[str, Any]
-) -> None:
-    """In minutes: since when the runs fail, and when the last alert was, before and after."""
-    it, now = project("duckdb-cron"), time.time()
-
-    def times(minutes_ago: list[int | None]) -> list[float]:
-        return [now - MINUTE * age if age is not None else 0 for age in minutes_ago]
-
-    failing = it.folder / ".meltano/failing.json"
-    if case["before"]:
-        failing.write_text(json.dumps(times(case["before"])), "utf-8")
-
-    status, calls, _ = it.run("./sync --if-news", LOADS=case["load"], NEWS=str(case["news"]))
-
-    assert status == (case["load"] != "done")
-    assert calls.count("notified run") == case["runs"]
-    assert WAIT not in calls
-    assert len(it.heard) == case["alerts"]
-    assert failing.exists() == bool(case["after"])
-    if case["after"]:
-        written = json.loads(failing.read_text("utf-8"))
-        assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
-
-
-def test_a_frequent_run_reports_that_the_tap_is_not_installed(
+def test_sync_is_found_through_a_link_and_names_a_folder_that_is_not_set_up(
     project: Callable[[str], Project],
 ) -> None:
-    it = project("duckdb-cron")
-    shutil.rmtree(it.folder / ".meltano/extractors")
-
-    status, calls, said = it.run("./sync --if-news", LOADS="missing")
-
-    assert (status, calls) == (1, ["notified run"])
-    assert said.startswith("The load failed: Cannot start plugin tap.\n")
-    assert said.endswith(" Run ./setup, and then ./sync again.")
-
-
-@pytest.mark.parametrize(
-    ("sent", "loads", "status", "alerts"),
-    [
-        (signal.SIGTERM, "hangs", 143, []),
-        (signal.SIGINT, "hangs", 130, []),
-        (signal.SIGTERM, "refused", 143, []),  # while it waits for the retry
-        (signal.SIGALRM, "hangs", 1, ["The run did not end within 345 minutes."]),
-    ],
-)
-def test_a_signal_stops_the_tap_and_nothing_is_built(
-    project: Callable[[str], Project], sent: int, loads: str, status: int, alerts: list[str]
-) -> None:
-    it = project("duckdb-systemd")
-    with it.start("./sync --scheduled", LOADS=loads, WAITS="yes") as process:
-        await_line(process, "hanging" if loads == "hangs" else "waiting")
-        if sent == signal.SIGTERM and loads == "hangs":  # as README.md says
-            run("pkill", "-TERM", "-f", f"{it.folder}/sync.py", folder=it.folder).succeeded()
-        else:
-            process.send_signal(sent)
-        output, _ = process.communicate()
-
-    assert process.returncode == status
-    assert ("the tap stops" in output) == (loads == "hangs")
-    assert "dbt-duckdb" not in (it.folder / "calls").read_text("utf-8")
-    assert [text.partition("\n")[0] for _, text in it.heard] == alerts
-
-
-def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
-    project: Callable[[str], Project],
-) -> None:
-    it = project("duckdb-systemd")
-    with it.start("./sync", LOADS="hangs") as process:
-        await_line(process, "hanging")
-        process.kill()
-        assert it.run("./sync --if-news", LOADS="done", NEWS="0") == (0, [], "")
-        with it.start("./sync", LOADS="done") as waiting:
-            assert waiting.stdout
-            assert waiting.stdout.readline() == "Waiting for the run that is still going.\n"
-            (it.folder / ".pipe").write_text("end\n", "utf-8")
-            assert "1,040 jobs loaded" in waiting.communicate()[0]
-
-
-def test_sync_fills_a_database_anew_and_names_what_else_is_gone(
-    project: Callable[[str], Project],
-) -> None:
-    """With all details, until a load is complete: the state knows those of the lost database."""
     it = project("duckdb-none")
-    shutil.rmtree(it.folder / "output")
-    status, calls, said = it.run("./sync", LOADS="incomplete")
-    assert (status, calls) == (1, [f"all {LOAD}", BUILD])
-    (it.folder / "output/warehouse.duckdb").write_text("some rows", "utf-8")
-    assert it.run("./sync", LOADS="refused")[:2] == (1, [f"all {LOAD}"])
-    assert it.run("./sync", LOADS="done")[:2] == (0, [f"all {LOAD}", BUILD])
-    assert it.run("./sync", LOADS="done")[:2] == (0, [LOAD, BUILD])
+    it.folder.with_name("a link").symlink_to(it.folder / "sync")
 
-    (it.folder / "output/warehouse.duckdb").unlink()
-    said = it.run("./sync", LOADS="done")[2]  # the stand-in makes no database
-    copy, _ = said.splitlines()
-    assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
-
-    for script in (it.folder / "sync", it.folder / "setup"):
-        script.write_text(script.read_text("utf-8").replace("/template'", "/gone'"), "utf-8")
-    says = f"The tap's clone {it.made.parent}/gone is gone: clone it there again.\n"
-    assert it.run("./sync")[:2] == (1, [])
-    assert it.errors == says
-    (it.folder / ".env.new").unlink()
-    assert it.run("./setup", UV="true")[0] == 1
-    assert it.errors.endswith(f"\n{says}Then run: {it.folder}/setup\n")
+    assert last_two(it.run("'../a link'", LOADS="done").output).startswith("1,040 jobs loaded, ")
+    (it.folder / ".venv/folder").write_text("/elsewhere\n", "utf-8")
+    ended = it.run("'../a link'")
+    says = f"This project is not set up in this folder: run '{it.folder}/setup'.\n"
+    assert (ended.status, ended.output) == (1, says)
 
 
-def test_sync_names_what_has_to_be_done_first(project: Callable[[str], Project]) -> None:
+FAILS = "#!/bin/sh\nexit 2\n"
+
+
+def test_setup_names_what_stops_the_installation(
+    project: Callable[[str], Project], tmp_path: Path
+) -> None:
     it = project("duckdb-none")
-    (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=x\n", "utf-16")
-    assert it.run("./sync --scheduled")[:2] == (1, [])
-    says = f"{it.folder}/.env is not in UTF-8: save it in UTF-8."
-    assert it.errors.partition("\n")[0] == it.heard[0][1].partition("\n")[0] == says
-    # A frequent schedule, whose stderr cron mails, alerts only once it has lasted.
-    failing = it.folder / ".meltano/failing.json"
-    for since, alerts in (0, 0), (time.time() - 13 * MINUTE, 1), (None, 0):
-        if since is not None:
-            failing.write_text(json.dumps([since or time.time(), 0]), "utf-8")
-        assert it.run("./sync --if-news") == (1, [], says)
-        assert (len(it.heard), bool(it.errors)) == (alerts, bool(alerts))
-    assert it.run("./setup", UV="missing-uv")[:2] == (1, [])
-    assert it.errors.startswith("\n.env is not in UTF-8: save it in UTF-8.\nThen run: ")
-    (it.folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=\n", "utf-8")
-    assert it.run("./sync")[:2] == (1, [])
-    assert it.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {it.folder}/.env.\n"
-    assert it.run("./sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 0
+    uv = it.folder / "bin/uv"
+    then = f"Then run: {it.folder}/setup"
+
+    ended = it.run("./setup", UV="missing-uv")
+    assert ended.output == f"\nuv is missing: pip install uv\n{then}\n"
+    uv.write_text(FAILS, "utf-8")
+    uv.chmod(0o755)
+    assert "and the lines above say why" in last_two(it.run("./setup").output)
+    (tmp_path / "file").write_text("", "utf-8")
+    ended = it.run("./setup", HOME=str(tmp_path / "file"), UV_CACHE_DIR="", XDG_CACHE_HOME="")
+    assert f"The home folder {tmp_path}/file cannot be written: set HOME, or " in ended.output
+    script = it.folder / "setup"
+    script.write_text(script.read_text("utf-8").replace("/template/p", "/gone/p"), "utf-8")
+    script.write_text(script.read_text("utf-8").replace("/template'", "/gone'"), "utf-8")
+    script.write_text(script.read_text("utf-8").replace("/template ", "/gone "), "utf-8")
+    ended = it.run("./setup")
+    assert f"{it.made.parent}/gone is gone: clone it there again.\n{then}\n" in ended.output
+
+    it = project("postgres-github")
+    (it.folder / "bin/uv").write_text(FAILS, "utf-8")
+    (it.folder / "bin/uv").chmod(0o755)
+    ended = it.run("./setup")
+    assert (
+        "\ngit cannot read file:///nowhere, which the tap comes from. For another" in ended.output
+    )
+    # Not root, in a folder of somebody else: the folder is not given away.
+    for name, text in ("id", '#!/bin/sh\n[ "$1" = -un ] && echo me || echo 1234\n'), ("uv", FAILS):
+        (it.folder / "bin" / name).write_text(text, "utf-8")
+        (it.folder / "bin" / name).chmod(0o755)
+    ended = it.run("./setup")
+    assert f"This project belongs to {it.folder.owner()}: run this as that user" in ended.output
+    assert "chown" not in ended.output
 
 
-# In place of the module of Python, because root may open any file.
-NOT_ITS_OWN = """
-LOCK_EX = LOCK_NB = 0
-def flock(*_): raise PermissionError(13, "Permission denied", ".lock")
-"""
+# The last commit whose projects had a copy of the program.
+COPIED = "f1213e7"
 
 
-def test_files_of_another_user_are_an_alert_of_a_schedule(
-    project: Callable[[str], Project],
+def test_a_project_from_before_the_program_moves_over_by_an_update(
+    source: Path, tmp_path: Path
 ) -> None:
-    """As after a run by hand as root."""
-    it = project("duckdb-cron")
-    (it.folder / "fcntl.py").write_text(NOT_ITS_OWN, "utf-8")
+    """State, .env, settings and schedule go on; without uv, so nothing is installed."""
+    clone, folder = tmp_path / "tap-public-jobs", tmp_path / "my-pipeline"
+    run("git", "clone", "--quiet", source, clone, folder=tmp_path).succeeded()
+    run("git", "checkout", "--quiet", "-B", "main", COPIED, folder=clone).succeeded()
+    run("git", "tag", "--delete", "v99.1", folder=clone).succeeded()
+    answers = {"base_url": "https://jobs.example.com", "schedule": "cron"}
+    copier("copy", clone, folder, "--skip-tasks", where=tmp_path, **answers)
+    assert (folder / "sync.py").exists()
+    (folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=mine\n", "utf-8")
+    (folder / ".env.new").unlink()
+    settings = folder / "meltano.yml"
+    settings.write_text(settings.read_text("utf-8").replace("refresh: all", "refresh: changed"))
+    crontab = (folder / "schedule/crontab").read_text("utf-8")
+    run("git", "init", "--quiet", folder=folder).succeeded()
+    commit(folder, "before")
 
-    for options, alerts in ("", 0), (" --scheduled", 1), (" --if-news", 0):
-        assert it.run(f"./sync{options}")[0] == 1
-        assert [text.partition(":")[0] for _, text in it.heard] == (
-            [".lock cannot be used"] * alerts
-        )
-        assert ("sudo chown -R" in it.errors) is (options != " --if-news")
+    run("git", "pull", "--quiet", "origin", "v99.1", folder=clone).succeeded()
+    update = (installed(COPIER) / "copier", "update", "--trust", "--defaults")
+    updated = run(*update, folder=folder, UV="missing-uv").succeeded().output
 
+    assert updated.endswith(f"\nuv is missing: pip install uv\nThen run: {folder}/setup\n")
+    assert not (folder / "sync.py").exists()
+    assert [it.name for it in folder.rglob("*.new")] == [".env.new"]
+    assert "refresh: changed" in settings.read_text("utf-8")
+    assert (folder / ".env").read_text("utf-8") == "TAP_PUBLIC_JOBS_API_KEY=mine\n"
+    assert (folder / "schedule/crontab").read_text("utf-8") == crontab
 
-def break_env(it: Project) -> None:
-    (it.folder / ".env").unlink()
-    (it.folder / ".env").mkdir()
-
-
-def fill_the_disk(it: Project) -> None:
-    (it.folder / ".meltano/state.new").symlink_to("/dev/full")
-
-
-def remove_meltano(it: Project) -> None:
-    (it.folder / ".venv/bin/meltano").unlink()
-
-
-@pytest.mark.parametrize(
-    ("harm", "says"),
-    [
-        (break_env, ".env cannot be read by "),
-        (fill_the_disk, "No space left on device"),
-        (remove_meltano, "No such file or directory (.venv/bin/meltano)"),
-    ],
-)
-def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
-    project: Callable[[str], Project], harm: Callable[[Project], None], says: str
-) -> None:
-    """And an alert of a frequent one once it has failed for twelve minutes, if odd times say so."""
-    it = project("duckdb-cron")
-    harm(it)
-    failing = it.folder / ".meltano/failing.json"
-
-    for options, times in (" --scheduled", '{"a": 1}'), (" --if-news", f"[1, {time.time() + 1e6}]"):
-        failing.write_text(times, "utf-8")
-        status, _, said = it.run(f"./sync{options}", LOADS="done", NEWS="0")
-        assert status == 1
-        assert "Traceback" not in said + it.errors
-        messages = [text for _, text in it.heard]
-        assert [says in text for text in messages] == [True] * (options == " --scheduled")
-    failing.write_text("[1, 0]", "utf-8")
-    assert it.run("./sync --if-news", LOADS="done", NEWS="0")[0] == 1
-    assert [says in text for _, text in it.heard] == [True]
+    variables = stand_in(folder)
+    old = "prod:tap-public-jobs-to-target-duckdb"
+    (folder / "states").mkdir()
+    (folder / "states" / old).write_text("[1]", "utf-8")
+    command = crontab.splitlines()[-1].partition(" * * * ")[2]
+    run("/bin/sh", "-c", command, folder=tmp_path, **variables, LOADS="done").succeeded()
+    states = {it.name: it.read_text("utf-8") for it in (folder / "states").iterdir()}
+    assert states == {old: "[1]", f"{old}:my_pipeline": "[1]"}
 
 
-def test_a_command_for_news_that_breaks_is_no_absence_of_news(
-    project: Callable[[str], Project],
-) -> None:
-    it = project("duckdb-cron")
-    news = it.folder / ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook"
-
-    assert it.run("./sync --if-news", LOADS="done", NEWS="1")[1] == []
-    news.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n", "utf-8")
-    assert "notified run" in it.run("./sync --if-news", LOADS="done")[1]
+# What copier shows of a text on a terminal of 80 columns.
+COLUMNS = 76
 
 
-def test_an_address_for_pings_that_cannot_be_is_not_shown(
-    project: Callable[[str], Project],
-) -> None:
-    it = project("duckdb-cron")
-    it.variables["PING_URL"] = "http://127.0.0.1:1/secret x"
+def test_no_text_of_the_questions_is_cut_by_a_terminal() -> None:
+    questions = yaml.safe_load((REPOSITORY / "pipeline" / "questions.yml").read_text("utf-8"))
+    texts = []
+    for question in (it for name, it in questions.items() if not name.startswith("_")):
+        for text in (question.get("help", ""), question.get("validator", "")):
+            texts += re.split(r"{%.*?%}|{{.*?}}", " ".join(text.split()))
+            texts += re.findall(r"(?:: |{{ |else )(['\"])(.*?)\1", " ".join(text.split()))
+        if str(question.get("when")) == "False" and "{" not in question["default"]:
+            texts += [question["default"]] if question["default"][0] != "^" else []
+    found = [it if isinstance(it, str) else it[1] for it in texts]
 
-    assert it.run("./sync --scheduled", LOADS="done")[0] == 0  # `run` looks for the secret
-
-
-@pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
-def test_a_second_try_writes_the_answers_that_were_given(
-    made: Made, tmp_path: Path, before: str | None, answers: str, after: list[str], says: list[str]
-) -> None:
-    """Without uv, so that nothing is installed."""
-    shutil.copy(made[0] / "duckdb-none/setup", tmp_path)
-    (tmp_path / ".env.new").write_text(f"{answers}\n", "utf-8")
-    if before:
-        (tmp_path / ".env").write_text(before, "utf-8")
-
-    ended = run(tmp_path / "setup", folder=tmp_path, UV="missing-uv")
-
-    assert (tmp_path / ".env").read_text("utf-8").splitlines() == after
-    assert stat.filemode((tmp_path / ".env").stat().st_mode) == "-rw-------"
-    assert not (tmp_path / ".env.new").exists()
-    *lines, _, missing, then = ended.output.splitlines()
-    assert [said in line for said, line in zip(says, lines, strict=True)] == [True] * len(says)
-    assert (ended.status, missing) == (1, "uv is missing: pip install uv")
-    assert then == f"Then run: {tmp_path}/setup"
-
-
-@pytest.mark.parametrize(("address", "works"), CASES["addresses"].items())
-def test_questions_setup_and_sync_name_an_address_of_a_database_that_cannot_work(
-    made: Made, project: Callable[[str], Project], address: str, works: bool
-) -> None:
-    """Without uv, in an environment that is there."""
-    assert ("@ is %40" in made[1].get(address, "")) is not works
-    it = project("postgres-none")
-    (it.folder / ".env.new").unlink()
-    url = f"TARGET_POSTGRES_SQLALCHEMY_URL={DRIVER}{address}"
-    (it.folder / ".env").write_text(f"TAP_PUBLIC_JOBS_API_KEY=x\n{url}\n", "utf-8")
-
-    status, _, said = it.run("./setup", UV="true")
-
-    assert (status == 0) is works
-    assert said.endswith(f"To load now: {it.folder}/sync") is works
-    assert ("@ is %40" in it.errors) is not works
-    # The same line and no other, so no part of the password; a schedule alerts with it.
-    for options in "", " --scheduled":
-        status, called, _ = it.run(f"./sync{options}", LOADS="done")
-        assert (status == 0, "run" in " ".join(called)) == (works, works)
-        assert ("@ is %40" in it.errors and "me:" not in it.errors) is not works
-    assert ("@ is %40" in str(it.heard[-1])) is not works
+    assert len(found) > 50
+    assert [it for it in found if len(it.strip()) > COLUMNS] == []
 
 
 def assert_holds(
@@ -763,7 +547,7 @@ def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
         script.write_text(script.read_text("utf-8").replace("#!/bin/sh", "#!/bin/sh -u"))
         (project / "run.log").write_text("a leftover", "utf-8")
         commit(project, "before")
-        newer = source / "pipeline/template/sync.jinja"
+        newer = source / "pipeline/template/sync"
         newer.write_text(newer.read_text("utf-8").replace("#!/bin/sh", "#!/usr/bin/env sh"))
         commit(source, "v99.2")
         updated = copier("update", where=project)

@@ -3,9 +3,10 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
-from e2e.pipeline import Settings, plugin, variables
+from e2e.pipeline import Settings, installed, plugin, variables
 from support.portal import TRANSFORM, dbt_command
 
 from dev.columns import DICTIONARY, written
@@ -36,18 +37,58 @@ def test_the_page_for_analysts_lists_every_table() -> None:
 
 
 def test_both_utilities_take_the_same_dbt() -> None:
-    """And the DuckDB of the target, because a newer one creates files that it cannot open."""
     of_duckdb, of_postgres = (
         plugin("utilities", name)["pip_url"].split() for name in ("dbt-duckdb", "dbt-postgres")
     )
     assert of_duckdb[0] == of_postgres[0]
-    assert of_duckdb[-1] == plugin("loaders", "target-duckdb")["pip_url"].split()[-1]
-    assert re.fullmatch(r"duckdb==[\d.]+", of_duckdb[-1])
+
+
+# What is there by now, and a view of it with what only some versions of DuckDB could write.
+TURN = '''
+import duckdb, os, sys
+file, turn, is_killed = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "killed"
+database = duckdb.connect(file)
+if turn:
+    query = "select number, length(long), first from seen order by number"
+    print(database.execute(query).fetchall())
+database.execute(f"""
+    create schema if not exists analytics;
+    create table if not exists texts (number bigint, long varchar, short varchar);
+    delete from texts where number = {turn} - 2;
+    insert into texts select {turn}, repeat('texté', 2000 + {turn}), null;
+    update texts set short = 'set in turn {turn}' where number < {turn};
+    create or replace table analytics.made as select * from texts;
+    comment on column analytics.made.long is 'turn {turn}';
+    create or replace view seen as
+    select *, [name || number for name in ['a', 'b']][1] as first,
+        lag(short) over (partition by number order by long) as before
+    from analytics.made where short is distinct from 'none';
+""")
+if is_killed:
+    os._exit(0)
+'''
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("first", ["target", "dbt"])
+def test_target_and_dbt_write_one_file_in_turns(first: str, tmp_path: Path) -> None:
+    """With two versions of DuckDB, whichever makes the file; a kill leaves its log to the other."""
+    target = installed(plugin("loaders", "target-duckdb")["pip_url"]) / "python"
+    pythons = [target, dbt_command("dbt-duckdb").with_name("python")]
+    for turn in range(6):
+        python = pythons[(turn + (first == "dbt")) % 2]
+        ending = "killed" if turn in {2, 3} else "closed"
+        command = [str(python), "-c", TURN, f"{tmp_path}/warehouse.duckdb", str(turn), ending]
+        seen = subprocess.check_output(command, text=True)
+        there = [it for it in (turn - 2, turn - 1) if it >= 0]
+        rows = [(it, 5 * (2000 + it), f"a{it}") for it in there]
+        assert seen == (f"{rows}\n" if turn else "")
 
 
 URL = (
     "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
 )
+RAW = "postgresql+psycopg://me:100%zz%@db.example.com/jobs"
 SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
 PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
 
@@ -58,9 +99,10 @@ PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", 
     [
         ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
         ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
+        ({"sqlalchemy_url": RAW}, ("db.example.com", 5432, "me", "100%zz%", "jobs", "prefer")),
         (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
     ],
-    ids=["URL", "URL of a socket", "parts"],
+    ids=["URL", "URL of a socket", "URL with a %", "parts"],
 )
 def test_dbt_finds_the_database_of_the_loader(
     settings: Settings, expected: tuple[str | int, ...]

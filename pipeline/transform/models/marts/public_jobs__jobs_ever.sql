@@ -47,6 +47,7 @@ reposts as (
     select
         openings.job_key,
         earlier.id as reposted_from,
+        earlier.closed_by as reposted_after,
         row_number() over (
             partition by openings.job_key order by earlier.closed_by desc, earlier.id
         ) as nth
@@ -83,6 +84,7 @@ jobs as (
         case when not periods.is_open then periods.last_closed_by end as closed_by,
         cast(round(cast(periods.days_open as numeric(18, 6)), 1) as {{ double() }}) as days_open,
         reposts.reposted_from,
+        reposts.reposted_after,
         {{ of_known('greatest', ['periods.updated_at', 'versions.updated_at']) }} as updated_at
     from periods
     inner join last_periods using (job_key)
@@ -112,6 +114,7 @@ select
     jobs.closed_by,
     jobs.days_open,
     jobs.reposted_from,
+    jobs.reposted_after,
     {{ comparable_salary() }},
     {{- extra_columns() }}
     locations.city,

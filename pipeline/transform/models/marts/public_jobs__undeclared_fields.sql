@@ -1,11 +1,11 @@
 with versions as (
-    select organisation, job_key, additional_fields, listed_at, dbt_valid_to
+    select organisation, job_key, additional_fields
     from {{ ref('public_jobs', 'public_jobs__stg_job_history') }}
-    where additional_fields is not null
+    where additional_fields is not null and dbt_valid_to is null
     union all
-    select organisation, job_key, additional_fields, listed_at, dbt_valid_to
+    select organisation, job_key, additional_fields
     from {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }}
-    where additional_fields is not null
+    where additional_fields is not null and dbt_valid_to is null
 ),
 
 named as (
@@ -19,16 +19,15 @@ valued as (
     from named
 ),
 
-typed as (
+sent as (
     select
-        *,
-        {{ json_type('value') }} as type,
-        -- Most versions are old, and their texts are long.
-        case
-            when dbt_valid_to is null
-                then coalesce({{ json_as_text('value') }}, '') not in ('', '[]', '{}')
-        end as is_filled_now
+        organisation,
+        field,
+        count(distinct case
+            when coalesce({{ json_as_text('value') }}, '') not in ('', '[]', '{}') then job_key
+        end) as filled_jobs
     from valued
+    group by organisation, field
 ),
 
 open_jobs as (
@@ -38,15 +37,19 @@ open_jobs as (
     group by organisation
 ),
 
+{% set ignored = var('ignored_fields') -%}
 fields as (
     select
         organisation,
         field,
         {{ dbt.listagg('distinct type', "', '", 'order by type') }} as types,
-        count(distinct case when is_filled_now then job_key end) as filled_jobs,
-        min(listed_at) as first_seen_at,
-        max(case when dbt_valid_to is null then 1 else 0 end) = 1 as is_sent
-    from typed
+        min(first_seen_at) as first_seen_at
+    from {{ ref('public_jobs', 'public_jobs__stg_field_types') }}
+    {%- if ignored %}
+    where field not in (
+        {%- for name in ignored %}{{ dbt.string_literal(dbt.escape_single_quotes(name)) }}{{ ', ' if not loop.last }}{% endfor -%}
+    )
+    {%- endif %}
     group by organisation, field
 )
 
@@ -54,12 +57,13 @@ select
     fields.organisation,
     fields.field,
     fields.types,
-    fields.filled_jobs,
+    coalesce(sent.filled_jobs, 0) as filled_jobs,
     coalesce(
-        cast(round(cast(fields.filled_jobs as numeric(18, 6)) / open_jobs.jobs, 4) as {{ double() }}), 0
+        cast(round(cast(sent.filled_jobs as numeric(18, 6)) / open_jobs.jobs, 4) as {{ double() }}), 0
     )
         as share_filled,
     fields.first_seen_at,
-    fields.is_sent
+    sent.field is not null as is_sent
 from fields
+left join sent using (organisation, field)
 left join open_jobs using (organisation)

@@ -1,2 +1,4 @@
 {{ config(materialized='table') }}
-{{ versions(ref('public_jobs', 'public_jobs__stg_job_detail_history'), fields()['job_details']) }}
+{{ versions(
+    ref('public_jobs', 'public_jobs__stg_job_detail_history'), ref('public_jobs', 'public_jobs__stg_detail_contents')
+) }}

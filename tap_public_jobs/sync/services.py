@@ -1,4 +1,4 @@
-"""What a run is given: its settings, the API, the clock, the report, and a place for its state."""
+"""What a run is given: settings, and services that it uses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,25 +7,18 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.state import SyncState
-from tap_public_jobs.sync.stored import dump
+from tap_public_jobs.sync.state_json import dump
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunContext:
-    """What a run is given.
+class RunSettings:
+    """What a user has decided.
 
     Attributes:
         refresh: Which details to fetch again: the setting `detail_refresh`.
         max_age: Seconds; the setting `detail_max_age_days`.
         workers: Requests at once.
         key_hash: Hash of the API key.
-        api: Answers requests.
-        report: Counts and logs what happens.
-        clock: Returns seconds since the epoch.
-        sleep: Waits for a number of seconds.
-        held_slots: Returns what the run has used of the rate limit.
-        singer_state: Where the run keeps its state.
-        write_state: Writes a STATE message of it.
         ignored_fields: The setting, with the API's names.
     """
 
@@ -33,14 +26,22 @@ class RunContext:
     max_age: float
     workers: int
     key_hash: str
-    api: PublicJobsClient
-    report: Report
-    clock: Callable[[], float]
-    sleep: Callable[[float], object]
-    held_slots: Callable[[], HeldSlots | None]
-    singer_state: Json
-    write_state: Callable[[], object]
     ignored_fields: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where a run keeps its state.
+
+    Attributes:
+        singer_state: The SDK's, of which it is a part.
+        held_slots: Returns what the run has used of the rate limit.
+        write_message: Writes a STATE message of the SDK's state.
+    """
+
+    singer_state: Json
+    held_slots: Callable[[], HeldSlots | None]
+    write_message: Callable[[], object]
 
     def keep(self, state: SyncState) -> None:
         """Put what the next run needs into Singer state, unless nothing is known."""
@@ -48,7 +49,26 @@ class RunContext:
             state.held_slots = self.held_slots()
             dump(state, self.singer_state)
 
-    def checkpoint(self, state: SyncState) -> None:
+    def write(self, state: SyncState) -> None:
         """Write a STATE message of what is known so far."""
         self.keep(state)
-        self.write_state()
+        self.write_message()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """What a run uses.
+
+    Attributes:
+        api: Answers requests.
+        report: Logs what happens.
+        checkpoints: Keep the state.
+        clock: Returns seconds since the epoch.
+        sleep: Waits for a number of seconds.
+    """
+
+    api: PublicJobsClient
+    report: Report
+    checkpoints: Checkpoints
+    clock: Callable[[], float]
+    sleep: Callable[[float], object]

@@ -19,8 +19,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import ChangeLogError
+from tap_public_jobs.errors import NotificationLogError
+from tap_public_jobs.notifications import Notifications
 
 # Seconds to wait for a connection, or for another writer.
 PATIENCE = 10
@@ -79,7 +79,7 @@ _NOT_A_URL = (
 )
 
 
-class ChangeLog:
+class NotificationLog:
     """The log at a URL.
 
     Appending creates it. Reading a log that does not exist is an error, because a mistyped path
@@ -89,7 +89,7 @@ class ChangeLog:
         url: `sqlite:///…` or `postgresql+psycopg://…`; `?name=…` chooses one of several logs.
 
     Raises:
-        ChangeLogError: The URL is not supported, or the driver is missing.
+        NotificationLogError: The URL is not supported, or the driver is missing.
     """
 
     def __init__(self, url: str) -> None:
@@ -106,7 +106,7 @@ class ChangeLog:
                 "pip_url in meltano.yml and run `meltano install tap-public-jobs`, or install it "
                 "beside the command."
             )
-            raise ChangeLogError(msg) from error
+            raise NotificationLogError(msg) from error
 
     def append(self, changes: Mapping[str, Iterable[str | None]]) -> None:
         """Note that jobs have changed, in one commit, and return after it.
@@ -117,21 +117,21 @@ class ChangeLog:
                 that the database can be reached and locked.
 
         Raises:
-            ChangeLogError: No change was noted.
+            NotificationLogError: No change was noted.
         """
         with self._transaction() as connection:
             _TABLES.create_all(connection)  # looks first which tables exist
             for name, public_ids in changes.items():
                 _append(connection, name, list(dict.fromkeys(public_ids)))
 
-    def read(self, after: int = 0) -> Changes:
+    def read(self, after: int = 0) -> Notifications:
         """Read the changes past a position.
 
         Args:
             after: The position that was read last.
 
         Raises:
-            ChangeLogError: There is no log, or it cannot be read.
+            NotificationLogError: There is no log, or it cannot be read.
         """
         # One statement reads one consistent moment.
         news = (_CHANGES.c.name == _LOGS.c.name) & (_CHANGES.c.position > after)
@@ -142,16 +142,16 @@ class ChangeLog:
             raise self._no_log()
         log_id, position, _ = rows[0]
         public_ids = [public_id for *_, public_id in rows if public_id is not None]
-        return Changes(log_id, position, public_ids)
+        return Notifications(log_id, position, public_ids)
 
-    def positions(self) -> dict[str, Changes]:
+    def positions(self) -> dict[str, Notifications]:
         """Return how far each log of the database has got, by name, without what was notified.
 
         Raises:
-            ChangeLogError: There is no log, or it cannot be read.
+            NotificationLogError: There is no log, or it cannot be read.
         """
         rows = self._rows(sa.select(_LOGS))
-        return {name: Changes(log_id, position) for name, log_id, position in rows}
+        return {name: Notifications(log_id, position) for name, log_id, position in rows}
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         with self._errors():
@@ -182,11 +182,11 @@ class ChangeLog:
                 "the database, or the folder of the file, exists and has space, and that this user "
                 "may read and write it."
             )
-            raise ChangeLogError(msg) from None  # the cause shows the URL
+            raise NotificationLogError(msg) from None  # the cause shows the URL
 
-    def _no_log(self) -> ChangeLogError:
+    def _no_log(self) -> NotificationLogError:
         named = "" if self.name == DEFAULT_NAME else f" with the name {self.name}"
-        return ChangeLogError(
+        return NotificationLogError(
             f"There is no notification log in {self._place}{named}. Correct changes_url, or start "
             "public-jobs-webhook with the same one first."
         )
@@ -197,13 +197,13 @@ def _parse(url: str) -> tuple[sa.URL, str]:
     try:
         parsed = sa.make_url(url)
     except (SQLAlchemyError, ValueError):
-        raise ChangeLogError(_NOT_A_URL) from None  # the cause shows the URL
+        raise NotificationLogError(_NOT_A_URL) from None  # the cause shows the URL
     # SQLAlchemy drops an empty name, as a variable that is not set leaves it.
     absent = "" if re.search("[?&]name=", url) else DEFAULT_NAME
     name = parsed.query.get("name", absent)
     if not isinstance(name, str) or not NAME.fullmatch(name):
         msg = "The name in changes_url must be 1 to 64 letters, digits or any of -._"
-        raise ChangeLogError(msg)
+        raise NotificationLogError(msg)
     address = parsed.difference_update_query(["name"])
     database, host = address.database or "", address.host or ""
     is_file = database and not database.startswith((":memory:", "file:"))
@@ -214,7 +214,7 @@ def _parse(url: str) -> tuple[sa.URL, str]:
     if is_server and "@" not in host + database:
         query = {**_WAITING, **address.query}
         return address.set(drivername="postgresql+psycopg", query=query), name
-    raise ChangeLogError(_NOT_A_URL)
+    raise NotificationLogError(_NOT_A_URL)
 
 
 def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) -> None:
@@ -239,5 +239,5 @@ def _append(connection: sa.Connection, name: str, public_ids: list[str | None]) 
         insert = _INSERT[connection.dialect.name](_CHANGES)
         moved = {"position": insert.excluded.position}
         connection.execute(insert.on_conflict_do_update(_CHANGES.primary_key, set_=moved), rows)
-    too_old = _CHANGES.c.position <= Changes(name, position).forgotten
+    too_old = _CHANGES.c.position <= Notifications(name, position).forgotten
     connection.execute(sa.delete(_CHANGES).where(mine, too_old))

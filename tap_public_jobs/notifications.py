@@ -10,7 +10,7 @@ from typing import NamedTuple
 KEPT = 100_000
 
 
-class Changes(NamedTuple):
+class Notifications(NamedTuple):
     """How far a log has got, and what was notified since a position.
 
     Attributes:

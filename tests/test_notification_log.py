@@ -15,10 +15,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from tap_public_jobs import changes
-from tap_public_jobs.changelog import ChangeLog
-from tap_public_jobs.changes import Changes
-from tap_public_jobs.errors import ChangeLogError
+from tap_public_jobs import notifications
+from tap_public_jobs.errors import NotificationLogError
+from tap_public_jobs.notification_log import NotificationLog
+from tap_public_jobs.notifications import Notifications
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def url(request: pytest.FixtureRequest, changes_url: str, new_database: Callable
     return changes_url if request.param == "SQLite" else new_database()
 
 
-def named(url: str, name: str) -> ChangeLog:
-    return ChangeLog(f"{url}{'&' if '?' in url else '?'}name={name}")
+def named(url: str, name: str) -> NotificationLog:
+    return NotificationLog(f"{url}{'&' if '?' in url else '?'}name={name}")
 
 
 def test_changes_are_read_in_their_order_and_once(url: str) -> None:
@@ -40,29 +40,31 @@ def test_changes_are_read_in_their_order_and_once(url: str) -> None:
 
     A notification that names no job only raises the position; a write that fails takes none.
     """
-    log = ChangeLog(url)
+    log = NotificationLog(url)
     log.append({log.name: ["b", "a", "b"]})
     log_id = log.read().log_id
-    assert log.read() == Changes(log_id, 2, ["b", "a"])
+    assert log.read() == Notifications(log_id, 2, ["b", "a"])
     log.append({log.name: ["c"]})
-    with pytest.raises(ChangeLogError):
+    with pytest.raises(NotificationLogError):
         log.append({"default": ["b"], None: ["c"]})  # type: ignore[dict-item]
     log.append({log.name: ["a", "c"]})
 
-    assert log.read(2) == Changes(log_id, 5, ["a", "c"])
-    assert log.read(5) == Changes(log_id, 5, [])
+    assert log.read(2) == Notifications(log_id, 5, ["a", "c"])
+    assert log.read(5) == Notifications(log_id, 5, [])
     log.append({log.name: [None]})
     log.append({log.name: []})
-    assert log.read(5) == Changes(log_id, 6, [])
-    assert log.read() == Changes(log_id, 6, ["b", "a", "c"])
+    assert log.read(5) == Notifications(log_id, 6, [])
+    assert log.read() == Notifications(log_id, 6, ["b", "a", "c"])
 
 
 def test_each_name_has_a_log_of_its_own(url: str) -> None:
-    acme, other = named(url, "acme"), ChangeLog(url)
+    acme, other = named(url, "acme"), NotificationLog(url)
     acme.append({"acme": ["a", "b"]})
     acme.append({"default": ["a"], "acme": ["c"]})
 
-    with pytest.raises(ChangeLogError, match=r"is no notification log in .* with the name third\."):
+    with pytest.raises(
+        NotificationLogError, match=r"is no notification log in .* with the name third\."
+    ):
         named(url, "third").read()
     assert acme.read()[1:] == (3, ["a", "b", "c"])
     assert other.read()[1:] == (1, ["a"])
@@ -70,32 +72,32 @@ def test_each_name_has_a_log_of_its_own(url: str) -> None:
     assert acme.positions().keys() == positions.keys()
     assert all(log[:2] == positions[name][:2] for name, log in other.positions().items())
     assert acme.read().log_id != other.read().log_id
-    assert ChangeLog(url).read().log_id == other.read().log_id
+    assert NotificationLog(url).read().log_id == other.read().log_id
 
 
 def test_only_the_last_positions_are_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each log: a flood of one organisation costs no other organisation its changes."""
-    assert changes.KEPT == 100_000
-    monkeypatch.setattr(changes, "KEPT", 3)
-    log, other = ChangeLog(url), named(url, "other")
+    assert notifications.KEPT == 100_000
+    monkeypatch.setattr(notifications, "KEPT", 3)
+    log, other = NotificationLog(url), named(url, "other")
     other.append({"other": ["a"]})
     log.append({log.name: ["a", "b"]})
     log.append({log.name: [None, "c", "a"]})
 
-    assert log.read() == Changes(log.read().log_id, 5, ["c", "a"])
-    assert log.positions()["default"] == Changes(log.read().log_id, 5)
+    assert log.read() == Notifications(log.read().log_id, 5, ["c", "a"])
+    assert log.positions()["default"] == Notifications(log.read().log_id, 5)
     assert log.read().forgotten == 2
     assert other.read()[1:] == (1, ["a"])
 
 
 def test_an_earlier_copy_and_another_log_show(file: Path, changes_url: str) -> None:
-    log = ChangeLog(changes_url)
+    log = NotificationLog(changes_url)
     log.append({log.name: ["a"]})
     earlier = file.read_bytes()
     log.append({log.name: ["b"]})
     before = log.read()
     file.write_bytes(earlier)
-    assert log.read(before.position) == Changes(before.log_id, 1, [])
+    assert log.read(before.position) == Notifications(before.log_id, 1, [])
 
     file.unlink()
     log.append({log.name: ["b"]})
@@ -105,7 +107,7 @@ def test_an_earlier_copy_and_another_log_show(file: Path, changes_url: str) -> N
 
 def test_a_log_that_is_not_there_is_an_error_and_is_not_made(url: str, file: Path) -> None:
     """Neither its file nor its tables, also if there is a file without any."""
-    log = ChangeLog(url)
+    log = NotificationLog(url)
     place = file if url.startswith("sqlite") else "the PostgreSQL database"
     said = (
         f"There is no notification log in {place}. Correct changes_url, or start "
@@ -113,7 +115,7 @@ def test_a_log_that_is_not_there_is_an_error_and_is_not_made(url: str, file: Pat
     )
     for has_file in (False, place == file):
         for read in (log.read, log.positions):
-            with pytest.raises(ChangeLogError) as caught:
+            with pytest.raises(NotificationLogError) as caught:
                 read()
             assert str(caught.value) == said
         assert file.exists() is has_file
@@ -146,8 +148,8 @@ NAMES = ["", "a b", "a/b", "é", "x" * 65, "a&name=b"]
     ],
 )
 def test_a_url_that_cannot_be_is_refused_and_not_shown(url: str, error: str) -> None:
-    with pytest.raises(ChangeLogError) as caught:
-        ChangeLog(url)
+    with pytest.raises(NotificationLogError) as caught:
+        NotificationLog(url)
 
     assert str(caught.value) == error
     assert "sesame" not in "".join(traceback.format_exception(caught.value))
@@ -159,9 +161,11 @@ def test_an_error_of_the_server_shows_no_part_of_the_url(database: str) -> None:
     for changed in ({"dbname": "sesame"}, {"host": "sesame.invalid"}, {"sesame": "sesame"}):
         options = {**right, **changed}
         url = "postgresql://?" + "&".join(f"{name}={value}" for name, value in options.items())
-        log = ChangeLog(url)
+        log = NotificationLog(url)
         for use in (log.read, partial(log.append, {"a": []})):
-            with pytest.raises(ChangeLogError, match="in the PostgreSQL database can") as caught:
+            with pytest.raises(
+                NotificationLogError, match="in the PostgreSQL database can"
+            ) as caught:
                 use()
             assert "\n" not in str(caught.value)
             assert "sesame" not in "".join(traceback.format_exception(caught.value))
@@ -171,17 +175,17 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
 
     missing = r"needs a driver that is missing: add psycopg.* pip_url"
-    with pytest.raises(ChangeLogError, match=missing):
-        ChangeLog("postgresql+psycopg://me:sesame@127.0.0.1/db")
+    with pytest.raises(NotificationLogError, match=missing):
+        NotificationLog("postgresql+psycopg://me:sesame@127.0.0.1/db")
 
 
 def test_a_path_that_cannot_be_is_an_error(file: Path, tmp_path: Path) -> None:
     file.write_text("This is no database, and longer than the header of one." * 9)
-    reader = ChangeLog(f"sqlite:///{file}").read
-    folder = ChangeLog(f"sqlite:///{tmp_path / 'no' / 'folder.db'}").append
+    reader = NotificationLog(f"sqlite:///{file}").read
+    folder = NotificationLog(f"sqlite:///{tmp_path / 'no' / 'folder.db'}").append
 
     for use, why in ((partial(folder, {}), "unable to open database"), (reader, "is not a data")):
-        with pytest.raises(ChangeLogError, match=rf"{why}.* user may read and write it\."):
+        with pytest.raises(NotificationLogError, match=rf"{why}.* user may read and write it\."):
             use()
 
 
@@ -193,7 +197,7 @@ def shown(connection: sa.Connection, command: str, *names: str) -> list[Any]:
 def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
     file: Path, changes_url: str
 ) -> None:
-    log = ChangeLog(changes_url)
+    log = NotificationLog(changes_url)
     log.append({log.name: ["a"]})
 
     with log._transaction() as connection:
@@ -205,7 +209,7 @@ def test_a_commit_to_a_file_survives_a_power_cut_and_no_wait_is_endless(
 
 def test_no_wait_for_a_server_is_endless(database: str) -> None:
     """Neither for a server that lost its power nor for a writer that hangs."""
-    with ChangeLog(f"{database}&keepalives_idle=5")._transaction() as connection:
+    with NotificationLog(f"{database}&keepalives_idle=5")._transaction() as connection:
         server = connection.connection.driver_connection
         assert server
         options = server.info.get_parameters()
@@ -219,7 +223,7 @@ def test_no_wait_for_a_server_is_endless(database: str) -> None:
 
 def test_a_late_commit_is_never_passed_over(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two receivers that make the log, the one that began first commits last."""
-    slow, fast = ChangeLog(url), ChangeLog(url)
+    slow, fast = NotificationLog(url), NotificationLog(url)
     inserted, commit = threading.Event(), threading.Event()
     transaction = slow._transaction
 
@@ -239,7 +243,7 @@ def test_a_late_commit_is_never_passed_over(url: str, monkeypatch: pytest.Monkey
             if url.startswith("postgresql"):
                 wait_for_a_lock(url, second)
             overtaken = second.done()
-            with pytest.raises(ChangeLogError, match="There is no notification log"):
+            with pytest.raises(NotificationLogError, match="There is no notification log"):
                 fast.read()
         finally:
             commit.set()
@@ -258,7 +262,7 @@ def wait_for_a_lock(database: str, writing: Future[None]) -> None:
             pass
 
 
-def test_a_tap_without_a_change_log_does_not_import_sqlalchemy() -> None:
+def test_a_tap_without_a_notification_log_does_not_import_sqlalchemy() -> None:
     """It takes 0.2 seconds."""
     code = "import sys, tap_public_jobs.tap; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

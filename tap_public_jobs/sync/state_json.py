@@ -1,20 +1,21 @@
 """How a state is kept: as one JSON value in Singer state."""
 
 from collections.abc import Iterable
+from typing import get_args
 
 from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
+from tap_public_jobs.sync.state import ClosedJob, Cycle, Job, LastRead, Owed, Publication, SyncState
 
-FORMAT = 7
+FORMAT = 8
 
 # Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
 END_OF_TIME = 253_370_000_000
 
-# The types of a row: the id, and then the fields of `Job`. That of a published job ends before the
-# last two, which are about its closing.
-CLOSED = (str, *Job.__annotations__.values())
-PUBLISHED = CLOSED[:-2]
+# The types of a row: the id of a job, and then the fields of `Job`, or those of `Publication` and
+# the others of `ClosedJob`.
+PUBLISHED = (str, *(str if it is Owed else it for it in Job.__annotations__.values()))
+CLOSED = (str, *Publication.__annotations__.values(), int, bool)
 
 
 def load(singer_state: Json) -> SyncState:
@@ -50,21 +51,31 @@ def _read(state: Json) -> SyncState:
         run_time=run_time,
         listed_at=listed_at,
         short_since=short_since,
-        jobs={job_id: Job(*job) for job_id, *job in rows("jobs", PUBLISHED)},
-        closed={job_id: Job(*job) for job_id, *job in rows("closed", CLOSED)},
+        jobs={job_id: _known(Job(*job)) for job_id, *job in rows("jobs", PUBLISHED)},
+        closed={
+            job_id: ClosedJob(Publication(*publication), closed_at, is_written)
+            for job_id, *publication, closed_at, is_written in rows("closed", CLOSED)
+        },
         awaited={public_id: int(at) for public_id, at in rows("awaited", (str, int))},
         key_hash=str(state["key"]),
         forms=dict(rows("forms", (str, str))),
         undeclared={name: [*map(str, names)] for name, *names in state["undeclared"]},
         cycle=Cycle(*_checked(cycle, (int, str, int, bool))) if cycle else None,
-        last_read=LastRead(*_checked(last_read, (str, int, int))) if last_read else None,
+        last_read=LastRead(*_checked(last_read, (str, int))) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
         sample={job_id: dict(fields) for job_id, *fields in state.get("sample", ())},
     )
 
 
+def _known(job: Job) -> Job:
+    if job.owed not in get_args(Owed):
+        msg = f"{job.owed!r:.50} is out of place"
+        raise ValueError(msg)
+    return job
+
+
 def dump(state: SyncState, singer_state: Json) -> None:
-    """Put a state into Singer state: about 60 characters per job besides its identifiers.
+    """Put a state into Singer state: about 90 characters per job besides its identifiers.
 
     Maps are lists of rows, and absent values are null, because Meltano may merge this with an
     earlier state: it would keep the keys of jobs that are no longer published.
@@ -74,8 +85,11 @@ def dump(state: SyncState, singer_state: Json) -> None:
         "at": state.run_time,
         "listedAt": state.listed_at,
         "shortSince": state.short_since,
-        "jobs": [[job_id, *job[: len(PUBLISHED) - 1]] for job_id, job in state.jobs.items()],
-        "closed": [[job_id, *job] for job_id, job in state.closed.items()],
+        "jobs": [[job_id, *job] for job_id, job in state.jobs.items()],
+        "closed": [
+            [job_id, *job.publication, job.closed_at, job.is_written]
+            for job_id, job in state.closed.items()
+        ],
         "awaited": [[public_id, at] for public_id, at in state.awaited.items()],
         "key": state.key_hash,
         "forms": [[name, form] for name, form in state.forms.items()],

@@ -1,0 +1,98 @@
+"""What the project is: the answers that copier keeps, and what follows from them."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import yaml
+
+ANSWERS, MELTANO_YML = Path(".copier-answers.yml"), Path("meltano.yml")
+# Environments that GitHub and Kubernetes make anew for each run, with the state elsewhere.
+ELSEWHERE = ("github", "kubernetes")
+TAP = "tap-public-jobs"
+
+
+class Flaw(Exception):  # noqa: N818  # a user's mistake, and no error of the program
+    """What has to be corrected first, in one line."""
+
+
+class Project(NamedTuple):
+    """The answers that the program needs."""
+
+    warehouse: str
+    name: str = ""
+    schedule: str = "none"
+    state: str = "postgres"
+    webhooks: bool = False
+    source: str = ""
+    alert: str = "none"
+    folder: str = ""
+
+    @classmethod
+    def here(cls) -> Self:
+        """Read the project in the working folder.
+
+        Raises:
+            Flaw: This is no project of the template.
+        """
+        try:
+            answers = yaml.safe_load(ANSWERS.read_text("utf-8"))
+            return cls(**{name: it for name, it in answers.items() if name in cls._fields})
+        except (FileNotFoundError, yaml.YAMLError, AttributeError, TypeError) as error:
+            message = f"{ANSWERS.absolute()} is missing or damaged: take it from git again."
+            raise Flaw(message) from error
+
+    @property
+    def unit(self) -> str:
+        """The name that schedules know the project by."""
+        return self.name.replace("_", "-")
+
+    @property
+    def target(self) -> str:
+        """The loader."""
+        return f"target-{self.warehouse}"
+
+    @property
+    def clone(self) -> Path | None:
+        """The folder that the tap and this program come from; None if it is an address."""
+        return Path(self.source) if self.source.startswith("/") else None
+
+    @property
+    def log(self) -> str:
+        """Where the log of a scheduled run is."""
+        address = "/".join(
+            os.environ.get(name, "") for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY")
+        )
+        units = [f"{self.unit}.service", f"{self.unit}-news.service"][: 1 + self.webhooks]
+        return {
+            "cron": str(Path("output/sync.log").absolute()),
+            "systemd": " ".join(["journalctl", *(f"_SYSTEMD_USER_UNIT={it}" for it in units)]),
+            "airflow": f"the task sync of the DAG {self.name}",
+            "github": f"{address}/actions/runs/{os.environ.get('GITHUB_RUN_ID', '')}",
+            "kubernetes": f"kubectl logs {os.environ.get('HOSTNAME', '')}",
+        }.get(self.schedule, "the terminal")
+
+    @property
+    def ask(self) -> str:
+        """How to ask the tables."""
+        if self.warehouse == "duckdb":
+            return "uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
+        schema = environment()["env"]["PUBLIC_JOBS_ANALYTICS"]
+        return f"select * from {schema}.open_jobs"  # noqa: S608  # only shown
+
+    @property
+    def state_id(self) -> str:
+        """The name under which Meltano keeps the state of the runs."""
+        suffix = environment().get("state_id_suffix")
+        return ":".join([state_id_without_name(self), *([suffix] if suffix else [])])
+
+
+def state_id_without_name(project: Project) -> str:
+    """Return the id of the state in projects that were made before it had the project's name."""
+    return f"{environment()['name']}:{TAP}-to-{project.target}"
+
+
+def environment() -> dict[str, Any]:
+    """Return Meltano's environment that runs use."""
+    (found, *_) = yaml.safe_load(MELTANO_YML.read_text("utf-8"))["environments"]
+    return dict(found)

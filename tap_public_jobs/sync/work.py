@@ -1,0 +1,105 @@
+"""Questions about what the last run left: is there work, and is that run to be resumed?"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.sync.state import HOUR, Cycle, Job, LastRead, SyncState, is_new
+
+# Which details a run fetches again.
+Refresh = Literal["all", "changed"]
+
+# Seconds. A nightly run that begins a second early still begins a new cycle.
+RESUME_WITHIN = 20 * HOUR
+
+
+def continues(notifications: Notifications, last: LastRead) -> bool:
+    """Return whether a log is the one that was read last, and not an earlier copy of it."""
+    return notifications.log_id == last.log_id and notifications.position >= last.position
+
+
+def is_covered(state: SyncState, notifications: Notifications | None) -> bool:
+    """Return whether a notification log has kept every notification since the last run."""
+    return (
+        notifications is not None
+        and state.last_read is not None
+        and continues(notifications, state.last_read)
+        and notifications.forgotten <= state.last_read.position
+        and state.listed_at is not None
+    )
+
+
+def has_work(state: SyncState, notifications: Notifications | None, now: int) -> bool:
+    """Return whether a run under `detail_refresh: notified` has anything to do.
+
+    Args:
+        state: Of the last run.
+        notifications: What the notification log says, if there is one.
+        now: Seconds since the epoch.
+    """
+    is_due = has_due_work(state, notifications, now, state.forms)
+    return is_due or bool(newly_awaited(state, now))
+
+
+def has_due_work(
+    state: SyncState, notifications: Notifications | None, now: int, forms: Mapping[str, str]
+) -> bool:
+    """Return whether a run has anything to do besides waiting for awaited jobs.
+
+    A gap that was less than an hour old in the last run is work. An older one waits for other work.
+
+    Args:
+        state: Of the last run.
+        notifications: What the notification log says, if there is one.
+        now: Seconds since the epoch.
+        forms: Per stream that the run writes, what its records are made of.
+    """
+    if notifications is None or state.last_read is None or not is_covered(state, notifications):
+        return True
+    return (
+        notifications.position > state.last_read.position
+        or state.has_new_gap(min(now, state.run_time))  # at the time of the last run
+        or (state.cycle is not None and not state.cycle.has_ended)
+        or any(state.forms.get(stream) != form for stream, form in forms.items())
+        or ("job_details" in forms and any(map(_is_owed, state.jobs.values())))
+    )
+
+
+def newly_awaited(state: SyncState, now: int) -> set[str]:
+    """Return the publicIds that had been awaited for less than an hour in the last run.
+
+    One that no list shows for an hour waits for other work, as a gap does.
+    """
+    last = min(now, state.run_time)
+    return {public_id for public_id, at in state.awaited.items() if is_new(at, last)}
+
+
+def _is_owed(job: Job) -> bool:
+    """Return whether a detail is to be fetched, and nothing is known to prevent it.
+
+    What is known to fail waits for other work, and a job that no list shows is not fetched.
+    """
+    is_owed = job.owed != "no" or not job.fetched_at
+    return is_owed and not (job.failing_since or job.missing_since)
+
+
+def next_cycle(state: SyncState, refresh: Refresh, run_time: int, now: int) -> Cycle:
+    """Begin a cycle, or resume the last one if it has something left to do.
+
+    A run that refreshes the same details resumes it within 20 hours, because after that its first
+    details are too old. Only a cycle that fetches all details begins a version of their records,
+    because some targets show no row of a version that is never activated.
+
+    Args:
+        state: Of the last run: a job that this run is the first to miss reopens no cycle.
+        refresh: Which details the run fetches again.
+        run_time: Of this run.
+        now: The clock's time, for evidence.
+    """
+    last = state.cycle
+    is_open = last is not None and (not last.has_ended or state.has_new_gap(now))
+    is_recent = last is not None and run_time - last.started_at < RESUME_WITHIN
+    if last and is_open and is_recent and last.refresh == refresh:
+        return last._replace(has_ended=False)
+    version = last.version if last and refresh == "changed" else run_time
+    return Cycle(run_time, refresh, version)

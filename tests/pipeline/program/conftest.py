@@ -1,0 +1,58 @@
+"""A project whose programs, messages and pings are stand-ins."""
+
+import os
+import signal
+import types
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipeline.program.stand_ins import Project
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Project]:
+    """The project in the working folder; the process is afterwards as it was."""
+    folder = tmp_path / "my projects" / "acme"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    for name in os.environ:
+        if name.startswith(("TAP_", "TARGET_", "MELTANO_", "HTTP", "ALL_PROXY")):
+            monkeypatch.delenv(name)
+    found = Project(folder, monkeypatch, capfd)
+
+    class Apprise:
+        """Takes addresses, and sends messages, as the package does."""
+
+        def add(self, url: str) -> bool:
+            return "://" in url
+
+        def notify(self, text: str, title: str) -> bool:
+            found.heard.append((title, text))
+            return True
+
+    class Response:
+        def close(self) -> None: ...
+
+    def open_url(url: str, **_: Any) -> Response:
+        found.heard.append(("GET", url))
+        return Response()
+
+    module = types.SimpleNamespace(Apprise=Apprise)
+    monkeypatch.setitem(__import__("sys").modules, "apprise", module)
+    monkeypatch.setattr(urllib.request, "urlopen", open_url)
+    handlers = [signal.getsignal(number) for number in SIGNALS]
+    mask, variables = os.umask(0o022), dict(os.environ)
+    yield found
+    signal.alarm(0)
+    for number, handler in zip(SIGNALS, handlers, strict=True):
+        signal.signal(number, handler)
+    os.umask(mask)
+    os.environ.clear()
+    os.environ.update(variables)

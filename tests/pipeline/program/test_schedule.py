@@ -1,0 +1,237 @@
+"""Schedules: the retry, alerts and pings, signals, the lock, and whatever breaks."""
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipeline.program.stand_ins import CASES, PROGRAMS, Project, lines_until
+
+MINUTE = 60
+WAIT = "sleep 720"
+PING = [("GET", "https://secret")]
+REFUSED = "The load failed: The API refused the key."
+NO_BUILD = "The build failed: Database Error in model open_jobs no space"
+FAILING = Path(".meltano/failing.json")
+
+
+@pytest.mark.parametrize("webhooks", [False, True])
+def test_an_alert_is_a_failed_retry(project: Project, webhooks: bool) -> None:
+    """A ping is a success, also of a retry."""
+    project.answer(warehouse="postgres", schedule="systemd", webhooks=webhooks)
+    project.write("states/prod:tap-public-jobs-to-target-postgres:acme_jobs", "[1]")
+    build, fresh = (f"invoke dbt-postgres:{command}" for command in ("build", "freshness"))
+    load = "changed run" if webhooks else "run"
+
+    def run(loads: str, fails: str = "none") -> tuple[int, list[str]]:
+        return project.run("sync", "--scheduled", LOADS=loads, FAILS=fails)[:2]
+
+    assert run("done") == (0, [load, build, fresh])
+    assert project.heard == PING
+    # While nothing is published, no row is new, and that is no reason for an alert.
+    assert run("empty", "freshness") == (0, [load, build])
+    assert run("empty", "first build") == (0, [load, build, WAIT, build])
+    assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
+    assert (project.heard, project.errors) == (PING, "")
+    # A load that was complete is not repeated for the build.
+    for loads, fails, calls, says in (
+        ("refused refused", "none", [load, WAIT, load], REFUSED),
+        ("done", "build", [load, build, WAIT, build], NO_BUILD),
+        ("done", "freshness", [load, build, fresh, WAIT, build, fresh], "The tables are old: "),
+    ):
+        assert run(loads, fails) == (1, calls)
+        ((title, message),) = project.heard
+        reason, where = message.splitlines()
+        assert title == "acme failed"
+        assert reason.startswith(says)
+        assert where.startswith(f"Host: {socket.gethostname()}, project: acme. Log: journalctl ")
+        assert ("acme-jobs-news.service" in where) is webhooks
+        assert project.errors == f"{message}\n"
+    # Where runs of --if-news read it.
+    assert Path(".meltano/state.json").exists() is webhooks
+
+
+def test_a_project_without_messages_says_how_to_get_them(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "apprise", None)
+
+    assert project.run("check")[0] == 1
+    assert "--data alert=message" in project.errors
+    assert project.run("sync", "--scheduled", LOADS="refused refused")[0] == 1
+    reason, _, sent = project.errors.splitlines()
+    assert reason == REFUSED
+    assert sent.startswith("No alert was sent. This project is not set up to send alerts to ALERT_")
+
+
+def test_an_address_for_pings_that_cannot_be_is_not_shown(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_url(url: str, **_: Any) -> None:
+        message = f"no such address: {url}"
+        raise ValueError(message)
+
+    monkeypatch.setattr("urllib.request.urlopen", open_url)
+
+    assert project.run("sync", "--scheduled", LOADS="done")[0] == 0  # `run` looks for the secret
+    assert project.errors == "PING_URL was not reached: ValueError\n"
+
+
+@pytest.mark.parametrize("case", CASES["frequent"].values(), ids=CASES["frequent"])
+def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
+    project: Project, case: dict[str, Any]
+) -> None:
+    """In minutes: since when the runs fail, and when the last alert was, before and after."""
+    now = time.time()
+
+    def times(minutes_ago: list[int | None]) -> list[float]:
+        return [now - MINUTE * age if age is not None else 0 for age in minutes_ago]
+
+    if case["before"]:
+        FAILING.write_text(json.dumps(times(case["before"])), "utf-8")
+
+    status, calls, _ = project.run("sync", "--if-news", LOADS=case["load"], NEWS=str(case["news"]))
+
+    assert status == (case["load"] != "done")
+    assert calls.count("notified run") == case["runs"]
+    assert WAIT not in calls
+    assert len(project.heard) == case["alerts"]
+    assert FAILING.exists() == bool(case["after"])
+    if case["after"]:
+        written = json.loads(FAILING.read_text("utf-8"))
+        assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
+
+
+NEWS = next(name for name in PROGRAMS if "webhook" in name)
+
+
+def test_a_frequent_run_reports_that_the_tap_is_not_installed(project: Project) -> None:
+    Path(NEWS).unlink()
+
+    status, calls, said = project.run("sync", "--if-news", LOADS="missing")
+
+    assert (status, calls) == (1, ["notified run"])
+    assert said.startswith("The load failed: Cannot start plugin tap.\n")
+    assert said.endswith(" Run ./setup, and then ./sync again.")
+
+
+def test_a_command_for_news_that_breaks_is_no_absence_of_news(project: Project) -> None:
+    assert project.run("sync", "--if-news", LOADS="done", NEWS="1")[1] == []
+    project.write(NEWS, "#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
+    assert "notified run" in project.run("sync", "--if-news", LOADS="done")[1]
+
+
+@pytest.mark.parametrize(
+    ("sent", "loads", "status", "alerts"),
+    [
+        (signal.SIGTERM, "hangs", 143, ""),
+        (signal.SIGINT, "hangs", 130, ""),
+        (signal.SIGTERM, "refused", 143, ""),  # while it waits for the retry
+        (signal.SIGALRM, "hangs", 1, "The run did not end within 345 minutes."),
+    ],
+)
+def test_a_signal_stops_the_tap_and_nothing_is_built(
+    project: Project, sent: int, loads: str, status: int, alerts: str
+) -> None:
+    project.variables["ALERT_URL"] = ""
+    with project.start("sync", "--scheduled", LOADS=loads, WAITS="yes") as process:
+        list(lines_until(process, "hanging" if loads == "hangs" else "waiting"))
+        process.send_signal(sent)
+        output, errors = process.communicate()
+
+    assert process.returncode == status
+    assert ("the tap stops" in output) == (loads == "hangs")
+    assert "dbt-duckdb" not in " ".join(project.calls())
+    assert errors.partition("\n")[0] == alerts
+
+
+def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
+    project: Project,
+) -> None:
+    with project.start("sync", LOADS="hangs") as process:
+        list(lines_until(process, "hanging"))
+        process.kill()
+        assert project.run("sync", "--if-news", LOADS="done") == (0, [], "")
+        with project.start("sync", LOADS="done") as waiting:
+            assert list(lines_until(waiting, "")) == ["Waiting for the run that is still going.\n"]
+            project.write(".pipe", "end\n")
+            assert "1,040 jobs loaded" in waiting.communicate()[0]
+
+
+def break_env(_: Project) -> None:
+    Path(".env").unlink()
+    Path(".env").mkdir()
+
+
+def fill_the_disk(_: Project) -> None:
+    Path(".meltano/state.new").symlink_to("/dev/full")
+
+
+def remove_meltano(_: Project) -> None:
+    Path(".venv/bin/meltano").unlink()
+
+
+def lose_the_answers(_: Project) -> None:
+    Path(".copier-answers.yml").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (break_env, ".env cannot be read by "),
+        (fill_the_disk, "No space left on device"),
+        (remove_meltano, "No such file or directory (.venv/bin/meltano)"),
+        (lose_the_answers, ".copier-answers.yml is missing or damaged: take it from git again."),
+    ],
+)
+def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
+    project: Project, harm: Callable[[Project], None], says: str
+) -> None:
+    """And an alert of a frequent one once it has failed for twelve minutes, if odd times say so."""
+    project.answer(schedule="cron", webhooks=True)
+    project.write("states/prod:tap-public-jobs-to-target-duckdb:acme_jobs", "[1]")
+    harm(project)
+
+    for option, times in ("--scheduled", '{"a": 1}'), ("--if-news", f"[1, {time.time() + 1e6}]"):
+        FAILING.write_text(times, "utf-8")
+        status, _, said = project.run("sync", option, LOADS="done")
+        assert status == 1
+        assert "Traceback" not in said + project.errors
+        messages = [text for _, text in project.heard]
+        assert [says in text for text in messages] == [True] * (option == "--scheduled")
+    FAILING.write_text("[1, 0]", "utf-8")
+    assert project.run("sync", "--if-news", LOADS="done")[0] == 1
+    assert [says in text for _, text in project.heard] == [True]
+
+
+@pytest.mark.parametrize(
+    ("owner", "says"),
+    [
+        ("me", "If it is another user's, as after a run as root: sudo chown -R me '"),
+        ("public-jobs", "The project belongs to public-jobs: run this as that user, as with sudo "),
+    ],
+)
+def test_files_of_another_user_are_an_alert_of_a_schedule(
+    project: Project, monkeypatch: pytest.MonkeyPatch, owner: str, says: str
+) -> None:
+    """As after a run by hand as root; and a project is not given away to whoever runs it."""
+
+    def flock(*_: Any) -> None:
+        error = PermissionError(13, "Permission denied", ".lock")
+        raise error
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setattr(Path, "owner", lambda _: owner)
+
+    for options, alerts in ([], 0), (["--scheduled"], 1), (["--if-news"], 0):
+        assert project.run("sync", *options)[0] == 1
+        assert [text.partition(":")[0] for _, text in project.heard] == (
+            [".lock cannot be used"] * alerts
+        )
+        assert (says in project.errors) is (options != ["--if-news"])
+        assert ("chown" in project.errors) <= (owner == "me")

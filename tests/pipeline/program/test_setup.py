@@ -1,0 +1,157 @@
+"""`setup` and `check`: the file .env, and what has to be corrected first."""
+
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from pipeline.program.stand_ins import CASES, DRIVER, Project
+from public_jobs_pipeline import env
+
+MINUTE = 60
+
+
+@pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
+def test_a_second_try_writes_the_answers_that_were_given(
+    project: Project, before: str | None, answers: str, after: list[str], says: list[str]
+) -> None:
+    project.write(".env.new", f"{answers}\n")
+    Path(".env").unlink()
+    if before:
+        project.write(".env", before)
+
+    said = env.fill()
+
+    assert Path(".env").read_text("utf-8").splitlines() == after
+    assert stat.filemode(Path(".env").stat().st_mode) == "-rw-------"
+    assert not Path(".env.new").exists()
+    assert [it in line for it, line in zip(says, said, strict=True)] == [True] * len(says)
+
+
+def test_without_answers_env_gets_the_lines_that_it_lacks(project: Project) -> None:
+    project.write(".env.example", "# The key\nTAP_PUBLIC_JOBS_API_KEY=\n# Why\nALERT_URL=\n")
+
+    assert env.fill() == []
+    assert Path(".env").read_text("utf-8") == "TAP_PUBLIC_JOBS_API_KEY=key\n# Why\nALERT_URL=\n"
+
+
+def test_what_has_to_be_done_first_is_named(project: Project) -> None:
+    Path(".env").write_text("TAP_PUBLIC_JOBS_API_KEY=x\n", "utf-16")
+    assert project.run("sync", "--scheduled")[:2] == (1, [])
+    says = f"{project.folder}/.env is not in UTF-8: save it in UTF-8."
+    assert project.errors.partition("\n")[0] == project.heard[0][1].partition("\n")[0] == says
+    # A frequent schedule, whose stderr cron mails, alerts only once it has lasted.
+    for since, alerts in (0, 0), (time.time() - 13 * MINUTE, 1), (None, 0):
+        if since is not None:
+            project.write(".meltano/failing.json", f"[{since or time.time()}, 0]")
+        assert project.run("sync", "--if-news") == (1, [], says)
+        assert (len(project.heard), bool(project.errors)) == (alerts, bool(alerts))
+    assert project.run("setup")[:2] == (1, [])
+    assert project.errors == f"\n{says}\nThen run: {project.folder}/setup\n"
+    project.write(".env", "TAP_PUBLIC_JOBS_API_KEY=\n")
+    assert project.run("sync")[:2] == (1, [])
+    assert project.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {project.folder}/.env.\n"
+    assert project.run("sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 0
+    project.answer(source="/gone")
+    assert project.run("sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 1
+    assert project.errors == "The tap's clone /gone is gone: clone it there again.\n"
+
+
+NAMES = ["TARGET_POSTGRES_SQLALCHEMY_URL", "MELTANO_DATABASE_URI", "TAP_PUBLIC_JOBS_CHANGES_URL"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("address", "works"), CASES["addresses"].items())
+def test_an_address_of_a_database_that_cannot_work_is_named_and_not_shown(
+    project: Project, name: str, address: str, works: bool
+) -> None:
+    """In a password, a reader of the address may decode any two characters after a %."""
+    project.answer(warehouse="postgres")
+    project.write(".env", f"TAP_PUBLIC_JOBS_API_KEY=x\n{name}={DRIVER}{address}\n")
+
+    for options in [], ["--scheduled"]:
+        status, called, _ = project.run("sync", *options, LOADS="done")
+        assert (status == 0, "run" in called) == (works, works)
+        assert (f"{name} in .env must be" in project.errors) is not works
+        assert "% is %25, @ is %40" in project.errors or works
+        assert "me:" not in project.errors
+    assert ("@ is %40" in str(project.heard[-1])) is not works
+
+
+# What dbt writes when it cannot connect.
+REFUSED = """\
+04:00:00    Connection test: [ERROR connection test failed]
+04:00:00  1 check failed:
+04:00:00  dbt was unable to connect to the specified database.
+The database returned the following error:
+
+  >Database Error
+  connection to server at "host" failed: FATAL:  password authentication failed for user "me"
+
+Check your database credentials and try again.
+"""
+ANSWERS = """#!/bin/sh
+case "$*" in
+install*|*deps*) echo "$*" >> calls ;;
+*debug*) [ ! -e refused ] || { cat refused; exit 1; } ;;
+*--test*) echo '{"event": "The key works.", "level": "info"}' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "schedule", "status"),
+    [("postgres", "cron", 1), ("snowflake", "none", 1), ("postgres", "github", 0)],
+)
+def test_setup_connects_to_the_database_once(
+    project: Project, warehouse: str, schedule: str, status: int
+) -> None:
+    """The machine that runs a pipeline on Kubernetes may reach what this one does not."""
+    project.answer(warehouse=warehouse, schedule=schedule)
+    project.write(".venv/bin/meltano", ANSWERS)
+
+    assert project.run("setup", UV="true")[0] == 0
+    assert project.output.endswith(
+        f"\nThe key works.\nREADME.md has the commands of this project. To load now: "
+        f"{project.folder}/sync\n"
+    )
+
+    project.write("refused", REFUSED)
+    assert project.run("setup", UV="true")[0] == status
+    error = (
+        'the database cannot be used: Database Error connection to server at "host" failed: FATAL: '
+        'password authentication failed for user "me"\n'
+    )
+    if status:
+        assert project.errors == f"\nT{error[1:]}Then run: {project.folder}/setup\n"
+    else:
+        assert f"From here, {error}\nThe key works.\n" in project.output
+
+
+def test_setup_names_why_an_installation_failed(project: Project) -> None:
+    project.write("bin/uv", '#!/bin/sh\n[ "$1" = python ] && exit $PYTHON\nexit 1\n').chmod(0o755)
+
+    project.variables["UV"] = "bin/uv"
+    assert project.run("setup", PYTHON="1")[0] == 1
+    assert "The loader needs Python 3.11, and there is none: uv python install" in project.errors
+    assert project.run("setup", PYTHON="0")[0] == 1
+    assert "the lines above say why" in project.errors
+
+
+def test_setup_says_which_folder_the_schedule_is_for_and_what_is_missing(project: Project) -> None:
+    project.answer(schedule="cron", folder="/old")
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write(".env", "")
+
+    assert project.run("setup", UV="true")[0] == 0
+    moved, write, then = (
+        project.output.removeprefix("\n").split("\n\n")[0],
+        *project.output.splitlines()[-2:],
+    )
+    assert moved.startswith(
+        "The files in schedule/ are for /old. To run it here, commit, and then:"
+    )
+    assert moved.endswith(f"--data folder='{project.folder}'")
+    assert write == f"Write TAP_PUBLIC_JOBS_API_KEY into {project.folder}/.env"
+    assert then == f"Then run: {project.folder}/setup"
+    assert project.calls() == ["install", "invoke dbt-duckdb:deps"]

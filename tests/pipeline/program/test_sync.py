@@ -1,0 +1,142 @@
+"""`sync`: what is loaded and built, and what the last lines say."""
+
+from pathlib import Path
+
+import pytest
+from pipeline.program.stand_ins import CASES, MELTANO_YML, Project
+
+LOAD, BUILD = "run", "invoke dbt-duckdb:build"
+
+
+@pytest.mark.parametrize(
+    ("load", "fails", "status", "builds", "says"), CASES["syncs"].values(), ids=CASES["syncs"]
+)
+def test_it_builds_what_was_loaded_and_ends_with_what_happened(
+    project: Project, load: str, fails: str, status: int, builds: bool, says: str
+) -> None:
+    ended, called, said = project.run("sync", LOADS=load, FAILS=fails)
+
+    assert (ended, called) == (status, [LOAD, BUILD] if builds else [LOAD])
+    assert said.startswith(says)
+    assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
+    assert project.heard == []  # somebody is looking
+    assert Path("output/warehouse-copy.duckdb").exists() == (builds and fails == "none")
+
+
+def test_it_says_where_the_tables_of_a_shared_database_are(project: Project) -> None:
+    project.answer(warehouse="postgres")
+
+    said = project.run("sync", LOADS="done")[2]
+
+    assert said.endswith("\nAsk them: select * from acme_jobs_analytics.open_jobs")
+
+
+# What dbt writes about a test that warns.
+NO_DETAIL = """\
+\x1b[0m04:00:00  8 of 9 WARN 1040 open_jobs_have_details ...... [\x1b[33mWARN 1040\x1b[0m in 0.67s]
+public_jobs: 25 models success, 1 tests warn
+\x1b[0m04:00:00  [\x1b[33mWARNING\x1b[0m]: in test open_jobs_have_details (tests/open_jobs.sql)
+\x1b[0m04:00:00  [\x1b[33mWARNING\x1b[0m]: Got 1040 results, configured to warn if != 0
+"""
+
+
+def warnings(project: Project, load: str) -> list[str]:
+    project.run("sync", LOADS=load)
+    return [it for it in project.output.splitlines() if it.startswith("Warning: ")]
+
+
+def test_it_warns_of_what_worked_and_was_not_meant(project: Project) -> None:
+    """Details that are missing, a setting without effect, and lines of an update."""
+    assert warnings(project, "done") == []
+
+    project.write("built", NO_DETAIL)
+    project.write("meltano.yml.new", "")
+    project.write("schedule/crontab.new", "")
+    for name in (".env.new", "output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
+        project.write(name, "")
+    setting, details, *files = warnings(project, "warned")
+
+    assert setting.startswith("Warning: TAP_PUBLIC_JOBS_PAGESIZE has no effect: did you mean ")
+    assert details.startswith("Warning: 1,040 open jobs have no detail. ")
+    assert "TAP_PUBLIC_JOBS_DETAIL_REFRESH=all ./sync" in details
+    assert sorted(it.split()[1] for it in files) == ["meltano.yml.new", "schedule/crontab.new"]
+
+
+def test_it_fills_a_database_anew(project: Project) -> None:
+    """With all details, until a load is complete: the state knows those of the lost database."""
+    for file in Path("output").iterdir():
+        file.unlink()
+    Path("output").rmdir()
+    assert project.run("sync", LOADS="incomplete")[:2] == (1, [f"all {LOAD}", BUILD])
+    project.write("output/warehouse.duckdb", "some rows")
+    assert project.run("sync", LOADS="refused")[:2] == (1, [f"all {LOAD}"])
+    assert project.run("sync", LOADS="done")[:2] == (0, [f"all {LOAD}", BUILD])
+    assert project.run("sync", LOADS="done")[:2] == (0, [LOAD, BUILD])
+
+    Path("output/warehouse.duckdb").unlink()
+    copy, _ = project.run("sync", LOADS="done")[2].splitlines()  # the stand-in makes no database
+    assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
+
+
+OLD, NEW = (
+    "prod:tap-public-jobs-to-target-duckdb",
+    "prod:tap-public-jobs-to-target-duckdb:acme_jobs",
+)
+MARK = ".state-without-name"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "marked", "before", "after"),
+    [
+        ("none", True, {OLD: "[1]"}, {OLD: "[1]", NEW: "[1]"}),
+        ("github", True, {OLD: "[1]"}, {OLD: "[1]", NEW: "[1]"}),
+        ("github", True, {OLD: "[2]", NEW: "[1]"}, {OLD: "[2]", NEW: "[1]"}),
+        ("github", False, {OLD: "[1]"}, {OLD: "[1]"}),
+        ("none", True, {}, {}),
+    ],
+    ids=["made before", "elsewhere", "copied already", "another's", "never ran"],
+)
+def test_the_state_of_a_project_made_before_gets_its_name_once(
+    project: Project,
+    schedule: str,
+    marked: bool,
+    before: dict[str, str],
+    after: dict[str, str],
+) -> None:
+    """A new project with the same backend must not take the state of another one."""
+    project.answer(schedule=schedule)
+    Path("states").mkdir()
+    for name, text in before.items():
+        project.write(f"states/{name}", text)
+    if marked:
+        project.write(MARK, "")
+
+    assert project.run("sync", LOADS="done")[:2] == (0, [LOAD, BUILD])
+
+    assert project.states() == after
+    # What GitHub and Kubernetes check out again has it each time.
+    assert Path(MARK).exists() == (marked and schedule == "github")
+
+
+def test_a_state_that_cannot_be_taken_along_stops_the_load(project: Project) -> None:
+    """Without it, the dates of all jobs would start anew."""
+    project.write(MARK, "")
+
+    status, called, said = project.run("sync", LOADS="done", FAILS="state")
+
+    assert (status, called) == (1, [])
+    assert said.startswith(f"The load failed: The state {NEW} cannot be read: no connection\nNoth")
+    assert Path(MARK).exists()
+
+
+def test_the_state_is_taken_along_after_the_id_was_merged(project: Project) -> None:
+    """The user had changed the same lines of meltano.yml as the update."""
+    project.write(MARK, "")
+    project.write(f"states/{OLD}", "[1]")
+    project.write("meltano.yml", MELTANO_YML.replace("state_id_suffix: acme_jobs", ""))
+    assert project.run("sync", LOADS="done")[0] == 0
+    assert project.states() == {OLD: "[1]"}
+
+    project.write("meltano.yml", MELTANO_YML)
+    assert project.run("sync", LOADS="done")[0] == 0
+    assert project.states() == {OLD: "[1]", NEW: "[1]"}
