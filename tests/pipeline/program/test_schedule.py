@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline.program.stand_ins import CASES, PROGRAMS, Project, lines_until
+from stand_ins import CASES, PROGRAMS, Project, lines_until
 
 MINUTE = 60
 WAIT = "sleep 720"

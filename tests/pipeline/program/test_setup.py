@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from pipeline.program.stand_ins import CASES, DRIVER, Project
 from public_jobs_pipeline import env
+from stand_ins import CASES, DRIVER, Project
 
 MINUTE = 60
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pipeline.program.stand_ins import CASES, MELTANO_YML, Project
+from stand_ins import CASES, MELTANO_YML, Project
 
 LOAD, BUILD = "run", "invoke dbt-duckdb:build"
 

@@ -26,11 +26,11 @@ from e2e.stores import Database
 from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
 from emulators.engines import BUCKET, moto
 from harness import demo
-from pipeline.program.stand_ins import CASES as PIPELINE_CASES
-from pipeline.program.stand_ins import DRIVER, PROGRAMS
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.state import Sandbox
+from stand_ins import CASES as PIPELINE_CASES
+from stand_ins import DRIVER, PROGRAMS
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
 COPIER = "copier~=9.14"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from public_jobs_pipeline import cli
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
+CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("stand_ins.yml").read_text("utf-8"))
 DRIVER = "postgresql+psycopg://"
 # What became of a command: the status, what was called, and the last two lines.
 Ended = tuple[int, list[str], str]
