@@ -1,8 +1,8 @@
 """Writes what every column means, from the tap's schemas and the descriptions of the models.
 
 `uv run python dev/columns.py` writes the sources of the dbt project, the names of its columns
-and two pages: docs/columns.md and docs/dictionary.md. Models and snapshots take every field of the
-schemas from there.
+and two pages: docs/query/columns.md and docs/query/dictionary.md. Models and snapshots take every
+field of the schemas from there.
 """
 
 import json
@@ -24,8 +24,8 @@ SEEDS = TRANSFORM / "seeds" / "seeds.yml"
 SOURCES = TRANSFORM / "models" / "staging" / "sources.yml"
 SNAPSHOTS = TRANSFORM / "snapshots" / "history.yml"
 FIELDS = TRANSFORM / "macros" / "fields.sql"
-RAW_COLUMNS = REPOSITORY / "docs" / "columns.md"
-DICTIONARY = REPOSITORY / "docs" / "dictionary.md"
+RAW_COLUMNS = REPOSITORY / "docs/query/columns.md"
+DICTIONARY = REPOSITORY / "docs/query/dictionary.md"
 
 WITH_EXTRA_FIELDS = ("open_jobs", "jobs_ever", "job_versions")
 RAW_TABLES = ("jobs", "job_details", "job_publications")
@@ -67,7 +67,7 @@ The columns of dbt's tables are in the [Dictionary](dictionary.md).
 
 The names are those of `column_naming: snake_case`, which the template sets; \
 the tap's own default, `source`, keeps the names of the API's fields.
-[Targets](targets.md) shows what each warehouse makes of the types, \
+[Targets](../set-up/targets.md) shows what each warehouse makes of the types, \
 and [SQL](sql.md#one-row-of-each-table) one row of each table.
 
 <!-- columns: begin -->
@@ -91,7 +91,7 @@ and [what a null means](#what-a-null-means).
 and [Dates](dates.md) how their dates belong together.
 A *period* is one time that a job was published, \
 a *listing* a run that read the whole list, and *now* the latest listing.
-A *build* is one run of dbt; [Words](words.md) has the rest.
+A *build* is one run of dbt; [Words](../words.md) has the rest.
 
 The database has the same descriptions as comments.
 `\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
@@ -112,11 +112,11 @@ which is then in `additional_fields`.
   A salary of 0 stays in `min_salary` and `max_salary`, \
 and counts as missing in all other columns of pay.
 - *`annual_…`:* nobody knows what the salary is paid for: \
-see [Salaries](../pipeline/transform/README.md#salaries).
+see [Salaries](../../pipeline/transform/README.md#salaries).
   Whether it is gross or net, the API doesn't say.
 - *A text:* the API sent none, or an empty one.
 - *A field of details, such as `role_overview`:* as above, \
-or the detail could not be fetched yet: see [Gaps](gaps.md).
+or the detail could not be fetched yet: see [Gaps](../operate/gaps.md).
 - *A column that a later version added:* the job had closed before.
 - *A date:* see [Dates](dates.md#what-a-null-means).
 

@@ -1,7 +1,7 @@
 """Writes the tap's settings from `tap_public_jobs/settings.json` wherever they are described.
 
 `uv run python dev/settings.py` writes them between two marks into meltano.yml, the plugin
-definition, .env.example and docs/settings.md.
+definition, .env.example and docs/set-up/settings.md.
 """
 
 import json
@@ -44,7 +44,7 @@ def written() -> dict[Path, str]:
             {name: in_meltano(name) | VALUES.get(name, {}) for name in SETTINGS}
         ),
         ".env.example": "\n".join(map(in_environment, OWN)),
-        "docs/settings.md": f"\n{table()}\n",
+        "docs/set-up/settings.md": f"\n{table()}\n",
     }
     return {REPOSITORY / name: _replaced(REPOSITORY / name, text) for name, text in texts.items()}
 

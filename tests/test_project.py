@@ -10,6 +10,8 @@ import pytest
 import yaml
 from e2e.pipeline import REPOSITORY, Finished, definition, run
 
+from dev.checks.outdated import HELD, pinned
+
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]
 ADDRESS: str = PROJECT["urls"]["Repository"]
@@ -17,7 +19,8 @@ ADDRESS: str = PROJECT["urls"]["Repository"]
 
 def texts() -> dict[Path, str]:
     """What the files of the repository hold that are text, but for this one."""
-    names = run("git", "ls-files", "-co", "--exclude-standard", folder=REPOSITORY).output.split()
+    listed = run("git", "ls-files", "-co", "--exclude-standard", folder=REPOSITORY)
+    names = listed.succeeded().output.splitlines()
     paths = {REPOSITORY / name for name in names if not name.endswith(".svg")} - {Path(__file__)}
     return {path: path.read_text("utf-8", errors="replace") for path in paths if path.is_file()}
 
@@ -30,6 +33,15 @@ def test_every_address_of_the_repository_is_the_one_of_the_package() -> None:
     assert found == {ADDRESS.partition("://")[2]}
 
 
+def test_every_address_of_a_file_of_the_repository_is_that_of_one() -> None:
+    """The template and the definitions of plugins link to the pages this way."""
+    of_a_file = re.compile(rf"{re.escape(ADDRESS)}/(?:blob|raw)/main/([\w./-]+)")
+    found = {file for text in texts().values() for file in of_a_file.findall(text)}
+
+    assert "docs/operate/on-call.md" in found
+    assert [file for file in found if not (REPOSITORY / file).exists()] == []
+
+
 def test_what_the_package_index_shows_has_no_relative_link() -> None:
     """It has none of the files beside the README."""
     text = metadata("tap-public-jobs").json["description"]
@@ -37,6 +49,35 @@ def test_what_the_package_index_shows_has_no_relative_link() -> None:
 
     assert links
     assert [link for link in links if not link.startswith("https://")] == []
+    files = [re.sub(rf"^{ADDRESS}/(?:blob|raw)/main/|#.*", "", link) for link in links]
+    lost = [it for it in files if "://" not in it and not (REPOSITORY / it).is_file()]
+    assert lost == []
+
+
+def test_every_pin_of_a_package_an_action_and_an_image_is_the_same_everywhere() -> None:
+    """So that an update of one, which Dependabot or a workflow proposes, is one of all."""
+    pins = {package: {*found} for package, found in pinned().items() if package not in HELD}
+    for path, text in texts().items():
+        if "workflows" in path.parts:
+            for action, commit in re.findall(r"uses: (\S+)@(.+)", text):
+                pins.setdefault(action, set()).add(commit)
+        if "Dockerfile" in path.name:
+            for image, tag in re.findall(r"^FROM (\S+):(\S+)", text, re.MULTILINE):
+                pins.setdefault(image, set()).add(tag)
+
+    assert {"meltano", "dbt-core", "actions/checkout", "python"} <= pins.keys()
+    assert {name: found for name, found in pins.items() if len(found) > 1} == {}
+
+
+def test_dependabot_looks_where_there_is_something_to_update() -> None:
+    """It looks into no subfolder, and fails each week where it finds nothing."""
+    updates = yaml.safe_load((REPOSITORY / ".github/dependabot.yml").read_text("utf-8"))["updates"]
+    looks = {it["package-ecosystem"]: it.get("directories", it.get("directory")) for it in updates}
+    files = {path.relative_to(REPOSITORY) for path in texts()}
+    for ecosystem, name in (("uv", "pyproject.toml"), ("docker", "Dockerfile")):
+        assert {f"/{it.parent}".rstrip(".") for it in files if it.name == name} == {
+            *looks[ecosystem]
+        }
 
 
 def test_the_tap_is_installed_by_its_name_from_the_first_release_on() -> None:

@@ -35,18 +35,19 @@ MINE = ("TAP_", "TARGET_", "MELTANO_", "UV_", "VIRTUAL_ENV", "PYTHON", "PYENV")
 
 ORDER = {
     "README.md": "origin/tap-public-jobs",
-    "docs/start.md": ".",
-    "queries/README.md": "tap-public-jobs",
+    "docs/set-up/start.md": ".",
+    "docs/query/sql.md": "tap-public-jobs",
     "pipeline/transform/README.md": "tap-public-jobs",
-    "docs/bi.md": "tap-public-jobs",
-    "docs/dictionary.md": "tap-public-jobs",
-    "docs/sandbox.md": "tap-public-jobs",
-    "docs/deploy.md": ".",
-    "docs/webhooks.md": ".",
+    "docs/query/bi.md": "tap-public-jobs",
+    "docs/query/dictionary.md": "tap-public-jobs",
+    "docs/change/sandbox.md": "tap-public-jobs",
+    "docs/set-up/deploy.md": ".",
+    "docs/set-up/webhooks.md": ".",
 }
 """The pages, and the folder below the home in which each of their sections begins.
 
-`docs/start.md` makes the clone `tap-public-jobs`, and from its template the project `my-pipeline`.
+`docs/set-up/start.md` makes the clone `tap-public-jobs`, and from its template the project
+`my-pipeline`.
 """
 
 AS_ONE_USER = {

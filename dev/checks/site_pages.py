@@ -1,55 +1,71 @@
-"""A MkDocs hook: pages from outside docs/, and links that lead from the site to the repository."""
+"""The command `uv run dev/checks/site_pages.py FOLDER`: what Zensical needs to build the site.
 
+The pages are those of the README's index, at their own paths, so that their links to each other
+stay; what else they link to is in the repository.
+"""
+
+import json
 import re
+import shutil
+import sys
+import tomllib
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
-
 REPOSITORY = Path(__file__).parents[2]
-
-OUTSIDE = {
-    "README.md": "index.md",
-    "pipeline/transform/README.md": "dbt-package.md",
-    "queries/README.md": "queries.md",
-    "dev/benchmarks/README.md": "benchmarks.md",
-    "pipeline/airflow/README.md": "airflow.md",
-    "pipeline/airflow/SIZING.md": "airflow-sizing.md",
-    ".github/CONTRIBUTING.md": "contributing.md",
-    ".github/SECURITY.md": "security.md",
-    "CHANGELOG.md": "changelog.md",
-}
-"""Files beside docs/, and the pages of the site that show them."""
-
+CONFIGURATION = (REPOSITORY / "zensical.toml").read_text(encoding="utf-8")
+BLOB = f"{tomllib.loads(CONFIGURATION)['project']['repo_url']}/blob/main"
+INDEX = "\n## Documentation\n"
 LINK = re.compile(r"(\]\(|src=\")(?!\w+:|#)([^)\"#]+)")
 
 
-def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages: the README up to "Documentation", and each query with its SQL."""
-    for source, page in OUTSIDE.items():
-        text = (REPOSITORY / source).read_text(encoding="utf-8")
-        if source == "README.md":
-            text = text.partition("\n## Documentation\n")[0]
-        if source == "queries/README.md":
-            for query in sorted(REPOSITORY.glob("queries/*.sql")):
-                sql = query.read_text(encoding="utf-8")
-                text += f"\n## {query.name}\n\n```sql\n{sql}```\n"
-        files.append(File.generated(config, page, content=text))
-    return files
+def main(folder: Path) -> None:
+    """Write the pages, the pictures and the configuration."""
+    index = sections()
+    pages = {"README.md", *(page for _, listed in index for _, page in listed)}
+    for page in pages:
+        target = folder / "pages" / place(page)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text_of(page, pages), encoding="utf-8")
+    pictures = Path("docs", "pictures")
+    shutil.copytree(REPOSITORY / pictures, folder / "pages" / pictures, dirs_exist_ok=True)
+    navigation: list[dict[str, object]] = [{"Home": place("README.md")}]
+    navigation += [{name: [{it: place(page)} for it, page in listed]} for name, listed in index]
+    # JSON's lists are TOML's; its objects are not.
+    lines = re.sub(r'("[^"]*"):', r"\1 =", json.dumps(navigation, ensure_ascii=False))
+    written = CONFIGURATION.replace("nav = []", f"nav = {lines}", 1)
+    (folder / "zensical.toml").write_text(written, encoding="utf-8")
 
 
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links at the pages of the site, or at the repository."""
-    pages = {page: source for source, page in OUTSIDE.items()}
-    folder = dirname(pages.get(page.file.src_uri, "docs/"))
+def sections() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the sections of the README's index, with the titles and the files of their pages."""
+    index = (REPOSITORY / "README.md").read_text(encoding="utf-8").partition(INDEX)[2]
+    return [
+        (name, re.findall(r"\[([^]]+)\]\(([\w./-]+\.md)\)", listed))
+        for name, listed in re.findall(r"^- \*\*(.+):\*\* (.+)$", index, re.MULTILINE)
+    ]
+
+
+def place(path: str) -> str:
+    """Return where a page is on the site, which shows no hidden folder."""
+    return "index.md" if path == "README.md" else path.removeprefix(".")
+
+
+def text_of(page: str, pages: set[str]) -> str:
+    """Return the text of a page; links to what the site lacks lead to the repository."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8").partition(INDEX)[0]
+    here = dirname(page)
 
     def link(match: re.Match[str]) -> str:
-        path = normpath(join(folder, match[2]))
-        target = OUTSIDE.get(path, path.removeprefix("docs/"))
-        if files.get_file_from_path(target) is None:
-            target = f"{config.repo_url}/blob/main/{path}"
-        return match[1] + target
+        path = normpath(join(here, match[2]))
+        if path in pages:
+            return match[1] + "../" * place(page).count("/") + place(path)
+        if path.startswith("docs/pictures/"):
+            return match[0]
+        return f"{match[1]}{BLOB}/{path}"
 
-    return LINK.sub(link, markdown)
+    return LINK.sub(link, text)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

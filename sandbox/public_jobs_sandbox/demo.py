@@ -147,7 +147,7 @@ def _show_weeks(database: Path) -> None:
         f"\nThe warehouse is {DATABASE}: the tap's tables are in the schema {SCHEMA}, and dbt's in "
         "analytics. Each demo replaces it. To ask it more:\n\n"
         f"  uvx --from duckdb-cli duckdb -readonly {DATABASE}\n\n"
-        "docs/questions.md has more questions.\n\n"
+        "docs/query/questions.md has more questions.\n\n"
         "With your own key, beside this folder:\n\n"
         f"{textwrap.indent(START, '  ')}\n\n"
         "The second asks for the key, the warehouse and the schedule; the third loads and builds."

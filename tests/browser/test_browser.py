@@ -543,7 +543,9 @@ def test_the_readme_shows_the_top_of_such_a_page(
     browser.save_screenshot(str(drawn))
 
     size = slice(16, 24)
-    assert drawn.read_bytes()[size] == (REPOSITORY / "docs" / "dashboard.png").read_bytes()[size]
+    assert (
+        drawn.read_bytes()[size] == (REPOSITORY / "docs/pictures/dashboard.png").read_bytes()[size]
+    )
 
 
 def resize(browser: Driver, width: int, theme: str) -> None:

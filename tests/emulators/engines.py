@@ -75,7 +75,7 @@ class Emulated(Target):
     Attributes:
         column_naming: The tap's setting.
         emulator: Starts what the target writes to, given a folder; yields the address.
-        queries: The files of queries/ that the database understands, in snake case.
+        queries: The queries of docs/query/sql.md that the database understands, in snake case.
         refuses_columns: What it says of a column that comes later; empty if it adds the column.
     """
 

@@ -1,4 +1,4 @@
-"""The proxies of docs/webhooks.md, as the page configures them, in front of a receiver.
+"""The proxies of docs/set-up/webhooks.md, as the page configures them, in front of a receiver.
 
 `uv run pytest tests/proxies` runs it; it needs Caddy and nginx.
 """
@@ -18,7 +18,7 @@ from webhook.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.webhook.payload import LARGEST_BODY
 
-PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/set-up/webhooks.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```(?:nginx)?\n( +(?:\{|server ).*?) +```", PAGE, re.DOTALL)
 CADDY, NGINX = map(textwrap.dedent, SNIPPETS)
 

@@ -1,4 +1,4 @@
-"""What the files in queries/ and the page about SQL ask, and the right answers.
+"""What the page about SQL without dbt asks, and the right answers.
 
 The jobs are easily counted wrong: without a salary, department or title, or not published.
 """
@@ -109,8 +109,24 @@ PUBLICATIONS = [
 ROWS = {"jobs": JOBS, "job_details": JOBS, "job_publications": PUBLICATIONS}
 
 
-QUERIES = Path(__file__).parents[2] / "queries"
-PAGE = (QUERIES.parent / "docs" / "sql.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/query/sql.md").read_text("utf-8")
+ASKED = {
+    "open_roles": "How many roles are open, by department and location?",
+    "salary_ranges": "What do roles pay, by seniority, currency and salary period?",
+    "knockout_questions": "Which questions of each role can rule an applicant out?",
+    "additional_fields": (
+        "Which fields does the API send that have no column of their own, and what is in them?"
+    ),
+    "days_open": "How long are roles open, and how long were the closed ones?",
+    "changes": "Which jobs are new or gone since yesterday?",
+}
+"""The questions, each a heading with its query below."""
+QUERIES: dict[str, str] = {
+    heading: sql
+    for heading, _, section in (it.partition("\n") for it in PAGE.split("\n### "))
+    if heading.endswith("?")
+    for sql in re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
+}
 
 
 OPEN_SINCE_FIRST = ("open", None, FIRST, None, None, 75, None)
@@ -171,7 +187,7 @@ ANSWERS: dict[str, list[Row]] = {
 
 
 def query(name: str) -> str:
-    return (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
+    return QUERIES[ASKED[name]]
 
 
 def nested_values(name: str) -> str:

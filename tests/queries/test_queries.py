@@ -1,4 +1,4 @@
-"""Every file in queries/ gives the same right answer on DuckDB and on PostgreSQL."""
+"""Every query without dbt gives the same right answer on DuckDB and on PostgreSQL."""
 
 import datetime as dt
 import json
@@ -11,10 +11,12 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+from e2e.pipeline import REPOSITORY
 from e2e.stores import TABLES
 from e2e.targets import DUCKDB, Target, meltanolabs
 from queries.answers import (
     ANSWERS,
+    ASKED,
     FIRST,
     JOBS,
     LATEST,
@@ -160,7 +162,8 @@ def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(
     warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On tables as the targets make them, and on lines as target-jsonl does, after two runs."""
-    of_tables, of_lines = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    rule, _, _ = PAGE.partition("\n## Queries without dbt\n")
+    of_tables, of_lines = re.findall(r"```sql\n(.*?)```", rule, re.DOTALL)
     (tmp_path / "output").mkdir()
     for table, rows in (("jobs", JOBS), ("job_publications", PUBLICATIONS)):
         before = [row | {"job_title": "old", "last_seen_at": FIRST} for row in rows]
@@ -181,19 +184,18 @@ and last_seen_at = (select max(last_seen_at) from public_jobs.job_publications)
 """
 
 
-def test_every_file_has_the_rule_that_the_page_explains() -> None:
+def test_one_page_has_the_rule_and_all_its_queries_keep_to_it() -> None:
     def words(text: str) -> str:
         return " ".join(text.split())
 
-    for text in [PAGE, *map(query, ANSWERS)]:
-        assert words(text).count(words(RULE)) == 1
+    pages = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")]
+    pages += [*REPOSITORY.glob("pipeline/**/*.md*")]
+    having = [it.name for it in pages if words(RULE) in words(it.read_text("utf-8"))]
+
+    assert having == ["sql.md"]
+    assert [words(query(name)).count(words(RULE)) for name in ANSWERS] == [1] * len(ANSWERS)
 
 
-def test_the_readme_lists_every_file_with_its_question() -> None:
-    readme = (QUERIES / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.*?) \| \[.*?\]\((.*?)\) \| `\w+` \|$", readme, flags=re.MULTILINE)
-
-    # The first line of a file is its question, as a comment.
-    asked = {file.name: file.read_text("utf-8").splitlines()[0] for file in QUERIES.glob("*.sql")}
-    assert {file: f"-- {question}" for question, file in rows} == asked
-    assert asked.keys() == {f"{name}.sql" for name in ANSWERS}
+def test_each_question_of_the_page_has_an_answer() -> None:
+    assert QUERIES.keys() == set(ASKED.values())
+    assert ASKED.keys() == ANSWERS.keys()

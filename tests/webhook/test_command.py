@@ -295,9 +295,8 @@ def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
     assert err.endswith(end)
 
 
-DOCS = Path(__file__).parents[2] / "docs"
-WEBHOOKS = "\n".join((DOCS / name).read_text("utf-8") for name in ("webhooks.md", "receiver.md"))
-SETTINGS = WEBHOOKS.partition("\n## Settings of the receiver\n")[2]
+WEBHOOKS = (Path(__file__).parents[2] / "docs/set-up/webhooks.md").read_text("utf-8")
+SETTINGS = WEBHOOKS.partition("\n### Settings of the receiver\n")[2]
 SECRETS = {"PUBLIC_JOBS_WEBHOOK_TOKEN", "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET"}
 
 

@@ -43,15 +43,12 @@ from dev.columns import MARTS
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
-PAGES = REPOSITORY / "docs"
+PAGE = (REPOSITORY / "docs/query/questions.md").read_text("utf-8")
 QUERY = r"^```sql\n(.*?);\n```$"
-EXAMPLES = re.findall(QUERY, (PAGES / "questions.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+ANYTIME, _, MONDAY = PAGE.partition("\n## Questions for Monday\n")
+EXAMPLES = re.findall(QUERY, ANYTIME, re.MULTILINE | re.DOTALL)
 # With the rows of the table that follows.
-ANSWERED = re.findall(
-    rf"{QUERY}\n\n.*?\n\| ---.*?\n(.*?)\n\n",
-    (PAGES / "monday.md").read_text("utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+ANSWERED = re.findall(rf"{QUERY}\n\n.*?\n\| ---.*?\n(.*?)\n\n", MONDAY, re.MULTILINE | re.DOTALL)
 COMMENTS = """(
     select attname as name, description as comment
     from pg_class
@@ -243,7 +240,7 @@ def as_shown(value: Any) -> str:
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_a_question_for_monday_has_the_answer_of_the_readme(finished: Portal, number: int) -> None:
+def test_a_question_for_monday_has_the_answer_of_the_page(finished: Portal, number: int) -> None:
     """In six lines at most, of one table."""
     query, shown = ANSWERED[number]
     assert len(query.splitlines()) <= 6
@@ -381,7 +378,7 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     portal: Portal, warehouse: Warehouse
 ) -> None:
     """Those of a job that closed before; nothing of a published one."""
-    page = (PAGES / "personal-data.md").read_text("utf-8")
+    page = (REPOSITORY / "docs/operate/personal-data.md").read_text("utf-8")
     recipe = page.partition("-- erase.sql\n")[2].partition("```")[0]
     closed, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
     night(portal)
