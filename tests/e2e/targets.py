@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from e2e.pipeline import Settings, environment, installed, plugin, program, written
-from e2e.scenario import Recording, job_row
+from e2e.scenario import LATER, Recording, job_row
 from e2e.stores import (
     FIELDS,
     KINDS,
@@ -189,7 +189,10 @@ def load_and_compare(
             types.pop(recording.left_out.get(table, ""), None)
             assert store.types(table) == types, (run, table)
         for table in ("jobs", "job_details"):
-            rows = target.rows(recording.published, table)
+            # What is left out is nowhere, also where it would not fit its column.
+            field = LATER[table] if recording.left_out else ""
+            jobs = [{k: it for k, it in job.items() if k != field} for job in recording.published]
+            rows = target.rows(jobs, table)
             for row in rows:
                 row.pop(recording.left_out.get(table, ""), None)
             assert store.published(table) == rows, (run, table)

@@ -133,8 +133,8 @@ def test_history_has_what_the_organisation_did(warehouse: duckdb.DuckDBPyConnect
 
     assert renamed == [RENAMED]
     assert dates(again) == [REOPENED]
-    assert {it % 7 for it in raised} <= {0, 1, 2, 3, 4}
     assert RAISED in raised
+    assert {it % 7 for it in raised if it != RAISED} <= {0, 1, 2, 3, 4}
     assert titles == [FAILING.start]
 
 
