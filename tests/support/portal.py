@@ -301,7 +301,7 @@ def opened(
 def first_day(portal: Portal, odd: str = 'odd "name"/~.') -> None:
     """Jobs that lack what others have; one has fields without a column, of which one is odd."""
     portal.edit(0, knockoutQuestions=[], salaryPeriod="year")
-    portal.edit(1, department="", minSalary=0, maxSalary=61000.5)
+    portal.edit(1, department="", minSalary=0, maxSalary=61000.5, currency="BRL")
     portal.edit(2, **{odd: {"nested": [1, None]}}, note="some text", maxSalary=9)
     # A question that is none hides no other one.
     question = {"id": "q", "question": "Is it?", "type": "boolean", "required": True}
