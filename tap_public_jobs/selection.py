@@ -6,12 +6,13 @@ Otherwise what somebody wanted to leave out would be written, and nobody would n
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from singer_sdk.mapper import RemoveRecordTransform, StreamMap
 from singer_sdk.singerlib import Catalog
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
@@ -165,6 +166,27 @@ def wrong_maps(maps: Mapping[str, Json], columns: Mapping[str, Collection[str]])
     return wrong
 
 
+def shared_names(maps: Mapping[str, Iterable[StreamMap]]) -> list[str]:
+    """Describe under which names more than one stream would be written.
+
+    In one table, a target would remove the rows of one stream when the other one is activated.
+
+    Args:
+        maps: Those that the SDK has made of `stream_maps`, by stream.
+    """
+    sources: dict[str, dict[str, None]] = {}
+    for stream, each in maps.items():
+        for it in each:
+            if not isinstance(it, RemoveRecordTransform):
+                sources.setdefault(it.stream_alias, {})[stream] = None
+    return [
+        f"stream_maps: {' and '.join(streams)} would be written as {quoted(name)}, and rows "
+        "would be lost: give each its own __alias__."
+        for name, streams in sources.items()
+        if len(streams) > 1
+    ]
+
+
 def _wrong_rules(rules: Mapping[str, Json], columns: Collection[str]) -> Iterator[str]:
     """Describe the names in the map of a stream that are probably meant for another column.
 
@@ -178,6 +200,8 @@ def _wrong_rules(rules: Mapping[str, Json], columns: Collection[str]) -> Iterato
             yield _no("column", name, [*columns, *OPTIONS])
     if re.search(r"\bfake\.", str(rules)) and not find_spec("faker"):
         yield "fake needs the package faker: add it to pip_url of the plugin; it is used"
+    if {"__alias__", "__source__"} <= rules.keys():  # the SDK would make a column of it
+        yield "a map with __source__ is itself named as its table is: remove __alias__; both are"
     for name in rules:
         if rules[name] == "":
             yield f"{name!r} has no expression; to leave it out, write __NULL__"

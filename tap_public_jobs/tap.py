@@ -28,7 +28,7 @@ from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.records.naming import field_of
 from tap_public_jobs.report import Counts, Report
-from tap_public_jobs.selection import wrong_maps
+from tap_public_jobs.selection import shared_names, wrong_maps
 from tap_public_jobs.streams import (
     JobDetails,
     JobPublications,
@@ -129,6 +129,8 @@ class TapPublicJobs(Tap):
         except Exception as error:  # whatever the SDK raises over a mistake
             msg = f"stream_maps or flattening cannot be applied: {described(error)}."
             raise SetupError(msg) from error
+        if wrong := shared_names(self.mapper.stream_maps):
+            raise SetupError(" ".join(wrong))
 
     @override
     def discover_streams(self) -> Sequence[Stream]:

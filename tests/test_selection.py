@@ -48,6 +48,10 @@ NONE = "act. stream_maps: there is no "
             {"jobs": {"jobTitle": "fake.job()"}},
             "fake needs the package faker: add it to pip_url of",
         ),
+        # A target would remove the rows of one stream when the other one is activated.
+        ({"job*": {"__alias__": "all"}}, "jobs and job_publications and job_details would be"),
+        ({"jobs": {"__source__": "job_details"}}, "jobs and job_details would be written as"),
+        ({"x": {"__source__": "jobs", "__alias__": "y"}}, "remove __alias__; both are in jobs."),
         # Of two maps, only the last is applied.
         ({"job*": {"location": None}, "jobs": {"x": "id"}}, "'job*' and 'jobs' both map jobs, and"),
     ],
@@ -68,6 +72,7 @@ def test_a_stream_map_that_names_nothing_is_refused_before_the_first_request(
         {"jobs": {"jobTitles": "jobTitle.upper()", "x": "'y'"}},
         {"job*": {"publicId": "md5(publicId)"}, "x": {"__source__": "job_details", "type": None}},
         {"*": None, "jobs": {"location": None}},  # all but one
+        {"jobs": {"__alias__": "list"}, "x": {"__source__": "jobs"}},
     ],
 )
 def test_maps_may_add_columns_and_copies(api: FakeApi, maps: Json) -> None:

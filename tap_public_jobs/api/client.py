@@ -1,8 +1,10 @@
 """The two operations of the API: what is requested, what a response means, what is retried."""
 
 import logging
+import math
 import re
 import threading
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -84,6 +86,8 @@ class PublicJobsClient:
     has_answered: bool = False
     retries: int = 0
     _counting: threading.Lock = field(default_factory=threading.Lock)
+    _asking: threading.Lock = field(default_factory=threading.Lock)
+    _key_worked_at: float = -math.inf  # when page 1 was last asked for, and answered
 
     @property
     def _url(self) -> str:
@@ -129,19 +133,32 @@ class PublicJobsClient:
             PublicJobsError: The run cannot continue.
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
+        began = time.monotonic()
         try:
             document = self._fetch(
                 url, lambda detail: _is_detail(detail, job), tries, witness=self._page_url(1)
             )
         except RequestError as error:
             if error.status in REMEDIES:  # for the key, or for this job alone
-                self.page(1)
+                self._check_key(began)
             raise
         job_id = document.get("id")
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
             raise NotFoundError(msg)
         return document
+
+    def _check_key(self, since: float) -> None:
+        """Ask for page 1, unless it has been answered since; details are refused many at once.
+
+        Raises:
+            PublicJobsError: The key is refused.
+        """
+        with self._asking:
+            if self._key_worked_at < since:
+                asked_at = time.monotonic()
+                self.page(1)
+                self._key_worked_at = asked_at
 
     def _page_url(self, number: int) -> str:
         return f"{self._url}?{urlencode({'page': number, 'pageSize': self.page_size})}"

@@ -3,6 +3,8 @@
 import random
 import re
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -215,6 +217,29 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     assert caught.value.status == int(status)
     page = "/jobs?page=1&pageSize=10"
     assert server.targets == [page, *["/jobs/job-1"] * tries, page]
+
+
+def test_details_that_are_refused_at_once_ask_for_page_1_together(answered: Answered) -> None:
+    api, _ = answered(PAGE)
+    all_sent, error = threading.Barrier(8), RequestError("refused", 401)
+
+    def refuse(*_: object, **__: object) -> None:
+        all_sent.wait()
+        raise error
+
+    def detail(_: int) -> str:
+        with pytest.raises(RequestError, match="refused"):
+            api.detail(JOB)
+        return "refused"
+
+    with (
+        mock.patch.object(api, "_fetch", refuse),
+        mock.patch.object(api, "page") as page,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        assert [*pool.map(detail, range(8))] == ["refused"] * 8
+
+    page.assert_called_once_with(1)
 
 
 def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) -> None:
