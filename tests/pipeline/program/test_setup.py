@@ -140,6 +140,29 @@ def test_setup_connects_to_the_database_once(
         assert f"{error}\nThe key works.\n" in project.output
 
 
+@pytest.mark.parametrize(
+    ("schedule", "state", "meltano"),
+    [
+        ("cron", "", "meltano"),
+        ("airflow", "sqlite:////state.db", "meltano"),
+        # Workers of Airflow may have no folder that outlives them.
+        ("airflow", "postgresql+psycopg://me@host/states", "meltano[postgres]"),
+        ("kubernetes", "", "meltano[s3]"),
+    ],
+)
+def test_setup_installs_what_reads_the_state(
+    project: Project, schedule: str, state: str, meltano: str
+) -> None:
+    project.answer(schedule=schedule, state="s3")
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write("bin/uv", '#!/bin/sh\necho "$*" >> installed\n').chmod(0o755)
+    with (project.folder / ".env").open("a", encoding="utf-8") as file:
+        file.write(f"MELTANO_DATABASE_URI={state}\n")
+
+    assert project.run("setup", UV="bin/uv")[0] == 0
+    assert f" {meltano}~=" in (project.folder / "installed").read_text("utf-8")
+
+
 def test_setup_names_why_an_installation_failed(project: Project) -> None:
     project.write("bin/uv", '#!/bin/sh\n[ "$1" = python ] && exit $PYTHON\nexit 1\n').chmod(0o755)
 
