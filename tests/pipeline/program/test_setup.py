@@ -140,6 +140,19 @@ def test_setup_connects_to_the_database_once(
         assert f"{error}\nThe key works.\n" in project.output
 
 
+def test_check_names_why_meltano_could_not_start_dbt(project: Project) -> None:
+    project.answer(warehouse="postgres")
+    lines = [
+        '{"event": "No module named \'psycopg\'", "level": "error"}',
+        '{"event": "Need help fixing this problem?", "level": "info"}',
+    ]
+    project.write(".venv/bin/meltano", "#!/bin/sh\ncat refused\nexit 1\n")
+    project.write("refused", "\n".join(lines))
+
+    assert project.run("check")[0] == 1
+    assert project.errors.endswith("_URL in .env: No module named 'psycopg'\n")
+
+
 @pytest.mark.parametrize(
     ("schedule", "state", "meltano"),
     [
