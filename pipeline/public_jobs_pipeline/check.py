@@ -17,6 +17,12 @@ ADDRESSES = (
     "MELTANO_DATABASE_URI",
     "TAP_PUBLIC_JOBS_CHANGES_URL",
 )
+# Where a project says which database it uses.
+DATABASE = {
+    "postgres": "TARGET_POSTGRES_SQLALCHEMY_URL in .env",
+    "snowflake": "target-snowflake in meltano.yml, or TARGET_SNOWFLAKE_PRIVATE_KEY in .env",
+    "bigquery": "target-bigquery in meltano.yml, or TARGET_BIGQUERY_CREDENTIALS_JSON in .env",
+}
 
 
 def before_a_run(project: Project) -> None:
@@ -68,11 +74,12 @@ def everything(project: Project) -> str:
     if (url := env.setting("ALERT_URL")) and (flaw := alerts.service_at(url)[1]):
         raise Flaw(flaw)
     if flaw := error_of_database(project):
+        remedy = f"If its server is up, correct {DATABASE[project.warehouse]}: {flaw}"
         if project.schedule not in ELSEWHERE:
-            message = f"The database cannot be used: {flaw}"
+            message = f"The database cannot be used. {remedy}"
             raise Flaw(message)
         # The machine that runs it may reach what this one does not.
-        print(f"From here, the database cannot be used: {flaw}", flush=True)
+        print(f"From here, the database cannot be used. {remedy}", flush=True)
     status, lines = answer("invoke", "--no-install", TAP, "--test")
     said = next((line.text for line in reversed(lines) if line.text), "the tap wrote nothing")
     if status:

@@ -54,8 +54,10 @@ def install(project: Project) -> None:
         Flaw: One of them could not be installed.
     """
     uv = os.environ.get("UV", "uv")
-    extra = f"[{project.state}]" if project.schedule in ELSEWHERE else ""
-    packages = [f"meltano{extra}{MELTANO_VERSION}"]
+    state = project.state if project.schedule in ELSEWHERE else ""
+    if not state and env.setting("MELTANO_DATABASE_URI").startswith("postgres"):
+        state = "postgres"
+    packages = [f"meltano{f'[{state}]' if state else ''}{MELTANO_VERSION}"]
     packages += [f"apprise{APPRISE_VERSION}"] if project.alert == "message" else []
     (meltano, _), dbt = MELTANO, f"dbt-{project.warehouse}:deps"
     for command in (

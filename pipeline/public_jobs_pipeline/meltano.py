@@ -146,7 +146,7 @@ def reason_of_dbt(lines: list[Line]) -> str:
         if re.search(r"Error in|ERROR STALE|Error: ", text):
             found = [text, *texts[number + 1 : number + 2]]
             return " ".join(re.sub(r"^\d\d:\d\d:\d\d\s+", "", text) for text in found)
-    return next((text for text in reversed(texts) if text), "dbt wrote nothing")
+    return reason(lines, TAP)  # Meltano could not start it
 
 
 def target_broke(lines: list[Line], target: str) -> bool:

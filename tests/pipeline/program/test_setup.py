@@ -100,11 +100,20 @@ esac
 
 
 @pytest.mark.parametrize(
-    ("warehouse", "schedule", "status"),
-    [("postgres", "cron", 1), ("snowflake", "none", 1), ("postgres", "github", 0)],
+    ("warehouse", "schedule", "setting", "status"),
+    [
+        ("postgres", "cron", "TARGET_POSTGRES_SQLALCHEMY_URL in .env", 1),
+        (
+            "snowflake",
+            "none",
+            "target-snowflake in meltano.yml, or TARGET_SNOWFLAKE_PRIVATE_KEY",
+            1,
+        ),
+        ("bigquery", "github", "target-bigquery in meltano.yml, or TARGET_BIGQUERY_CREDENTIALS", 0),
+    ],
 )
 def test_setup_connects_to_the_database_once(
-    project: Project, warehouse: str, schedule: str, status: int
+    project: Project, warehouse: str, schedule: str, setting: str, status: int
 ) -> None:
     """The machine that runs a pipeline on Kubernetes may reach what this one does not."""
     project.answer(warehouse=warehouse, schedule=schedule)
@@ -118,14 +127,53 @@ def test_setup_connects_to_the_database_once(
 
     project.write("refused", REFUSED)
     assert project.run("setup", UV="true")[0] == status
+    remedy = f"he database cannot be used. If its server is up, correct {setting}"
     error = (
-        'the database cannot be used: Database Error connection to server at "host" failed: FATAL: '
-        'password authentication failed for user "me"\n'
+        '.env: Database Error connection to server at "host" failed: FATAL: password '
+        'authentication failed for user "me"\n'
     )
     if status:
-        assert project.errors == f"\nT{error[1:]}Then run: {project.folder}/setup\n"
+        assert project.errors.startswith(f"\nT{remedy}")
+        assert project.errors.endswith(f"{error}Then run: {project.folder}/setup\n")
     else:
-        assert f"From here, {error}\nThe key works.\n" in project.output
+        assert f"From here, t{remedy}" in project.output
+        assert f"{error}\nThe key works.\n" in project.output
+
+
+def test_check_names_why_meltano_could_not_start_dbt(project: Project) -> None:
+    project.answer(warehouse="postgres")
+    lines = [
+        '{"event": "No module named \'psycopg\'", "level": "error"}',
+        '{"event": "Need help fixing this problem?", "level": "info"}',
+    ]
+    project.write(".venv/bin/meltano", "#!/bin/sh\ncat refused\nexit 1\n")
+    project.write("refused", "\n".join(lines))
+
+    assert project.run("check")[0] == 1
+    assert project.errors.endswith("_URL in .env: No module named 'psycopg'\n")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "state", "meltano"),
+    [
+        ("cron", "", "meltano"),
+        ("airflow", "sqlite:////state.db", "meltano"),
+        # Workers of Airflow may have no folder that outlives them.
+        ("airflow", "postgresql+psycopg://me@host/states", "meltano[postgres]"),
+        ("kubernetes", "", "meltano[s3]"),
+    ],
+)
+def test_setup_installs_what_reads_the_state(
+    project: Project, schedule: str, state: str, meltano: str
+) -> None:
+    project.answer(schedule=schedule, state="s3")
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write("bin/uv", '#!/bin/sh\necho "$*" >> installed\n').chmod(0o755)
+    with (project.folder / ".env").open("a", encoding="utf-8") as file:
+        file.write(f"MELTANO_DATABASE_URI={state}\n")
+
+    assert project.run("setup", UV="bin/uv")[0] == 0
+    assert f" {meltano}~=" in (project.folder / "installed").read_text("utf-8")
 
 
 def test_setup_names_why_an_installation_failed(project: Project) -> None:
