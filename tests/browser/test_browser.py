@@ -421,6 +421,11 @@ def test_twenty_organisations_are_as_clear_as_one(browser: Driver, tmp_path: Pat
     warehouse.build("--vars", json.dumps({"schemas": names}), *WITHOUT_TESTS)
 
     readable(browser, warehouse, 390, "dark")
+    # A long name is cut, and the number after it is not.
+    labels = [it for it in texts(browser, "#levels .strong") if it]
+    assert "\u2026" in "".join(labels)
+    numbers = everything(browser)["levels"][0][2:6]
+    assert [it.split()[-1] for it in reversed(labels)] == numbers
     readable(browser, warehouse, 1440, "light")
 
     opened(browser, warehouse)
