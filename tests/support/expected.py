@@ -363,7 +363,7 @@ class History:
         rows = []
         for period in self.publication_periods():
             end = period["closed_by"] or NEVER
-            for version in versions[period["id"]]:
+            for version in versions.get(period["id"], ()):  # none if no build saw it
                 start, until = version["in_force_from"], version["in_force_until"]
                 known_by = period["built_by"] or period["opened_by"]
                 if not (known_by < until and end > start):

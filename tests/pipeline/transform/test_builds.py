@@ -538,6 +538,8 @@ def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Wareho
     for listing in portal.listings:
         for job in listing.jobs.values():
             del job["viewCount"]
+            if job["salaryPeriod"] is None:  # an empty column is no field
+                del job["salaryPeriod"]
     history = History(portal.listings)
     for table in TABLES:
         assert_holds(warehouse, table, history)
@@ -570,7 +572,8 @@ def test_texts_of_real_lengths_fit_in_memory(jobs: int, threads: int, tmp_path: 
         it["id"] for it in edited
     }
     lengths = {len(it["role_overview"] or "") for it in warehouse.rows("analytics.open_jobs")}
-    assert {0, 30_000} <= lengths
+    assert min(lengths) == 0
+    assert max(lengths) > 29_000  # blanks at its end are cut
 
 
 READER = "pg_monitor"  # a role that every server has

@@ -1,8 +1,6 @@
-{{ config(materialized='view') }}
-
 with latest as (
     select max(listed_at) as listed_at
-    from {{ in_this_file(ref('public_jobs', 'public_jobs__listings')) }}
+    from {{ ref('public_jobs', 'public_jobs__listings') }}
 ),
 
 events as (
@@ -16,11 +14,11 @@ events as (
         cast(null as {{ dbt.type_string() }}) as field,
         cast(null as {{ dbt.type_string() }}) as old_value,
         cast(null as {{ dbt.type_string() }}) as new_value
-    from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     where opened_after is not null
     union all
     select organisation, 'closed', closed_after, closed_by, job_key, id, null, null, null
-    from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
+    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     where closed_by is not null
     union all
     select
@@ -33,7 +31,7 @@ events as (
         field,
         old_value,
         new_value
-    from {{ in_this_file(ref('public_jobs', 'public_jobs__job_changes')) }}
+    from {{ ref('public_jobs', 'public_jobs__job_changes') }}
 )
 
 select
@@ -51,7 +49,7 @@ select
     events.old_value,
     events.new_value
 from events
-inner join {{ in_this_file(ref('public_jobs', 'public_jobs__jobs_ever')) }} as jobs using (job_key)
+inner join {{ ref('public_jobs', 'public_jobs__jobs_ever') }} as jobs using (job_key)
 cross join latest
 -- An hour less than seven days, because a weekly sync may begin some minutes early or late: the
 -- listing of a week ago ends the week before.
