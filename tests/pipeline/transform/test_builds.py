@@ -506,7 +506,7 @@ def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Wareho
     build.
     """
     for number in range(12):
-        portal.edit(number, viewCount=1)
+        portal.edit(number, viewCount=1, salaryPeriod="year")
     for number, period in enumerate(["year", "hour", "year"]):
         portal.edit(number, salaryPeriod=period, seniorityLevel="senior", currency="EUR")
     portal.edit(3, requiredSkills=["patience"])
@@ -538,8 +538,6 @@ def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Wareho
     for listing in portal.listings:
         for job in listing.jobs.values():
             del job["viewCount"]
-            if job["salaryPeriod"] is None:  # an empty column is no field
-                del job["salaryPeriod"]
     history = History(portal.listings)
     for table in TABLES:
         assert_holds(warehouse, table, history)
