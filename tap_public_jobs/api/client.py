@@ -86,8 +86,7 @@ class PublicJobsClient:
     has_answered: bool = False
     retries: int = 0
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _asking: threading.Lock = field(default_factory=threading.Lock)
-    _key_worked_at: float = -math.inf  # when page 1 was last asked for, and answered
+    _key_checked_at: float = -math.inf  # when a refused detail last asked for page 1
 
     @property
     def _url(self) -> str:
@@ -149,16 +148,16 @@ class PublicJobsClient:
         return document
 
     def _check_key(self, since: float) -> None:
-        """Ask for page 1, unless it has been answered since; details are refused many at once.
+        """Ask for page 1, unless it has been asked for since; details are refused many at once.
 
         Raises:
             PublicJobsError: The key is refused.
         """
-        with self._asking:
-            if self._key_worked_at < since:
-                asked_at = time.monotonic()
-                self.page(1)
-                self._key_worked_at = asked_at
+        with self._counting:
+            if self._key_checked_at >= since:
+                return  # if the key is refused, the one who asks ends the run
+            self._key_checked_at = time.monotonic()
+        self.page(1)
 
     def _page_url(self, number: int) -> str:
         return f"{self._url}?{urlencode({'page': number, 'pageSize': self.page_size})}"

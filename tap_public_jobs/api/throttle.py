@@ -78,7 +78,9 @@ class Throttle:
             BaseException: What the throttle was closed with.
         """
         with self.changed:
-            while (delay := earliest - self.clock()) > 0 or (delay := self.try_acquire()) != 0:
+            while not self.reason and (delay := earliest - self.clock()) > 0:
+                self.changed.wait(delay)
+            while (delay := self.try_acquire()) != 0:
                 self.changed.wait(None if delay == math.inf else delay)
             return self.clock()
 
