@@ -313,3 +313,14 @@ def test_closing_ends_the_waits_of_other_threads_and_lets_nothing_through() -> N
             with pytest.raises(SystemExit, match="143"):
                 it.result(10)
     assert throttle.requests == 1
+
+
+def test_a_request_that_has_to_wait_does_not_once_the_throttle_is_closed() -> None:
+    time = FakeTime()
+    throttle = time.throttle()
+    throttle.close(KeyError("stopped"))
+
+    with pytest.raises(KeyError, match="stopped"):
+        throttle.acquire(time.now + 100)
+
+    assert time.waits == []
