@@ -363,11 +363,18 @@ class History:
         rows = []
         for period in self.publication_periods():
             end = period["closed_by"] or NEVER
-            for version in versions.get(period["id"], ()):  # none if no build saw it
+            known_by = period["built_by"] or period["opened_by"]
+            seen = [
+                it
+                for it in versions.get(period["id"], ())
+                if known_by < it["in_force_until"] and end > it["in_force_from"]
+            ]
+            # Of a period that no build saw, nothing is known but its dates.
+            unseen = dict.fromkeys(it["name"] for it in MODELS["job_spells"]["columns"])
+            unseen |= {name: period[name] for name in KEY}
+            unseen |= {"in_force_from": period["opened_by"], "in_force_until": NEVER}
+            for version in seen or [unseen]:
                 start, until = version["in_force_from"], version["in_force_until"]
-                known_by = period["built_by"] or period["opened_by"]
-                if not (known_by < until and end > start):
-                    continue
                 start = start if start > known_by else period["opened_by"]
                 begins = "reopened" if period["period"] > 1 else "opened"
                 begins = begins if period["opened_after"] else "found"

@@ -68,7 +68,7 @@ spells as (
         from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     ) as periods
     inner join listings using (organisation)
-    inner join assignments -- a period that no build saw has no title and no place
+    left join assignments
         on
             periods.job_key = assignments.job_key
             and periods.known_by < assignments.in_force_until
