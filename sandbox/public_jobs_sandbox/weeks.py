@@ -214,7 +214,9 @@ class Warehouse:
             # Where Meltano has dbt look for what it has parsed.
             "DBT_TARGET_PATH": str(REPOSITORY / ".meltano" / "dbt" / "duckdb"),
             "DBT_LOG_PATH": str(folder),
+            # Nobody reads them.
             "DBT_LOG_LEVEL_FILE": "none",
+            "DBT_WRITE_JSON": "false",
         }
         self._config = folder / "target.json"
         filepath = variables["TARGET_DUCKDB_FILEPATH"]
