@@ -29,7 +29,7 @@ from typing_extensions import override
 from tap_public_jobs.errors import PublicJobsError
 
 TRANSFORM = REPOSITORY / "pipeline" / "transform"
-DBT_2 = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+DBT_2 = "dbt==2.0.0rc196"  # the last that is a wheel: later ones download themselves
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 Ended = subprocess.CompletedProcess[str]
