@@ -99,8 +99,11 @@ def run_tap(config: dict[str, Json], **others: Json) -> None:
             `clock` or `sleep`.
     """
     replaced = {name: others.pop(name) for name in ("client", "clock", "sleep") if name in others}
-    # As functions, these would become methods.
-    parts = {name: staticmethod(it) if callable(it) else it for name, it in replaced.items()}
+    parts: dict[str, Json] = {
+        # As a function, it would become a method.
+        name: staticmethod(it) if callable(it) else it
+        for name, it in replaced.items()
+    }
     type(TapPublicJobs.__name__, (TapPublicJobs,), parts)(config=config, **others).sync_all()
 
 
