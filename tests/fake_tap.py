@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fake_api import FakeApi
-from harness import Output, captured
+from harness import Output, captured, run_tap
 from model_target import ModelTarget, plain
 
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.tap import TapPublicJobs
 
 # The requests for the list of the fixture `api`.
 LIST = ["page 1", "page 2", "page 3", "page 4"]
@@ -97,16 +96,11 @@ class Pipeline:
 
     def sync(self, config: dict[str, Any], catalog: dict[str, Any] | None) -> None:
         """Run the tap, and note its messages and why it failed."""
-        api, now = self.api, self.now
-
-        class FakeTap(TapPublicJobs):
-            client: Any = api
-            clock = staticmethod(lambda: now)
-            sleep = staticmethod(lambda _: None)
-
+        now = self.now
+        time = {"clock": lambda: now, "sleep": lambda _: None}
         with captured() as self.output:
             try:
-                FakeTap(config=config, catalog=catalog, state=self.state).sync_all()
+                run_tap(config, catalog=catalog, state=self.state, client=self.api, **time)
             except (PublicJobsError, SystemExit) as error:
                 self.error = str(error)
 

@@ -90,10 +90,27 @@ def captured() -> Iterator[Output]:
         output.messages = parse(output.text).messages
 
 
-def sync(config: dict[str, Json], **kwargs: Json) -> Output:
-    """Run the tap to its end."""
+def run_tap(config: dict[str, Json], **others: Json) -> None:
+    """Run the tap to its end.
+
+    Args:
+        config: Its settings.
+        others: Arguments of the tap, such as its state; or what it has instead of its own `client`,
+            `clock` or `sleep`.
+    """
+    replaced = {name: others.pop(name) for name in ("client", "clock", "sleep") if name in others}
+    parts: dict[str, Json] = {
+        # As a function, it would become a method.
+        name: staticmethod(it) if callable(it) else it
+        for name, it in replaced.items()
+    }
+    type(TapPublicJobs.__name__, (TapPublicJobs,), parts)(config=config, **others).sync_all()
+
+
+def sync(config: dict[str, Json], **others: Json) -> Output:
+    """Do the same, and return what it writes."""
     with captured() as output:
-        TapPublicJobs(config=config, **kwargs).sync_all()
+        run_tap(config, **others)
     return output
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import click
 
+# The year shares the API in memory and the model of a target with the tests.
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+
 from dev.benchmarks import costs, dbt, limits, operations
 from dev.benchmarks.bench import Bench, Claim, LeftOutError, Section, with_tables
 

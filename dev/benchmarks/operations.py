@@ -1,22 +1,19 @@
 """What a year of operations brings: alerts, wrong rows, surplus requests and late rows."""
 
-import json
 import logging
 import math
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from singer_sdk import Stream
-from singer_sdk.singerlib import ActivateVersionMessage, Message, StateMessage
-from typing_extensions import override
+from harness import captured, run_tap
+from model_target import ModelTarget
 
 from dev.benchmarks.bench import Bench, Claim, Section, table
 from dev.benchmarks.organisation import (
@@ -37,9 +34,6 @@ from dev.benchmarks.organisation import (
 )
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.process import WholeMessageWriter
-from tap_public_jobs.streams import PublicJobsStream
-from tap_public_jobs.tap import TapPublicJobs
 
 # In the quick form, and in the full.
 DAYS = (91, 365)
@@ -131,38 +125,6 @@ class Tally:
         return 100 * self.surplus / self.needed
 
 
-class Warehouse:
-    """A target that upserts rows, and on ACTIVATE_VERSION deletes those of older versions."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[str, Row]] = {}
-        self.deleted: set[tuple[str, str]] = set()
-        self.written: list[Row] = []
-        self.state: Json = {}
-        self._versions: dict[str, dict[str, int]] = {}
-
-    def read(self, message: Message) -> None:
-        """Load one message other than a record."""
-        if isinstance(message, ActivateVersionMessage):
-            versions = self._versions.get(message.stream, {})
-            for key in [key for key, version in versions.items() if version < message.version]:
-                del versions[key], self.rows[message.stream][key]
-                self.deleted.add((message.stream, key))
-        elif isinstance(message, StateMessage):
-            self.state = message.value
-
-    def load(self, tap: TapPublicJobs, stream: PublicJobsStream) -> None:
-        """Load the records of a stream, past the SDK, which would take half the time of a year."""
-        run = tap.shared_run()
-        version = run.version_of(stream.name) if run else None
-        rows = self.rows.setdefault(stream.name, {})
-        for row in stream.get_records(None):
-            rows[row["id"]] = row
-            self._versions.setdefault(stream.name, {})[row["id"]] = version or 0
-            if stream.name == "job_publications":
-                self.written.append(row)
-
-
 class Year:
     """One organisation under one schedule."""
 
@@ -174,7 +136,10 @@ class Year:
         folder: Path,
     ) -> None:
         self.schedule, self.organisation, self.gateway = schedule, organisation, gateway
-        self.tally, self.warehouse = Tally(), Warehouse()
+        self.tally, self.target = Tally(), ModelTarget()
+        self.state: dict[str, Json] = {}
+        # The rows that the last run left in the tables, by stream.
+        self.rows: dict[str, dict[str, Row]] = {}
         self.postings = {it.id: it for it in organisation.postings}
         url = f"sqlite:///{folder / 'changes.db'}"
         self._log = NotificationLog(url)
@@ -200,7 +165,7 @@ class Year:
             if at < self.gateway.now:
                 continue
             if self.gateway.now <= self.organisation.day(STATE_IS_LOST) + 12 * HOUR < at:
-                self.warehouse.state = {}
+                self.state = {}
                 self._fetched.clear()
             is_due = self._notify(at) or refresh != "notified"
             self.gateway.now = at
@@ -230,54 +195,42 @@ class Year:
 
     def _run(self, refresh: str, *, is_due: bool) -> str:
         """Run the tap; return why it failed, or nothing."""
-        gateway, warehouse = self.gateway, self.warehouse
+        gateway = self.gateway
         began = gateway.now
         gateway.requests.clear()
-        warehouse.written.clear()
-        warehouse.deleted.clear()
         key = "a-key" if began < self.organisation.day(KEY_ROTATES) else "a-new-key"
         key = "another-key" if gateway.is_on("other organisation") else key
-
-        class Writer(WholeMessageWriter):
-            @override
-            def write_message(self, message: Message) -> None:
-                warehouse.read(message)
-
-        class Tap(TapPublicJobs):
-            message_writer_class = Writer
-            client: ClassVar[Any] = gateway
-            clock = staticmethod(lambda: gateway.now)
-            sleep = staticmethod(gateway.sleep)
-
-            @override
-            def discover_streams(self) -> Sequence[Stream]:
-                streams = [*super().discover_streams()]
-                for stream in streams:
-                    # Final in the SDK.
-                    stream.sync = partial(warehouse.load, self, stream)  # type: ignore[misc, method-assign, arg-type]
-                return streams
-
-        error = ""
         config = self._config | {"api_key": key, "detail_refresh": refresh}
-        try:
-            Tap(config=config, state=self.warehouse.state).sync_all()
-        except PublicJobsError as reason:
-            error = str(reason)
-        warehouse.state = json.loads(json.dumps(warehouse.state))  # the SDK changes its own
-        self._check_rows(began)
+        time = {"clock": lambda: gateway.now, "sleep": gateway.sleep}
+        error = ""
+        with captured() as output:
+            try:
+                run_tap(config, state=self.state, client=gateway, **time)
+            except PublicJobsError as reason:
+                error = str(reason)
+        self.target.read(output.messages)
+        states = output.of("STATE")
+        self.state = states[-1]["value"] if states else self.state
+        before, self.rows = self.rows, self.target.rows
+        deleted = {
+            (stream, key)
+            for stream in ("jobs", "job_details")
+            for key in before.get(stream, {}).keys() - self.rows[stream].keys()
+        }
+        self._check_rows(began, deleted, output.records("job_publications"))
         self._count_requests(began, refresh, is_due=is_due)
         causes = (cause for cause, pattern in CAUSES.items() if re.search(pattern, error))
         return next(causes) if error else ""
 
-    def _check_rows(self, began: float) -> None:
+    def _check_rows(self, began: float, deleted: set[tuple[str, str]], written: list[Row]) -> None:
         """Compare what the run has written and deleted with what was published."""
         now, tally = self.gateway.now, self.tally
         stale = self.gateway.lifetime + MOST_LAG + COUNTED_EVERY
-        for stream, key in self.warehouse.deleted:
+        for stream, key in deleted:
             posting = self.postings.get(key)
             if posting and posting.is_always_published(began - stale, now):
                 tally.wrong_rows.add((stream, key, f"{began}"))
-        for row in self.warehouse.written:
+        for row in written:
             posting = self.postings.get(row["id"])
             if posting is None:
                 continue
@@ -324,7 +277,7 @@ class Year:
     def _shows(self, event: Event) -> bool:
         _, _, title, overview = event.posting.at(event.at)
         job, detail = (
-            self.warehouse.rows.get(it, {}).get(event.posting.id) for it in ("jobs", "job_details")
+            self.rows.get(it, {}).get(event.posting.id) for it in ("jobs", "job_details")
         )
         if not job or not detail:
             return False
@@ -359,7 +312,7 @@ class Year:
             return is_first
         version = (*posting.at(now), self.gateway.is_on("new field"))
         fetched_at, fetched = self._fetched.get(posting.id, (0.0, None))
-        if posting.id not in self.warehouse.rows.get("job_details", {}):
+        if posting.id not in self.rows.get("job_details", {}):
             return False  # the request failed
         self._fetched[posting.id] = now, version
         return refresh == "all" or fetched != version or now - fetched_at > OLD

@@ -5,13 +5,15 @@ earlier moment. All times are seconds since the epoch.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal, NamedTuple
 
+from fake_api import FakeApi
+
 from tap_public_jobs.api.models import JobRef, Page
-from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 
 Json = Any
 Kind = Literal["opened", "edited", "closed", "saved"]
@@ -230,11 +232,11 @@ class Gateway:
             PublicJobsError: The key is refused.
         """
         try:
-            items, total = self._get(f"page {number}", 8)
+            page: Page = self._get(f"page {number}", 8, lambda api: api.page(number))
         except RequestError as error:
             msg = f"Page {number} of the list of jobs cannot be read: {error}."
             raise PageError(msg) from error
-        return Page(items, PAGE_SIZE, total)
+        return page
 
     def detail(self, job: JobRef, tries: int | None = None) -> Json:
         """Return one job.
@@ -243,13 +245,9 @@ class Gateway:
             NotFoundError: It is not published.
             RequestError: The request failed.
         """
-        document = self._get(f"detail {job.public_id}", tries or 8)
-        if document is None or (job.id and document["id"] != job.id):
-            msg = f"/jobs/{job.public_id}: the response is 404 Not Found"
-            raise NotFoundError(msg, 404)
-        return document
+        return self._get(f"detail {job.public_id}", tries or 8, lambda api: api.detail(job))
 
-    def _get(self, request: str, tries: int) -> Json:
+    def _get(self, request: str, tries: int, ask: Callable[[FakeApi], Json]) -> Json:
         status = 0
         for number in range(tries):
             self.now += 1.0  # sixty in a minute
@@ -257,7 +255,7 @@ class Gateway:
             self.retries += number > 0
             status = self._fault(request)
             if not status:
-                return self._answer(request)
+                return self._answer(request, ask)
             if status == 403:  # noqa: PLR2004
                 if tries > 1:  # is it the key, or this job?
                     self.requests += ["page 1", request, request]
@@ -280,44 +278,41 @@ class Gateway:
             return 500
         return 500 if is_broken and self.is_on("failing detail") else 0
 
-    def _answer(self, request: str) -> Json:
+    def _answer(self, request: str, ask: Callable[[FakeApi], Json]) -> Json:
         born, answer = self._cache.get(request, (0.0, None))
         if not born <= self.now < born + self.lifetime:
             lag = self.random.choice((0.0, self.random.uniform(0, MOST_LAG)))
-            answer = self._origin(request, self.now - lag)
-            if answer is not None:  # a 404 is not cached
-                self._cache[request] = self.now, answer
+            answer = ask(self._origin(self.now - lag))  # a 404 is not cached
+            self._cache[request] = self.now, answer
         return answer
 
-    def _origin(self, request: str, at: float) -> Json:
-        kind, _, name = request.partition(" ")
-        if kind == "detail":
-            if self.is_on("details not found", "other organisation"):
-                return None
-            found = (it for it in self.organisation.published(at) if it.at(at).public_id == name)
-            return next((self._document(it, at, is_whole=True) for it in found), None)
-        total = len(self.organisation.published(at - at % COUNTED_EVERY))
-        jobs = [self._document(it, at) for it in self.organisation.published(at)]
-        if self.is_on("other organisation"):
-            jobs = [job | {"id": f"x{job['id']}", "publicId": f"x{job['id']}"} for job in jobs]
-        if self.is_on("empty list"):
-            jobs, total = [], 0
-        if self.is_on("halved list"):
-            jobs = jobs[: len(jobs) // 2]
-            total = len(jobs)
-        if self.is_on("high total"):
-            total += 3
-        number = int(name)
-        items = jobs[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-        if number > 1 and self.is_on("lost page"):
-            items = []
-        return items, total
+    def _origin(self, at: float) -> FakeApi:
+        """Return the API behind the cache, as it is at a moment."""
+        api, published = FakeApi(PAGE_SIZE), self.organisation.published(at)
+        is_other, has_field = self.is_on("other organisation"), self.is_on("new field")
+        for posting in published:
+            _, public_id, title, overview = posting.at(at)
+            job = {"id": posting.id, "publicId": public_id, "jobTitle": f"Role {title}"}
+            job |= {"id": f"x{posting.id}", "publicId": f"x{posting.id}"} if is_other else {}
+            job |= {"remote": "yes"} if has_field else {}
+            api.published[job["id"]] = job | {"roleOverview": f"{title} {overview}"}
+        if is_other or self.is_on("details not found"):
+            api.answers = {job["publicId"]: None for job in api.published.values()}
+        if self.is_on("lost page"):
+            api.answers[2] = lambda page: page._replace(items=[])
+        if self.is_on("empty list", "halved list"):
+            shown = 0 if self.is_on("empty list") else len(published) // 2
+            api.hidden = {*[*api.published][shown:]}
+        api.total = lambda: self._total(api, at)
+        return api
 
-    def _document(self, posting: Posting, at: float, *, is_whole: bool = False) -> Json:
-        _, public_id, title, overview = posting.at(at)
-        document = {"id": posting.id, "publicId": public_id, "jobTitle": f"Role {title}"}
-        document |= {"remote": "yes"} if self.is_on("new field") else {}
-        return document | {"roleOverview": f"{title} {overview}"} if is_whole else document
+    def _total(self, api: FakeApi, at: float) -> int:
+        """Return how many jobs the API says that it lists."""
+        if self.is_on("empty list", "halved list"):
+            total = len(api.listed())
+        else:
+            total = len(self.organisation.published(at - at % COUNTED_EVERY))
+        return total + 3 * self.is_on("high total")
 
 
 def usual_incidents(organisation: SimulatedOrganisation) -> Iterator[Incident]:

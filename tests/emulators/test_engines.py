@@ -134,13 +134,11 @@ class Warehouse(Builds):
     [("snowflake", snowflake("snake_case", "hard")), ("bigquery", bigquery("snake_case"))],
     ids=OUTPUTS,
 )
-def test_every_final_table_is_what_happened(
-    name: str, target: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_final_table_is_what_happened(name: str, target: Emulated, tmp_path: Path) -> None:
     """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
     with (
         target.emulator(tmp_path) as address,
-        opened(Warehouse(tmp_path, address, name=name, target=target), monkeypatch) as portal,
+        opened(Warehouse(tmp_path, address, name=name, target=target)) as portal,
     ):
         first_day(portal, odd="odd name/~.")
 

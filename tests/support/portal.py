@@ -20,17 +20,16 @@ from e2e.pipeline import REPOSITORY, environment, installed, plugin, program, ru
 from e2e.stores import Database, Row
 from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
 from forked import Program
-from harness import captured, demo
+from harness import captured, demo, run_tap
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError
-from tap_public_jobs.tap import TapPublicJobs
 
 TRANSFORM = REPOSITORY / "pipeline" / "transform"
-DBT_2 = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+DBT_2 = "dbt==2.0.0rc196"  # the last that is a wheel: later ones download themselves
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 Ended = subprocess.CompletedProcess[str]
@@ -201,7 +200,6 @@ class Portal:
         sandbox: The API.
         config: The tap's settings.
         warehouse: Where the tap's messages go.
-        monkeypatch: Sets the tap's clock.
         schema: The schema of the organisation.
         now: The time of the next sync.
         listings: What happened so far.
@@ -213,7 +211,6 @@ class Portal:
     sandbox: Sandbox
     config: dict[str, Any]
     warehouse: Builds
-    monkeypatch: pytest.MonkeyPatch
     schema: str = "public_jobs"
     now: datetime = FIRST_DAY
     listings: list[ShownList] = field(default_factory=list)
@@ -276,9 +273,8 @@ class Portal:
         return output.text
 
     def _run_tap(self) -> None:
-        now, state = self.now.timestamp(), copy.deepcopy(self.state)
-        self.monkeypatch.setattr(TapPublicJobs, "clock", staticmethod(lambda: now))
-        TapPublicJobs(config=self.config, catalog=self.catalog, state=state).sync_all()
+        state = copy.deepcopy(self.state)
+        run_tap(self.config, catalog=self.catalog, state=state, clock=self.now.timestamp)
 
     def build(self, *arguments: str) -> str:
         listing = self.listings[-1]
@@ -289,14 +285,12 @@ class Portal:
 
 
 @contextlib.contextmanager
-def opened(
-    warehouse: Builds, monkeypatch: pytest.MonkeyPatch, schema: str = "public_jobs"
-) -> Iterator[Portal]:
+def opened(warehouse: Builds, schema: str = "public_jobs") -> Iterator[Portal]:
     """Serve an organisation with twelve jobs."""
     with demo(12) as (sandbox, settings):
         # One at a time, so that details arrive in the order of the list, wherever a load stops.
         config = settings | {"column_naming": "snake_case", "max_concurrent_requests": 1}
-        yield Portal(sandbox, config, warehouse, monkeypatch, schema)
+        yield Portal(sandbox, config, warehouse, schema)
 
 
 def first_day(portal: Portal, odd: str = 'odd "name"/~.') -> None:

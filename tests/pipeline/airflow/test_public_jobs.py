@@ -40,6 +40,8 @@ secret_key = the same for all services
 jwt_secret = the same for all services, with the 64 bytes that the algorithm asks for
 
 [scheduler]
+# Tests trigger the runs: a DAG that is new begins with that of its last time.
+use_job_schedule = False
 # A worker that died is noticed soon.
 task_instance_heartbeat_sec = 2
 task_instance_heartbeat_timeout = 30
@@ -53,7 +55,7 @@ execution_api_retries = 30
 
 # As `sync` of a project does: it says how it was called, and stops well.
 SYNC = """#!/bin/sh
-echo "$0 $*" >> calls
+echo "${0##*/} $*" >> calls
 """
 STATUS = {WORKS: "exit 0", FAILS: "exit 1"}
 HANG = """trap 'echo stopped >> calls; exit 143' TERM
@@ -213,7 +215,7 @@ def test_one_that_fails_holds_back_no_other_and_what_was_loaded_is_built(airflow
         "build": "success",
         "loaded": "upstream_failed",
     }
-    call = "./sync --scheduled"
+    call = "sync --scheduled"
     assert airflow.calls() == {
         WORKS: [call, "invoke dbt-postgres:build"],
         FAILS: [call],
@@ -225,7 +227,7 @@ def test_the_frequent_dag_runs_the_projects_with_webhooks(airflow: Airflow) -> N
     run = airflow.run("public_jobs_news")
 
     assert run.state == "success", run.log
-    assert airflow.calls() == {WORKS: ["./sync --if-news", "invoke dbt-postgres:build"]}
+    assert airflow.calls() == {WORKS: ["sync --if-news", "invoke dbt-postgres:build"]}
 
 
 def test_a_run_by_hand_may_name_projects_that_are_there(airflow: Airflow) -> None:

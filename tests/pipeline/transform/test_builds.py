@@ -156,7 +156,7 @@ def finished(
 ) -> Iterator[Portal]:
     """An organisation after the last build."""
     warehouse = new_warehouse(request.param, tmp_path_factory.mktemp("finished"), new_database)
-    with pytest.MonkeyPatch.context() as monkeypatch, opened(warehouse, monkeypatch) as portal:
+    with opened(warehouse) as portal:
         nine_days(portal)
         three_mondays(portal)
         # With the unit tests, which no other build here runs, and all data tests.
@@ -284,9 +284,9 @@ def warehouse(
 
 
 @pytest.fixture
-def portal(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Portal]:
+def portal(warehouse: Warehouse) -> Iterator[Portal]:
     """An organisation with twelve jobs, which is loaded into that warehouse."""
-    with opened(warehouse, monkeypatch) as portal:
+    with opened(warehouse) as portal:
         yield portal
 
 
@@ -626,9 +626,7 @@ def taking_the_package(folder: Path) -> Path:
     return project
 
 
-def test_the_project_of_a_user_takes_the_package(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path: Path) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
     A macro that cleans otherwise rewrites the tables, and no history. A department that is renamed
@@ -637,7 +635,7 @@ def test_the_project_of_a_user_takes_the_package(
     warehouse.project = taking_the_package(tmp_path)
     warehouse.dbt("deps")
 
-    with opened(warehouse, monkeypatch, "acme") as portal:
+    with opened(warehouse, "acme") as portal:
         fields = {"location": "Somewhere ", "paidPer": "hour", "city": "Genf", "updatedAt": "noon"}
         portal.edit(0, jobTitle="Cook", department="Kitchen ", minSalary=10, **fields)
         portal.sync()
@@ -696,7 +694,7 @@ SCHEMAS = ["acme", "globex", "initech"]
 
 
 def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    warehouse: Warehouse,
 ) -> None:
     """The ids are the same in all three. One joins on the second day, when another is not synced.
 
@@ -705,7 +703,7 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
     with ExitStack() as stack:
         acme, globex, initech = portals = [
-            stack.enter_context(opened(warehouse, monkeypatch, schema)) for schema in SCHEMAS
+            stack.enter_context(opened(warehouse, schema)) for schema in SCHEMAS
         ]
         for portal in (acme, initech):
             portal.sync()

@@ -25,7 +25,7 @@ def board(
 ) -> Iterator[Portal]:
     """A board after the last build."""
     warehouse = new_warehouse(request.param, tmp_path_factory.mktemp("weeks"), new_database)
-    with pytest.MonkeyPatch.context() as monkeypatch, opened(warehouse, monkeypatch) as portal:
+    with opened(warehouse) as portal:
         eight_weeks(portal)
         portal.build()
         yield portal
