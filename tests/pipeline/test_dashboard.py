@@ -60,7 +60,7 @@ def made(folder: Path, tables: Tables) -> str:
 def read(warehouse: str, *organisations: str) -> Tables:
     """What the page is made of; times as text."""
     with page.opened(warehouse) as run:
-        tables = page.read(run, page.found(run, "Build them"), organisations)
+        tables = page.read(run, page.found(run, "Build them", page.FINAL), organisations)
     return {
         name: [dict(zip(table["columns"], map(as_text, row), strict=True)) for row in table["rows"]]
         for name, table in tables.items()

@@ -271,7 +271,7 @@ def test_a_second_build_grants_again_and_changes_nothing(finished: Portal) -> No
     of_reading = "information_schema.role_table_grants where privilege_type = 'SELECT'"
     grants = finished.warehouse.rows(of_reading)
     granted = {(it["grantee"], it["table_schema"], it["table_name"]) for it in grants}
-    for table in (*MODELS, "locations", "departments"):
+    for table in (*MODELS, "locations", "departments", "posting_rules"):
         assert granted >= {(reader, "analytics", table) for reader in readers}
 
 
@@ -586,6 +586,7 @@ PROJECT = {
             "extra_fields": ["paidPer", "requiredSkills", "city", "updatedAt", "paidPer"],
             "locations": ["my_project", "locations"],
             "departments": ["my_project", "departments"],
+            "posting_rules": ["my_project", "posting_rules"],
         }
     },
     "models": {
@@ -601,6 +602,10 @@ SESSION = """
 select
     current_setting('TimeZone') as zone,
     {{ "current_setting('lock_timeout')" if target.type == 'postgres' else "'0'" }} as "limit"
+"""
+RULES = """\
+rule,place,valid_from,pay_required,widest_range,range_period,currency
+mine,bern,2026-11-01,true,20000,,
 """
 SUMMARIES = "create or replace view acme.summaries as select * from acme.jobs"
 
@@ -620,6 +625,7 @@ def taking_the_package(folder: Path) -> Path:
         "packages.yml": json.dumps(packages),
         "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
         "seeds/departments.csv": "department,shown_as\nKitchen,Food\n",
+        "seeds/posting_rules.csv": RULES,
     }.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(content, "utf-8")
@@ -673,6 +679,13 @@ def test_the_project_of_a_user_takes_the_package(
     (cook,) = (it for it in jobs.values() if it["city"])
     shown = {name: cook[name] for name in ("job_title", "department", "city", "salary_period")}
     assert [*shown.values()] == ["Chef", "Food", "Bern", "hour"]
+    (check,) = warehouse.rows("analytics_recruiting.posting_checks")
+    assert {name: check[name] for name in ("job_key", "rule", "finding", "city")} == {
+        "job_key": cook["job_key"],
+        "rule": "mine",
+        "finding": "too wide",
+        "city": "Bern",
+    }
     skills = json.loads(cook["additional_fields"])["requiredSkills"]
     for table in ("open_jobs", "jobs_ever", "job_versions"):
         rows = warehouse.rows(f"analytics_recruiting.{table}")
