@@ -1,10 +1,11 @@
+-- By way of text, because the types of a seed in your own project may be any.
 with rules as (
     select
         {{ text('rule') }} as rule,
         lower({{ text('place') }}) as place,
-        valid_from,
-        pay_required,
-        widest_range,
+        cast({{ text('valid_from') }} as date) as valid_from,
+        cast({{ text('pay_required') }} as boolean) as pay_required,
+        cast({{ text('widest_range') }} as {{ double() }}) as widest_range,
         upper({{ text('currency') }}) as currency,
         case coalesce(lower({{ text('range_period') }}), 'year')
             {%- for period, in_a_year in var('periods_in_a_year').items() %}
