@@ -26,7 +26,7 @@ ABOUT = (
     "One version of one posting, as the API sent it. Times are UTC. The index has what became "
     "known after this file was written. sha256 is of the fields and the questions."
 )
-INDEX, POSTINGS = "index.jsonl", "postings"
+INDEX, JOBS = "index.jsonl", "jobs"
 LONGEST_NUMBER = 1000
 # How many versions, with their texts, are in memory.
 AT_ONCE = 200
@@ -78,7 +78,7 @@ class Archive:
                     "the next run makes it from the other files."
                 )
                 raise Flaw(message) from None
-        there = {str(it.relative_to(self.folder)) for it in self.folder.rglob(f"{POSTINGS}/*/*")}
+        there = {str(it.relative_to(self.folder)) for it in self.folder.rglob(f"{JOBS}/*/*")}
         for name, line in self.lines.items():
             if name not in there:
                 self.flaws.append(
@@ -375,7 +375,7 @@ def file_name(version: Row) -> str:
     folder = f"{words}-{sha256(encoded(job_key))[:16]}".lstrip("-")
     start, recorded = version["in_force_from"], version["updated_at"]
     since = f"{start:%Y%m%dT%H%M%S.%f}Z" if start > BEGINNING else "first"
-    return f"{POSTINGS}/{folder}/{since}-recorded-{recorded:%Y%m%dT%H%M%S.%f}Z.json"
+    return f"{JOBS}/{folder}/{since}-recorded-{recorded:%Y%m%dT%H%M%S.%f}Z.json"
 
 
 class Lines(HTMLParser):

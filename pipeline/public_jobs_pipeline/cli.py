@@ -71,6 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     project = Project("")
     try:
+        if options.command != "setup":
+            os.umask(0o077)  # what a run writes has the key, and an archive names people
         if options.command == "archive" and options.warehouse:
             return archive_of(options)
         project = Project.here()
@@ -105,7 +107,6 @@ def run(options: argparse.Namespace, project: Project) -> int:
         ):
             print(archive.archive(query, schema, options.folder, options.keep_days))
         return 0
-    os.umask(0o077)  # while it runs, Meltano keeps the key in a file
     check.before_a_run(project)
     mode: Callable[[Project], int] = options.mode
     return mode(project)

@@ -37,7 +37,7 @@ Times = dict[str, datetime]
 """A time of each organisation."""
 
 
-class News(NamedTuple):
+class Digest(NamedTuple):
     """What happened after some listings.
 
     Attributes:
@@ -90,7 +90,7 @@ def post_if_due(project: Project) -> str:
             return ""
         period = timedelta(days=DAYS[project.digest])
         since = {it: noted.get(it) or max(first[it], until[it] - period) for it in until}
-        found = news(run, schema, since, until)
+        found = read(run, schema, since, until)
     write_note(project, until)
     if not found.counts():
         return ""
@@ -160,7 +160,7 @@ def listings(run: Run, schema: str) -> tuple[Times, Times]:
     return first, latest
 
 
-def news(run: Run, schema: str, since: Times, until: Times) -> News:
+def read(run: Run, schema: str, since: Times, until: Times) -> Digest:
     """Read what happened after some listings and by others."""
     start = f"timestamp {literal(str(min(since.values())))}"
     names = ", ".join(map(literal, EVENTS))
@@ -189,7 +189,7 @@ def news(run: Run, schema: str, since: Times, until: Times) -> News:
             it for it in of if since[it["organisation"]] < it["time"] <= until[it["organisation"]]
         ]
 
-    return News(since, until, are_new(events), are_new(fields))
+    return Digest(since, until, are_new(events), are_new(fields))
 
 
 def rows(run: Run, sql: str) -> list[Row]:
@@ -199,7 +199,7 @@ def rows(run: Run, sql: str) -> list[Row]:
     return [dict(zip(names, it, strict=True)) for it in answer.fetchall()]
 
 
-def text_of(found: News, zone: ZoneInfo) -> str:
+def text_of(found: Digest, zone: ZoneInfo) -> str:
     """Return the digest in Markdown: first how much there is, then what, of each kind."""
     first, last = (
         f"{local(time, zone):%Y-%m-%d %H:%M}"
@@ -216,7 +216,7 @@ def text_of(found: News, zone: ZoneInfo) -> str:
 
 
 def section(title: str, lines: Sequence[str]) -> Iterable[str]:
-    """Return a kind of news: its first lines, and how many others there are."""
+    """Return one kind of events: the first lines, and how many others there are."""
     shown = [f"- {it}" for it in lines[:AT_MOST]]
     if len(lines) > AT_MOST:
         shown.append(f"- and {len(lines) - AT_MOST:,} more")

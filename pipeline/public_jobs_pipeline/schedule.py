@@ -59,7 +59,7 @@ def every_few_minutes(project: Project) -> int:
 def with_digest(project: Project, result: Result) -> Result:
     """Post a digest after a success; what went wrong with it is a warning of the run.
 
-    Frequent runs post none: theirs would come at midnight, with the news of minutes.
+    Frequent runs post none: theirs would come at midnight, with what happened since the evening.
     """
     if not result.failure and (warning := digest.post(project)):
         return result._replace(says=f"Warning: {warning}\n{result.says}")
