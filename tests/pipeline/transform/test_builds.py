@@ -22,6 +22,8 @@ import yaml
 from e2e.pipeline import REPOSITORY
 from e2e.scenario import FIELDS
 from harness import catalog_of
+from public_jobs_pipeline import archive, digest
+from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds, comparable
 from support.portal import (
@@ -174,6 +176,49 @@ def test_a_final_table_is_what_happened(finished: Portal, table: str) -> None:
     history = History(finished.listings)
     assert history.rows(table)
     assert_holds(finished.warehouse, table, history)
+
+
+def test_an_archive_has_each_version_and_names_what_no_build_saw(
+    finished: Portal, tmp_path: Path
+) -> None:
+    """The first version of a job has no start in the index, and the current one no end."""
+    history = History(finished.listings)
+    with opened_for_reading(finished.warehouse.address or f"{finished.warehouse.file}") as run:
+        archive.archive(run, "analytics", tmp_path)
+
+    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_text("utf-8").splitlines()]
+    versions = {
+        (it["id"], it["changed_by"], it["replaced_by"], it["job_title"])
+        for it in lines
+        if it["file"] and json.loads((tmp_path / it["file"]).read_bytes())["fields"]["id"]
+    }
+    bounds = ("in_force_from", "in_force_until")
+    known = history.rows("job_versions")
+    assert versions == {
+        (it["id"], *(archive.text_of(it[name]) for name in bounds), it["job_title"])
+        for it in (
+            row | dict.fromkeys([n for n in bounds if row[n].year in {1, 9999}]) for row in known
+        )
+    }
+    unseen = [it for it in history.rows("publication_periods") if it["built_by"] is None]
+    assert sorted(it["id"] for it in lines if not it["file"]) == sorted(it["id"] for it in unseen)
+
+
+def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None:
+    """Half of all listings ago, and no job that was open before anybody looked."""
+    times = [it.time for it in finished.listings if it.built]
+    since, until = ({"public_jobs": it} for it in (times[len(times) // 2], times[-1]))
+    with opened_for_reading(finished.warehouse.address or f"{finished.warehouse.file}") as run:
+        found = digest.read(run, "analytics", since, until)
+        first, latest = digest.listings(run, "analytics")
+
+    assert (first, latest) == ({"public_jobs": times[0]}, until)
+    assert {(it["event"], it["time"], it["title"]) for it in found.events} == {
+        (it["event"], it["happened_by"], it["job_title"])
+        for it in History(finished.listings).rows("job_events")
+        if it["event"] in digest.EVENTS and it["happened_by"] > since["public_jobs"]
+    }
+    assert found.events
 
 
 def test_history_is_dated_in_utc(finished: Portal) -> None:
