@@ -11,8 +11,8 @@ from public_jobs_pipeline.tables import Run
 # A copy for readers, because one who has the database itself open would lock it.
 COPY = Path("output/warehouse-copy.duckdb")
 BUILD = "Run ./sync first."
-# What reads them is installed by `setup`.
-DRIVERS = {"duckdb": "duckdb>=1.3", "postgres": "psycopg[binary]>=3.2"}
+# What reads them, which `setup` installs: the DuckDB of dbt, because it is there already.
+DRIVERS = {"duckdb": "duckdb==1.5.6", "postgres": "psycopg[binary]>=3.2"}
 
 
 @contextmanager
