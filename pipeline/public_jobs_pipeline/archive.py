@@ -267,7 +267,7 @@ class History:
     def _published(self, line: Row) -> list[Row]:
         """Return the bounds of the periods in which a version was published."""
         start, end = line["changed_by"] or "", line["replaced_by"] or "9999"
-        periods = ({it: text_of(of[it]) for it in BOUNDS} for of in self._periods[line["job_key"]])
+        periods = (bounds_of(it) for it in self._periods[line["job_key"]])
         return [
             it for it in periods if it["opened_by"] < end and (it["closed_by"] or "9999") > start
         ]
@@ -290,7 +290,7 @@ class History:
         for period in (it for of in self._periods.values() for it in of if not it["built_by"]):
             names = ("organisation", "job_key", "id", "public_id", "job_title")
             yield {name: period[name] for name in names} | {
-                "published": [{it: text_of(period[it]) for it in BOUNDS}],
+                "published": [bounds_of(period)],
                 "may_be_missing_before": ["no build saw this period"],
                 "file": None,
             }
@@ -356,6 +356,11 @@ def parsed(text: str | None) -> Any:  # noqa: ANN401  # JSON
 def text_of(time: datetime | None) -> str | None:
     """Return a time of the tables, which is UTC, in one form."""
     return time.isoformat(timespec="microseconds") + "Z" if time else None
+
+
+def bounds_of(period: Row) -> Row:
+    """Return the four bounds of a period."""
+    return {it: text_of(period[it]) for it in BOUNDS}
 
 
 def in_order(line: Row) -> tuple[str, str, str]:

@@ -89,7 +89,8 @@ def post_if_due(project: Project) -> str:
         if not is_due(project.digest, zone, noted, until):
             return ""
         period = timedelta(days=DAYS[project.digest])
-        since = {it: noted.get(it) or max(first[it], until[it] - period) for it in until}
+        # Whatever the first listing showed is not new.
+        since = {it: max(first[it], noted.get(it, until[it] - period)) for it in until}
         found = read(run, schema, since, until)
     write_note(project, until)
     if not found.counts():
@@ -241,10 +242,10 @@ def of(row: Row) -> str:
 def what_happened(event: Row) -> str:
     """Return what is to be said beside the job."""
     if event["event"] == "reopened" and event["days_away"] is not None:
-        return f": back after {event['days_away']:g} days"
+        return f": back after {days(event['days_away'])}"
     if event["event"] == "closed" and event["days_open"] is not None:
         return (
-            f": open for {'at least ' * bool(event['was_open_before'])}{event['days_open']:g} days"
+            f": open for {'at least ' * bool(event['was_open_before'])}{days(event['days_open'])}"
         )
     if event["event"] == "repriced":
         percent = event["change_percent"]
@@ -254,7 +255,13 @@ def what_happened(event: Row) -> str:
     return ""
 
 
+def days(number: float) -> str:
+    """Return a number of days in words."""
+    return f"{number:,g} day{'s' * (number != 1)}"
+
+
 def safe(text: str) -> str:
     """Return a text in one line that neither formats nor calls anybody."""
     words = "".join(it if it.isprintable() else " " for it in text).split()
-    return " ".join(words)[:120].translate(HARMLESS)
+    # Without a break, channels make links of addresses.
+    return " ".join(words)[:120].translate(HARMLESS).replace("://", ":\u2060//")

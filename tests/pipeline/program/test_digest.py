@@ -38,12 +38,12 @@ JOBS: list[Row] = [
     {"job_key": "acme/Cook", "job_url": "https://acme.example/cook", "is_open": True},
     {"job_key": "acme/Clerk", "job_url": "https://acme.example/clerk", "is_open": False},
     {"job_key": "acme/Odd", "job_url": "javascript:alert(1)", "is_open": True},
-    {"job_key": "acme/*Chef* [x](y) @everyone\n<!here>", "is_open": True},
+    {"job_key": "acme/*Chef* [x](http://y) @everyone\n<!here>", "is_open": True},
     {"job_key": "globex/Cook", "is_open": True},
 ]
 COUNTS = "3 opened, 1 reopened, 2 closed, 2 repriced, 1 new field"
-PLACE = {"department": "Kitchen", "location": "Bern"}
-PAY = {"old_value": "EUR 50000", "new_value": "EUR 55000", "change_percent": 10.0}
+PLACE: Row = {"department": "Kitchen", "location": "Bern"}
+PAY: Row = {"old_value": "EUR 50000", "new_value": "EUR 55000", "change_percent": 10.0}
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def night(project: Project, listings: list[Row], events: list[Row], **tables: An
 
 def test_a_digest_counts_first_and_then_names_what_is_new(daily: Project) -> None:
     """No title formats it, links or calls anybody."""
-    odd = "*Chef* [x](y) @everyone\n<!here>"
+    odd = "*Chef* [x](http://y) @everyone\n<!here>"
     fields = [
         {"organisation": "acme", "field": "remotePolicy", "types": "string", "first_seen_at": at}
         for at in ("2026-11-01 04:00", "2026-11-03 04:00")
@@ -82,7 +82,7 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: Project) -> Non
         event("opened", 2, "Two days ago"),
         event("closed", 3, "Clerk", days_open=12.5, was_open_before=True),
         event("closed", 3, days_open=3.0, was_open_before=False),
-        event("reopened", 3, days_away=2.0),
+        event("reopened", 3, days_away=1.0),
         event("repriced", 3, **PAY),
         event("repriced", 3, "Odd", new_value="EUR 1"),
         event("edited", 3),
@@ -93,11 +93,11 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: Project) -> Non
         f"acme: {COUNTS}",
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
         "**Opened (3)**",
-        "- \u2217Chef\u2217 (x)(y) @\u2060everyone \u2039!here\u203a",
+        "- \u2217Chef\u2217 (x)(http:\u2060//y) @\u2060everyone \u2039!here\u203a",
         "- [Cook](https://acme.example/cook), Kitchen, Bern",
         "- Odd",
         "**Reopened (1)**",
-        "- [Cook](https://acme.example/cook): back after 2 days",
+        "- [Cook](https://acme.example/cook): back after 1 day",
         "**Closed (2)**",
         "- Clerk: open for at least 12.5 days",
         "- [Cook](https://acme.example/cook): open for 3 days",
