@@ -82,6 +82,9 @@ def post_if_due(project: Project) -> str:
     Returns:
         Why the channel did not get it; empty if it did.
     """
+    service, flaw = alerts.service_at(URL)
+    if flaw:
+        return f"No digest was posted: {flaw}"
     zone = time_zone()
     noted = read_note(project)
     with warehouse.opened(project, TABLES) as (run, schema):
@@ -92,16 +95,15 @@ def post_if_due(project: Project) -> str:
         # Whatever the first listing showed is not new.
         since = {it: max(first[it], noted.get(it, until[it] - period)) for it in until}
         found = read(run, schema, since, until)
+    title, text = f"{Path.cwd().name}: {found.counts()}", text_of(found, zone)
     write_note(project, until)
-    if not found.counts():
-        return ""
-    service, flaw = alerts.service_at(URL)
-    title = f"{Path.cwd().name}: {found.counts()}"
-    if not flaw and service.notify(text_of(found, zone), title=title, body_format="markdown"):
+    if not found.counts() or service.notify(text, title=title, body_format="markdown"):
         return ""
     write_note(project, noted)
-    why = flaw or f"the address in {URL} was not reached, or refused it."
-    return f"No digest was posted, and the next run tries again: {why}"
+    return (
+        "No digest was posted, and the next run tries again: the address in "
+        f"{URL} was not reached, or refused it."
+    )
 
 
 def time_zone() -> ZoneInfo:

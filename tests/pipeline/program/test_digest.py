@@ -214,6 +214,7 @@ def test_no_digest_is_posted(
             {"FAILS": "state"},
             "The state prod:tap-public-jobs-to-target-duckdb:acme_jobs:digest",
         ),
+        ({}, {"DIGEST_URL": "secret"}, "DIGEST_URL has none of these forms: "),
         (
             {"warehouse": "bigquery"},
             {},
