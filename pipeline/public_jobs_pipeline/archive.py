@@ -40,15 +40,13 @@ NOT_CONTENT = {
 }
 
 Row = dict[str, Any]
-Key = tuple[str, datetime, datetime]
-"""A version: its job, since when it is in force, and when a build recorded it."""
 
 
 class Archive:
     """The files in a folder, as the index has them.
 
     Attributes:
-        lines: A line of the index for each file, and for what no build saw, by its key.
+        lines: The line of the index for each file, by the file's name.
         verified: How many files are as they were written.
         flaws: What is wrong with others, and what to do.
     """
@@ -66,7 +64,8 @@ class Archive:
             Flaw: The index is damaged.
         """
         index = self.folder / INDEX
-        texts = index.read_text("utf-8").splitlines() if index.exists() else []
+        # A title may have other ends of lines.
+        texts = index.read_bytes().removesuffix(b"\n").split(b"\n") if index.exists() else []
         for number, text in enumerate(texts, 1):
             try:
                 line = json.loads(text)

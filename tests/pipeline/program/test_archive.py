@@ -59,7 +59,7 @@ ROWS: Tables = {
     "job_versions": [
         version("a", 1, role_overview=HTML, min_salary=50000, currency="EUR"),
         version("a", 2, knockout_questions=QUESTIONS, additional_fields=OTHERS, min_salary=0.5),
-        version("found", 3),
+        version("found", 3, job_title="Two\u2028lines\x85or three"),
         version("late", 3),
     ],
     "job_changes": [
@@ -86,7 +86,7 @@ def made(rows: Tables, file: str = "output/warehouse-copy.duckdb") -> None:
 
 
 def index(folder: str = "kept") -> list[Row]:
-    return [json.loads(it) for it in Path(folder, "index.jsonl").read_text("utf-8").splitlines()]
+    return [json.loads(it) for it in Path(folder, "index.jsonl").read_bytes().splitlines()]
 
 
 def files(folder: str = "kept") -> dict[str, bytes]:

@@ -193,7 +193,7 @@ def test_an_archive_has_each_version_and_names_what_no_build_saw(
     with opened_for_reading(readable(finished.warehouse)) as run:
         archive.archive(run, "analytics", tmp_path)
 
-    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_bytes().splitlines()]
     found = set()
     for line in (it for it in lines if it["file"]):
         fields = json.loads((tmp_path / line["file"]).read_bytes())["fields"]
