@@ -40,6 +40,7 @@ esac || exit
 case "$2 $3" in
 "state get") cat "states/$4" 2> /dev/null || echo '{}' ;;
 "state copy") cp "states/$5" "states/$6" ;;
+"state set") mkdir -p states && echo "$6" > "states/$5" ;;
 esac
 """,
     "bin/tap-public-jobs": """#!/bin/sh
@@ -68,6 +69,7 @@ class Project:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capture: Any) -> None:
         self.folder, self.patch, self.capture = folder, patch, capture
         self.heard: list[tuple[str, str]] = []  # by whom, and what
+        self.refuses = False  # whether the service of messages does
         self.output = self.errors = ""  # of the last command
         for name, text in PROGRAMS.items():
             self.write(name, text).chmod(0o755)

@@ -13,22 +13,28 @@ own. The page holds everything that it needs, and opens in any browser without a
 
 import argparse
 import base64
-import contextlib
 import datetime as dt
 import gzip
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import psycopg
+# What reads the tables is a file of the program of a project, which is not installed here.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-Run = Callable[[str], Any]
-"""Runs a query; the answer has `description` and `fetchall()`."""
+from public_jobs_pipeline.tables import (
+    BUILD,
+    POSTGRESQL,
+    Run,
+    WarehouseError,
+    found,
+    literal,
+    opened,
+    quoted,
+)
 
 # The names of columns, and rows of values.
 Table = dict[str, list[Any]]
@@ -38,12 +44,6 @@ NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
 # The final tables that numbers.sql reads, and what it selects for the page.
 FINAL = ("job_spells", "job_events", "jobs_ever", "listings")
 SHOWN = ("organisations", "nights", "spells", "events")
-POSTGRESQL = re.compile(r"postgres(ql)?(\+\w+)?://")
-BUILD = "Build them: meltano run tap-public-jobs target-{0} dbt-{0}:build"
-
-
-class WarehouseError(Exception):
-    """What is wrong with the warehouse, and what to do; never its address."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,85 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with opened(given.warehouse) as run:
             build = BUILD.format("postgres" if is_address else "duckdb")
-            tables = read(run, given.analytics or found(run, build), given.organisation or ())
+            analytics = given.analytics or found(run, build, FINAL)
+            tables = read(run, analytics, given.organisation or ())
         file.write_text(page(tables), "utf-8")
     except WarehouseError as error:
         sys.exit(str(error))
     except OSError as error:
         sys.exit(f"{error.filename}: {error.strerror}. Name another place.")
     print(file)  # noqa: T201  # what a command says
-
-
-@contextlib.contextmanager
-def opened(warehouse: str) -> Iterator[Run]:
-    """Open a warehouse for reading, with times in UTC.
-
-    Args:
-        warehouse: A DuckDB file, or the address of a PostgreSQL database.
-
-    Raises:
-        WarehouseError: It cannot be opened or read.
-    """
-    try:
-        if POSTGRESQL.match(warehouse):
-            with _connected(POSTGRESQL.sub("postgresql://", warehouse)) as server:
-                server.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-                server.read_only = True
-                server.execute("set time zone 'UTC'")
-                yield lambda sql: server.execute(sql.encode())
-        elif Path(warehouse).is_file():
-            with duckdb.connect(warehouse, read_only=True) as connection:
-                connection.execute("set TimeZone = 'UTC'")
-                yield connection.execute
-        else:
-            # An address of another kind has a password too.
-            name = "An address other than postgresql://" if "@" in warehouse else warehouse
-            message = f"{name} is not a file. {BUILD.format('duckdb')}"
-            raise WarehouseError(message)
-    except (duckdb.Error, psycopg.Error) as error:
-        message = f"Cannot read the warehouse: {_first_line(error)}"
-        if "Could not set lock" in message:
-            message = f"A run is writing {warehouse}: try again when it has ended."
-        raise WarehouseError(message) from None
-
-
-def _connected(address: str) -> psycopg.Connection:
-    try:
-        return psycopg.connect(address, connect_timeout=10)
-    except psycopg.Error as error:
-        # Before this word the message may repeat parts of the address, the password among them.
-        _, _, reason = _first_line(error).partition(" failed: ")
-        message = f"Cannot connect to PostgreSQL ({reason or 'no answer'}): check the address."
-        raise WarehouseError(message) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].strip()
-
-
-def found(run: Run, build: str) -> str:
-    """Return the only schema that has the final tables.
-
-    Args:
-        run: Runs a query.
-        build: What to do if no schema has them.
-
-    Raises:
-        WarehouseError: None has them, or several have.
-    """
-    names = ", ".join(map(_literal, FINAL))
-    schemas = run(
-        "select table_schema from information_schema.tables "  # noqa: S608  # names of this file
-        f"where table_name in ({names}) group by 1 having count(*) = {len(FINAL)} order by 1"
-    ).fetchall()
-    if not schemas:
-        message = f"The warehouse has no final tables. {build}"
-        raise WarehouseError(message)
-    if len(schemas) > 1:
-        names = " and ".join(it for (it,) in schemas)
-        message = f"{names} have final tables: name one with --analytics NAME."
-        raise WarehouseError(message)
-    return str(schemas[0][0])
 
 
 def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[str, Table]:
@@ -152,9 +81,9 @@ def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[st
     Raises:
         WarehouseError: An organisation is not there.
     """
-    which = f"where organisation in ({', '.join(map(_literal, organisations))})"
+    which = f"where organisation in ({', '.join(map(literal, organisations))})"
     final = "".join(
-        f"{table} as (select * from {_quoted(analytics)}.{table}"  # noqa: S608
+        f"{table} as (select * from {quoted(analytics)}.{table}"  # noqa: S608
         f" {which * bool(organisations)}),"
         for table in FINAL
     )
@@ -171,14 +100,6 @@ def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[st
         message = f"No organisation {', '.join(sorted(missing))} in {analytics}."
         raise WarehouseError(message)
     return tables
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _value(value: object) -> object:

@@ -17,6 +17,9 @@ RETRY_AFTER = 12 * 60
 # A run that fails every few minutes alerts once an hour.
 ALERT_EVERY = 60 * 60
 
+# The answers of the template by which a project can send messages to the addresses of settings.
+ANSWERS = {"ALERT_URL": "alert=message", "DIGEST_URL": "digest=day"}
+
 # Since when runs of --if-news fail, and when the last alert was.
 FAILING = Path(".meltano/failing.json")
 
@@ -27,8 +30,8 @@ def alert(project: Project, failure: str) -> None:
     text = f"{failure}\nHost: {socket.gethostname()}, project: {name}. Log: {project.log}"
     with suppress(OSError):  # a full disk keeps no log, and the alert has to go out
         print(text, file=sys.stderr, flush=True)
-    if url := env.setting("ALERT_URL"):
-        service, flaw = service_at(url)
+    if env.setting("ALERT_URL"):
+        service, flaw = service_at("ALERT_URL")
         if flaw or not service.notify(text, title=f"{name} failed"):
             why = flaw or "The address in ALERT_URL was not reached, or refused it."
             print(f"No alert was sent. {why}", file=sys.stderr)
@@ -54,18 +57,21 @@ def forget_failures() -> None:
     FAILING.unlink(missing_ok=True)
 
 
-def service_at(url: str) -> tuple[Any, str]:
-    """Return the service that gets alerts at an address, and what is wrong with the address."""
+def service_at(name: str) -> tuple[Any, str]:
+    """Return the service at the address that a setting has, and what is wrong with the address."""
     try:
         from apprise import Apprise  # noqa: PLC0415  # only a project that sends messages has it
     except ModuleNotFoundError:
-        command = "uvx copier update --trust --defaults --data alert=message"
-        return None, f"This project is not set up to send alerts to ALERT_URL: run `{command}`."
+        command = f"uvx copier update --trust --defaults --data {ANSWERS[name]}"
+        return None, f"This project is not set up to send messages to {name}: run `{command}`."
+    url = env.setting(name)
+    if "overflow=" not in url:  # a service that takes short messages gets several
+        url += f"{'&' if '?' in url else '?'}overflow=split"
     service = Apprise()
     if service.add(url):
         return service, ""
     # Without the address, which is a secret.
-    return None, "ALERT_URL has none of these forms: https://appriseit.com/services/"
+    return None, f"{name} has none of these forms: https://appriseit.com/services/"
 
 
 def ping() -> None:

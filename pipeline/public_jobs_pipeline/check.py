@@ -71,8 +71,9 @@ def everything(project: Project) -> str:
         Flaw: It has to be corrected first.
     """
     before_a_run(project)
-    if (url := env.setting("ALERT_URL")) and (flaw := alerts.service_at(url)[1]):
-        raise Flaw(flaw)
+    for name in alerts.ANSWERS:
+        if env.setting(name) and (flaw := alerts.service_at(name)[1]):
+            raise Flaw(flaw)
     if flaw := error_of_database(project):
         remedy = f"If its server is up, correct {DATABASE[project.warehouse]}: {flaw}"
         if project.schedule not in ELSEWHERE:

@@ -8,6 +8,7 @@ from pathlib import Path
 from public_jobs_pipeline import check, env
 from public_jobs_pipeline.meltano import MELTANO
 from public_jobs_pipeline.project import ELSEWHERE, Flaw, Project
+from public_jobs_pipeline.warehouse import DRIVERS
 
 MELTANO_VERSION, APPRISE_VERSION = "~=4.4", "~=2.2"
 # The loaders and dbt of these warehouses need DuckDB 1.0 or drivers without wheels for newer ones.
@@ -58,7 +59,9 @@ def install(project: Project) -> None:
     if not state and env.setting("MELTANO_DATABASE_URI").startswith("postgres"):
         state = "postgres"
     packages = [f"meltano{f'[{state}]' if state else ''}{MELTANO_VERSION}"]
-    packages += [f"apprise{APPRISE_VERSION}"] if project.alert == "message" else []
+    packages += [DRIVERS[project.warehouse]] if project.warehouse in DRIVERS else []
+    if project.alert == "message" or project.digest != "none":
+        packages += [f"apprise{APPRISE_VERSION}"]
     (meltano, _), dbt = MELTANO, f"dbt-{project.warehouse}:deps"
     for command in (
         [uv, "pip", "install", "--quiet", "--python", ".venv", *packages],

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from public_jobs_pipeline import meltano, state
 from public_jobs_pipeline.meltano import Line
 from public_jobs_pipeline.project import TAP, Flaw, Project
+from public_jobs_pipeline.warehouse import COPY
 
-WAREHOUSE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
+WAREHOUSE = Path("output/warehouse.duckdb")
 # Exists from a load that found no DuckDB file until a load is complete.
 IS_NEW = Path("output/warehouse.is-new")
 # Folders of a project in which other programs write.
@@ -152,7 +153,7 @@ def remedy(loaded: Load, failure: str) -> str:
 
 
 def copy_warehouse() -> str:
-    """Copy the database for readers, because one who has it open would lock it.
+    """Copy the database for readers.
 
     Returns:
         What went wrong; empty if nothing did.

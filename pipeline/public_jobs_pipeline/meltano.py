@@ -128,6 +128,20 @@ def get_state(state_id: str) -> bytes:
     return got.stdout if json.loads(got.stdout or "{}") else b""
 
 
+def set_state(state_id: str, state: dict[str, Any]) -> None:
+    """Keep a state under this name.
+
+    Raises:
+        Flaw: It cannot be kept.
+    """
+    text = json.dumps({"singer_state": state})
+    ended = quietly("state", "set", "--force", state_id, text)
+    if ended.returncode:
+        lines = [Line.parse(it) for it in ended.stderr.decode(errors="replace").splitlines()]
+        message = f"The state {state_id} cannot be kept: {reason(lines, TAP)}"
+        raise Flaw(message)
+
+
 def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
     by_plugin = [line for line in lines if line.source == plugin and line.text]

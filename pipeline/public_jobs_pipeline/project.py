@@ -26,6 +26,7 @@ class Project(NamedTuple):
     webhooks: bool = False
     source: str = ""
     alert: str = "none"
+    digest: str = "none"
     folder: str = ""
 
     @classmethod

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from public_jobs_pipeline import alerts, env, meltano, state
+from public_jobs_pipeline import alerts, digest, env, meltano, state
 from public_jobs_pipeline.load import Result, sync
 from public_jobs_pipeline.meltano import Interrupted
 from public_jobs_pipeline.project import TAP, Project
@@ -21,7 +21,7 @@ NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
 def by_hand(project: Project) -> int:
     """Sync once, after a run that is still going, and return the status."""
     with stoppable(), locked(wait=True):
-        return ended(sync(project))
+        return ended(with_digest(project, sync(project)))
 
 
 def nightly(project: Project) -> int:
@@ -39,7 +39,7 @@ def nightly(project: Project) -> int:
         else:
             alerts.forget_failures()
             alerts.ping()
-        return ended(result)
+        return ended(with_digest(project, result))
 
 
 def every_few_minutes(project: Project) -> int:
@@ -54,6 +54,16 @@ def every_few_minutes(project: Project) -> int:
         else:
             alerts.forget_failures()
         return ended(result)
+
+
+def with_digest(project: Project, result: Result) -> Result:
+    """Post a digest after a success; what went wrong with it is a warning of the run.
+
+    Frequent runs post none: theirs would come at midnight, with what happened since the evening.
+    """
+    if not result.failure and (warning := digest.post(project)):
+        return result._replace(says=f"Warning: {warning}\n{result.says}")
+    return result
 
 
 def ended(result: Result) -> int:

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from dashboard import page
 from e2e.stores import Row
+from public_jobs_pipeline.tables import found, opened
 from support.expected import KEY, Tables, make
 
 DAYS: Row = {"opened_on": "2026-10-31", "from_day": "2026-10-31", "until_day": "9999-12-31"}
@@ -59,8 +60,8 @@ def made(folder: Path, tables: Tables) -> str:
 
 def read(warehouse: str, *organisations: str) -> Tables:
     """What the page is made of; times as text."""
-    with page.opened(warehouse) as run:
-        tables = page.read(run, page.found(run, "Build them"), organisations)
+    with opened(warehouse) as run:
+        tables = page.read(run, found(run, "Build them", page.FINAL), organisations)
     return {
         name: [dict(zip(table["columns"], map(as_text, row), strict=True)) for row in table["rows"]]
         for name, table in tables.items()

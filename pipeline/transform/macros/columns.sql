@@ -154,7 +154,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {% endmacro %}
 
 
-{# The seeds of locations and of departments, the package's or your own. #}
+{# The seeds of locations, of departments and of rules, the package's or your own. #}
 {% macro locations() -%}
     {{ ref(var('locations')[0], var('locations')[1]) }}
 {%- endmacro %}
@@ -162,6 +162,10 @@ or another field would get it, it begins with field_, so that no field hides or 
 {% macro departments() %}
     {{ return(ref(var('departments')[0], var('departments')[1])) }}
 {% endmacro %}
+
+{% macro posting_rules() -%}
+    {{ ref(var('posting_rules')[0], var('posting_rules')[1]) }}
+{%- endmacro %}
 
 
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}

@@ -65,7 +65,9 @@ def test_a_project_without_messages_says_how_to_get_them(
     assert project.run("sync", "--scheduled", LOADS="refused refused")[0] == 1
     reason, _, sent = project.errors.splitlines()
     assert reason == REFUSED
-    assert sent.startswith("No alert was sent. This project is not set up to send alerts to ALERT_")
+    assert sent.startswith(
+        "No alert was sent. This project is not set up to send messages to ALERT"
+    )
 
 
 def test_an_address_for_pings_that_cannot_be_is_not_shown(

@@ -43,6 +43,7 @@ PROJECTS: dict[str, dict[str, Any]] = {
     | {"schedule": schedule, "webhooks": schedule in WEBHOOKS}
     | ({"source": NOWHERE} if schedule in ELSEWHERE else {})
     | {"alert": "none" if warehouse == "bigquery" or schedule == "none" else "message"}
+    | {"digest": "none" if schedule == "none" else "week"}
     for warehouse, secrets in CASES["credentials"].items()
     for schedule in CASES["schedules"]
     if not (warehouse == "duckdb" and schedule in ELSEWHERE)
@@ -112,7 +113,7 @@ def test_an_update_has_no_answer_that_replaces_a_secret() -> None:
     """Copier saves no secrets: an update takes their defaults, and an empty one keeps the line."""
     questions = yaml.safe_load((REPOSITORY / "pipeline" / "questions.yml").read_text("utf-8"))
     secrets = {name: it["default"] for name, it in questions.items() if "secret" in it}
-    assert secrets.keys() >= {"api_key", "credentials", "changes_url", "ping_url"}
+    assert secrets.keys() >= {"api_key", "credentials", "changes_url", "digest_url", "ping_url"}
     assert secrets == dict.fromkeys(secrets, "")
 
 
@@ -132,6 +133,8 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         secrets["PING_URL"] = given["ping_url"]
         if PROJECTS[name]["alert"] == "message":
             secrets["ALERT_URL"] = given["alert_url"]
+        digest = {"DIGEST_URL": given["digest_url"]}
+        secrets |= digest if warehouse in {"duckdb", "postgres"} else {}
     if schedule in WEBHOOKS:
         secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
     lines = (folder / ".env.new").read_text("utf-8").splitlines()
@@ -139,7 +142,7 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     # As Docker and kubectl read it.
     assert dict(line.split("=", 1) for line in lines if not line.startswith("#")) == secrets
     required = dotenv_values(folder / ".env.example")
-    assert required == dict.fromkeys(secrets.keys() - {"PING_URL"}, "")
+    assert required == dict.fromkeys(secrets.keys() - {"PING_URL", "DIGEST_URL"}, "")
     others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env.new")
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
@@ -509,6 +512,8 @@ def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path
         assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
         # The state came along: of each job the known detail, and twice the one that is refused.
         assert_holds(DUCKDB, moved / "output", "", sandbox)
+        archive = (moved / ".venv/bin/public-jobs", "archive", "output/archive")
+        assert "6 files written, 0 verified." in run(*archive, folder=moved).succeeded().output
 
 
 @pytest.mark.xdist_group("update")

@@ -22,6 +22,8 @@ import yaml
 from e2e.pipeline import REPOSITORY
 from e2e.scenario import FIELDS
 from harness import catalog_of
+from public_jobs_pipeline import archive, digest
+from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds, comparable
 from support.portal import (
@@ -29,6 +31,7 @@ from support.portal import (
     HISTORY_ALONE,
     TRANSFORM,
     WITHOUT_TESTS,
+    Builds,
     DuckDB,
     Portal,
     Warehouse,
@@ -42,6 +45,7 @@ from dev.columns import MARTS
 
 UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 
+ENDS = ("in_force_from", "in_force_until")
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
 PAGE = (REPOSITORY / "docs/query/questions.md").read_text("utf-8")
 QUERY = r"^```sql\n(.*?);\n```$"
@@ -176,6 +180,58 @@ def test_a_final_table_is_what_happened(finished: Portal, table: str) -> None:
     assert_holds(finished.warehouse, table, history)
 
 
+def readable(warehouse: Builds) -> str:
+    """What the program of a project opens."""
+    return str(warehouse.file) if isinstance(warehouse, DuckDB) else warehouse.address
+
+
+def test_an_archive_has_each_version_and_names_what_no_build_saw(
+    finished: Portal, tmp_path: Path
+) -> None:
+    history = History(finished.listings)
+
+    with opened_for_reading(readable(finished.warehouse)) as run:
+        archive.archive(run, "analytics", tmp_path)
+
+    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_bytes().splitlines()]
+    found = set()
+    for line in (it for it in lines if it["file"]):
+        fields = json.loads((tmp_path / line["file"]).read_bytes())["fields"]
+        times = (line["changed_by"], line["replaced_by"])
+        found.add((fields["id"], *times, fields["job_title"], fields["max_salary"]))
+    # The first version of a job has no start, and the current one no end.
+    known = {datetime.min: None, datetime(9999, 12, 31): None}  # noqa: DTZ001, DTZ901
+    assert found == {
+        (
+            it["id"],
+            *(archive.text_of(known.get(it[name], it[name])) for name in ENDS),
+            it["job_title"],
+            it["max_salary"],
+        )
+        for it in history.rows("job_versions")
+    }
+    unseen = [it["id"] for it in history.rows("publication_periods") if it["built_by"] is None]
+    assert sorted(it["id"] for it in lines if not it["file"]) == sorted(unseen)
+
+
+def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None:
+    times = [it.time for it in finished.listings if it.built]
+    middle = times[len(times) // 2]
+    since, until = {"public_jobs": middle}, {"public_jobs": times[-1]}
+
+    with opened_for_reading(readable(finished.warehouse)) as run:
+        assert digest.listings(run, "analytics") == ({"public_jobs": times[0]}, until)
+        found = digest.read(run, "analytics", since, until)
+
+    events = {(it["event"], it["time"], it["title"]) for it in found.events}
+    assert {event for event, _, _ in events} >= {"opened", "closed", "repriced"}
+    assert events == {
+        (it["event"], it["happened_by"], it["job_title"])
+        for it in History(finished.listings).rows("job_events")
+        if it["event"] in digest.EVENTS and it["happened_by"] > middle
+    }
+
+
 def test_history_is_dated_in_utc(finished: Portal) -> None:
     """The last build was within the hour, in which no other zone has the same time."""
     rows = finished.warehouse.rows(f"analytics_history.{HISTORY[-1]}")
@@ -271,7 +327,7 @@ def test_a_second_build_grants_again_and_changes_nothing(finished: Portal) -> No
     of_reading = "information_schema.role_table_grants where privilege_type = 'SELECT'"
     grants = finished.warehouse.rows(of_reading)
     granted = {(it["grantee"], it["table_schema"], it["table_name"]) for it in grants}
-    for table in (*MODELS, "locations", "departments"):
+    for table in (*MODELS, "locations", "departments", "posting_rules"):
         assert granted >= {(reader, "analytics", table) for reader in readers}
 
 
@@ -586,6 +642,7 @@ PROJECT = {
             "extra_fields": ["paidPer", "requiredSkills", "city", "updatedAt", "paidPer"],
             "locations": ["my_project", "locations"],
             "departments": ["my_project", "departments"],
+            "posting_rules": ["my_project", "posting_rules"],
         }
     },
     "models": {
@@ -601,6 +658,10 @@ SESSION = """
 select
     current_setting('TimeZone') as zone,
     {{ "current_setting('lock_timeout')" if target.type == 'postgres' else "'0'" }} as "limit"
+"""
+RULES = """\
+rule,place,valid_from,pay_required,widest_range,range_period,currency
+mine,bern,2026-11-01,true,20000,,
 """
 SUMMARIES = "create or replace view acme.summaries as select * from acme.jobs"
 
@@ -620,6 +681,7 @@ def taking_the_package(folder: Path) -> Path:
         "packages.yml": json.dumps(packages),
         "seeds/locations.csv": "location,city,country,is_remote\nSomewhere,Bern,CH,true\n",
         "seeds/departments.csv": "department,shown_as\nKitchen,Food\n",
+        "seeds/posting_rules.csv": RULES,
     }.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(content, "utf-8")
@@ -664,13 +726,18 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
     new = [it for it in warehouse.rows("analytics_kept.job_history") if it["listed_at"].day == 2]
     assert sorted(it["job_title"] for it in new) == ["Cook", "Retitled"]
     assert before < new[-1]["dbt_valid_from"] < before + timedelta(hours=1)
-    (change,) = warehouse.rows("analytics_recruiting.job_changes")
-    assert change["new_value"] == "Retitled"
+    assert [it["new_value"] for it in warehouse.rows("analytics_recruiting.job_changes")] == [
+        "Retitled"
+    ]
     jobs = {it["id"]: it for it in warehouse.rows("analytics_recruiting.open_jobs")}
     assert jobs[left_out]["job_title"]  # as it was last known
     (cook,) = (it for it in jobs.values() if it["city"])
     shown = {name: cook[name] for name in ("job_title", "department", "city", "salary_period")}
     assert [*shown.values()] == ["Chef", "Food", "Bern", "hour"]
+    assert {
+        (it["job_key"], it["rule"], it["finding"])
+        for it in warehouse.rows("analytics_recruiting.posting_checks")
+    } == {(cook["job_key"], "mine", "too wide")}
     skills = json.loads(cook["additional_fields"])["requiredSkills"]
     for table in ("open_jobs", "jobs_ever", "job_versions"):
         rows = warehouse.rows(f"analytics_recruiting.{table}")

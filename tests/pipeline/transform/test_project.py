@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from e2e.pipeline import Settings, installed, plugin, variables
+from public_jobs_pipeline.warehouse import DRIVERS
 from support.portal import TRANSFORM, dbt_command
 
 from dev.columns import DICTIONARY, written
@@ -41,6 +42,10 @@ def test_both_utilities_take_the_same_dbt() -> None:
         plugin("utilities", name)["pip_url"].split() for name in ("dbt-duckdb", "dbt-postgres")
     )
     assert of_duckdb[0] == of_postgres[0]
+
+
+def test_a_project_reads_its_tables_by_the_duckdb_that_writes_them() -> None:
+    assert DRIVERS["duckdb"] in plugin("utilities", "dbt-duckdb")["pip_url"].split()
 
 
 # What is there by now, and a view of it with what only some versions of DuckDB could write.
