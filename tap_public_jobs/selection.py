@@ -30,6 +30,10 @@ OPTIONS = ("__alias__", "__else__", "__filter__", "__key_properties__", "__sourc
 # What removes a column.
 REMOVED = (None, "__NULL__")
 
+# What the metadata of a catalog decide with.
+CHOICES = ("selected", "selected-by-default", "inclusion")
+INCLUSIONS = ("available", "automatic", "unsupported")
+
 # A column that a map adds, and that is more alike than this to one that exists, is a mistake.
 ALIKE = 0.85
 
@@ -73,25 +77,49 @@ def _metadata(stream: dict[str, Json]) -> dict[tuple[str, ...], dict[str, Json]]
     not look.
     """
     name, schema = stream["tap_stream_id"], stream["schema"]
-    parts = {(*part["breadcrumb"],): part["metadata"] for part in stream.get("metadata") or ()}
+    parts: dict[tuple[str, ...], dict[str, Json]] = {}
+    for part in stream.get("metadata") or ():
+        breadcrumb = _breadcrumb(stream, part["breadcrumb"])
+        _check_choices(name, part["metadata"])
+        if parts.setdefault(breadcrumb, part["metadata"]) != part["metadata"]:
+            why = f"it has two choices for {'.'.join(breadcrumb[1::2]) or 'all'} of {name}"
+            raise ValueError(why)
     columns = [(("properties", it), declared) for it, declared in schema["properties"].items()]
     old: dict[tuple[str, ...], dict[str, Json]] = {
         breadcrumb: {"selected": False}
         for breadcrumb, place in [((), stream), ((), schema), *columns]
         if _is_deselected(name, place)
     }
-    for breadcrumb, metadata in parts.items():
-        _is_deselected(name, metadata)
-        node = schema
-        for crumb in breadcrumb:
-            if crumb not in node:
-                column = ".".join(breadcrumb[1::2])
-                why = f"{_no('column', column, schema['properties'])} in {name}"
-                raise ValueError(why)
-            node = node[crumb]
     if old and not parts:  # without metadata all is selected; with some, the stream has to be
         parts[()] = {"selected": True}
     return parts | {it: parts.get(it, {}) | old[it] for it in old}
+
+
+def _breadcrumb(stream: Mapping[str, Json], crumbs: Json) -> tuple[str, ...]:
+    """Return where metadata belong, which has to be a place in the schema."""
+    name, node = stream["tap_stream_id"], stream["schema"]
+    if isinstance(crumbs, str) or crumbs[:1] not in ([], ["properties"]):
+        why = f'the breadcrumb {quoted(crumbs)} in {name} is not of the form ["properties", "x"]'
+        raise ValueError(why)
+    for crumb in crumbs:
+        if crumb not in node:
+            column = ".".join(crumbs[1::2])
+            why = f"{_no('column', column, stream['schema']['properties'])} in {name}"
+            raise ValueError(why)
+        node = node[crumb]
+    return (*crumbs,)
+
+
+def _check_choices(stream: str, metadata: Mapping[str, Json]) -> None:
+    """Refuse metadata that somebody has written to decide something, and that decide nothing."""
+    _is_deselected(stream, metadata)
+    if (inclusion := metadata.get("inclusion", INCLUSIONS[0])) not in INCLUSIONS:
+        why = f"inclusion is {quoted(inclusion)} in {stream}, none of {', '.join(INCLUSIONS)}"
+        raise ValueError(why)
+    for key in metadata.keys() - {*CHOICES}:
+        if meant := closest(key, CHOICES, ALIKE):
+            why = f"{quoted(key)} in {stream} decides nothing (did you mean {meant!r}?)"
+            raise ValueError(why)
 
 
 def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:

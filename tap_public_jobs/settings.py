@@ -59,8 +59,11 @@ def from_environment() -> dict[str, Json]:
     """
     try:
         load_dotenv(".env", encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        msg = "The file .env is not in UTF-8, or cannot be read: save it in that encoding."
+    except OSError as error:
+        msg = f"The file .env cannot be read: {error.strerror}."
+        raise SetupError(msg) from error
+    except ValueError as error:
+        msg = "The file .env is not in UTF-8: save it in that encoding."
         raise SetupError(msg) from error
     return {**_variables()}
 
@@ -104,8 +107,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     found += [_PLACES] if missing else []
     if "api_key_file" in config:
-        rule = "must name a file that can be read: set it or api_key, and not both."
-        found.append(f"api_key_file {rule}")
+        found.append(f"api_key_file {_why_not_read(config)}.")
     rules: dict[str, str] = {}  # the first that each setting breaks
     for error in filter(lambda error: error.path, errors):
         # A text that may be the key, or a header with it, is not quoted.
@@ -126,6 +128,21 @@ def problems(config: Mapping[str, Json]) -> list[str]:
         else:
             logger.warning("%s It has no effect.", unknown)
     return found
+
+
+def _why_not_read(config: Mapping[str, Json]) -> str:
+    """Say why the key was not read from its file, without its name, which may be the key itself."""
+    if "api_key" in config:
+        return "and api_key are both set: remove one"
+    why: str | None = "it is no path"
+    try:
+        with suppress(TypeError):
+            Path(config["api_key_file"]).read_text("utf-8-sig")
+    except OSError as error:
+        why = error.strerror
+    except ValueError:
+        why = "it is not in UTF-8"
+    return f"must name a file that can be read: {why}"
 
 
 def warn_of_unused_variables(config: Mapping[str, Json]) -> None:

@@ -208,6 +208,44 @@ def test_what_is_left_out_goes_nowhere_else_and_the_log_names_it(
     assert "does not fit its type" not in caplog.text
 
 
+@pytest.mark.parametrize("others", [True, False])
+def test_a_column_that_the_catalog_lacks_is_not_left_out_unless_the_log_says_so(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, others: bool
+) -> None:
+    """An older catalog looks like one from which somebody has taken a column."""
+    catalog = catalog_of(CONFIG)
+    for stream in catalog["streams"]:
+        for column in ("jobTitle", *([] if others else ["additionalFields"])):
+            stream["schema"]["properties"].pop(column, None)
+        stream["metadata"] = [
+            it
+            for it in stream["metadata"]
+            if it["breadcrumb"][-1:] not in (["jobTitle"], ["additionalFields"])
+        ]
+
+    with caplog.at_level("INFO"):
+        pipeline = first_run(api, catalog)
+
+    row = pipeline.output.rows("jobs")["3"]
+    kept = "Kept in additionalFields, because the catalog has no column for it: jobTitle of jobs; "
+    gone = (
+        "Left out, as select, the catalog or stream_maps say: jobTitle, additionalFields of jobs; "
+    )
+    if others:
+        assert {row["additionalFields"] for row in rows} == {'{"jobTitle":"Berlin"}'}
+    assert (kept in caplog.text, gone in caplog.text) == (others, not others)
+
+
+def test_a_naming_that_the_catalog_does_not_follow_is_warned_of(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline = Pipeline(api, column_naming="snake_case")
+    pipeline.run(catalog=catalog_of(CONFIG))
+
+    assert "jobTitle" in pipeline.output.records("jobs")[0]
+    assert "column_naming has no effect on jobs, because the catalog names" in caplog.text
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("option", ["config", "state", "catalog"])
 def test_a_file_may_have_a_byte_order_mark(tmp_path: Path, option: str, encoding: str) -> None:

@@ -123,28 +123,40 @@ def test_a_wrong_setting_gets_one_clear_error(
     assert caplog.messages == []
 
 
-NO_FILE = "api_key_file must name a file that can be read: set it or api_key, and not both."
+NO_FILE = "api_key_file must name a file that can be read: "
 
 
 @pytest.mark.parametrize(
     ("text", "config", "error"),
     [
         (f"{KEY}\n", {"api_key": ""}, ""),
-        (f"{KEY}\n", {}, NO_FILE),
+        (f"{KEY}\n", {}, "api_key_file and api_key are both set: remove one."),
         (f'"{KEY}"', {"api_key": ""}, NO_KEY),
         ("", {"api_key": None}, NO_KEY),
-        (None, {"api_key": None}, NO_FILE),
-        ("", {"api_key": None, "api_key_file": KEY}, NO_FILE),
-        ("", {"api_key": None, "api_key_file": 5}, NO_FILE),
+        (None, {"api_key": None}, f"{NO_FILE}No such file or directory."),
+        ("", {"api_key": None, "api_key_file": "."}, f"{NO_FILE}Is a directory."),
+        ("\udcff", {"api_key": None}, f"{NO_FILE}it is not in UTF-8."),
+        ("", {"api_key": None, "api_key_file": KEY}, f"{NO_FILE}No such file or directory."),
+        ("", {"api_key": None, "api_key_file": 5}, f"{NO_FILE}it is no path."),
     ],
-    ids=["right", "both", "quotes", "empty", "no file", "the key in place of its file", "number"],
+    ids=[
+        "right",
+        "both",
+        "quotes",
+        "empty",
+        "no file",
+        "folder",
+        "UTF-16",
+        "the key in place of its file",
+        "number",
+    ],
 )
 def test_the_key_may_be_in_a_file_whose_content_no_error_shows(
     tmp_path: Path, text: str | None, config: dict[str, Any], error: str
 ) -> None:
     file = tmp_path / "key"
     if text is not None:
-        file.write_text(text, "utf-8")
+        file.write_text(text, "utf-8", "surrogateescape")
     config = {"api_key_file": str(file)} | config
 
     if error:
@@ -261,6 +273,15 @@ class TestEnvironment:
         Path(".env").write_text("# für uns\nTAP_PUBLIC_JOBS_PAGE_SIZE=2\n", encoding)
 
         with pytest.raises(PublicJobsError, match=r" The file .env is not in UTF-8"):
+            TapPublicJobs(parse_env_config=True)
+
+    def test_dotenv_has_to_be_readable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def denied(*_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("tap_public_jobs.settings.load_dotenv", denied)
+
+        with pytest.raises(PublicJobsError, match=r" \.env cannot be read: Permission denied\."):
             TapPublicJobs(parse_env_config=True)
 
     def test_dotenv_may_have_a_byte_order_mark(self, monkeypatch: pytest.MonkeyPatch) -> None:
