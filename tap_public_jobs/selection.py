@@ -4,6 +4,7 @@ Otherwise what somebody wanted to leave out would be written, and nobody would n
 """
 
 import json
+import logging
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,6 +20,8 @@ from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from tap_public_jobs import schemas
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import closest, quoted
+
+logger = logging.getLogger(__name__)
 
 Json = Any
 
@@ -133,7 +136,7 @@ def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:
 def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
     """Describe what the extras `select` and `select_filter` of Meltano name and no stream has.
 
-    Meltano only warns of it. A pattern with a wildcard may match nothing today.
+    Meltano only warns of it. A pattern with a wildcard may be for what does not exist yet.
 
     Args:
         catalog: The catalog that Meltano has made of them, with all streams.
@@ -147,8 +150,14 @@ def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
             known = [path for it in found for path in columns[it]]
             if not found:
                 wrong.append(f"{extra}: {_no('stream', stream, columns)}.")
-            elif column and not re.search(r"[*?\[]", column) and column not in known:
-                wrong.append(f"{extra}: {_no('column', column, known)} in {' or '.join(found)}.")
+            elif column and not any(fnmatch(path, column) for path in known):
+                no = _no("column", column, known)
+                if re.search(r"[*?\[]", column):
+                    logger.warning(
+                        "%s has no effect yet: %s in %s.", pattern, no, " or ".join(found)
+                    )
+                else:
+                    wrong.append(f"{extra}: {no} in {' or '.join(found)}.")
     return wrong
 
 

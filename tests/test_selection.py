@@ -136,7 +136,11 @@ SELECT = "select: there is no "
     ],
 )
 def test_what_meltano_selects_exists(
-    monkeypatch: pytest.MonkeyPatch, extra: str, patterns: list[str], said: str
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    extra: str,
+    patterns: list[str],
+    said: str,
 ) -> None:
     """Meltano only warns; a pattern with a wildcard may be for what does not exist yet."""
     catalog = catalog_of(CONFIG)
@@ -151,6 +155,9 @@ def test_what_meltano_selects_exists(
         assert f"act. {said}" in str(caught.value)
     else:
         assert len(usable_catalog(catalog)["streams"]) == 3
+        assert caplog.messages == [
+            "!jobs.mail* has no effect yet: there is no column 'mail*' in jobs."
+        ]
 
 
 def test_selected_counts_where_old_catalogs_have_it(api: FakeApi) -> None:
