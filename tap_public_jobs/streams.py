@@ -3,7 +3,7 @@
 import logging
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -104,11 +104,15 @@ class PublicJobsStream(Stream):
         """The columns that the effective schema declares."""
         return Columns(self.effective_schema["properties"], self.logger.warning, self.left_out)
 
+    @cached_property
+    def _written_columns(self) -> dict[str, Collection[str]]:
+        maps = [each for each in self.stream_maps if not isinstance(each, RemoveRecordTransform)]
+        return {each.stream_alias: each.transformed_schema["properties"].keys() for each in maps}
+
     @property
     def left_out(self) -> list[str]:
         """The columns that are deselected, or that `stream_maps` remove."""
-        maps = [each for each in self.stream_maps if not isinstance(each, RemoveRecordTransform)]
-        written = {name for each in maps for name in each.transformed_schema["properties"]}
+        written = {name for columns in self._written_columns.values() for name in columns}
         # Flattening replaces an object by columns such as salary__min.
         separator = self.config.get("flattening_separator", "__")
         return [
@@ -157,7 +161,15 @@ class PublicJobsStream(Stream):
     @override
     def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
         try:
-            yield from super()._generate_record_messages(record)
+            for message in super()._generate_record_messages(record):
+                # Flattening keeps an object that is null, for which there is no column then.
+                columns = self._written_columns[message.stream]
+                message.record = {
+                    name: it
+                    for name, it in message.record.items()
+                    if it is not None or name in columns
+                }
+                yield message
         except Exception as error:  # whatever the expression raises
             msg = (
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
