@@ -134,7 +134,7 @@ def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:
 
 
 def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
-    """Describe what the extras `select` and `select_filter` of Meltano name and no stream has.
+    """Describe what extras of Meltano name and no stream has.
 
     Meltano only warns of it. A pattern with a wildcard may be for what does not exist yet.
 
@@ -143,22 +143,34 @@ def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
     """
     columns = {it["tap_stream_id"]: [*_paths(it["schema"])] for it in catalog["streams"]}
     wrong = []
+    for extra, pattern in _choices():
+        stream, _, column = pattern.removeprefix("!").partition(".")
+        found = [it for it in columns if fnmatch(it, stream)]
+        known = [path for it in found for path in columns[it]]
+        if not found:
+            wrong.append(f"{extra}: {_no('stream', stream, columns)}.")
+        elif column and not any(fnmatch(path, column) for path in known):
+            no = f"{_no('column', column, known)} in {' or '.join(found)}"
+            if re.search(r"[*?\[]", column):
+                logger.warning("%s has no effect yet: %s.", pattern, no)
+            else:
+                wrong.append(f"{extra}: {no}.")
+    return wrong
+
+
+def _choices() -> Iterator[tuple[str, str]]:
+    """Yield the extras of Meltano that name streams, and each `stream` or `stream.column` there."""
     for extra in ("select", "select_filter"):
         for pattern in _exported(f"_{extra.upper()}") or ():
-            stream, _, column = str(pattern).removeprefix("!").partition(".")
-            found = [it for it in columns if fnmatch(it, stream)]
-            known = [path for it in found for path in columns[it]]
-            if not found:
-                wrong.append(f"{extra}: {_no('stream', stream, columns)}.")
-            elif column and not any(fnmatch(path, column) for path in known):
-                no = _no("column", column, known)
-                if re.search(r"[*?\[]", column):
-                    logger.warning(
-                        "%s has no effect yet: %s in %s.", pattern, no, " or ".join(found)
-                    )
-                else:
-                    wrong.append(f"{extra}: {no} in {' or '.join(found)}.")
-    return wrong
+            yield extra, str(pattern)
+    for extra in ("metadata", "schema"):
+        for stream, rules in (_exported(f"_{extra.upper()}") or {}).items():
+            yield extra, stream
+            # What `schema` names is a column from then on.
+            columns = rules if extra == "metadata" and isinstance(rules, dict) else {}
+            for column, choice in columns.items():
+                if isinstance(choice, dict):
+                    yield extra, f"{stream}.{column}"
 
 
 def _paths(schema: Mapping[str, Json], parent: str = "") -> Iterator[str]:
