@@ -78,6 +78,20 @@ def test_an_address_of_a_database_that_cannot_work_is_named_and_not_shown(
     assert ("@ is %40" in str(project.heard[-1])) is not works
 
 
+@pytest.mark.parametrize("driver", ["mysql", "postgres", "postgresql+asyncpg", "postgresql"])
+def test_an_address_of_another_database_is_named(project: Project, driver: str) -> None:
+    """The build would take its host and password, and the loader would stop at it."""
+    project.answer(warehouse="postgres")
+    address = f"TARGET_POSTGRES_SQLALCHEMY_URL={driver}://me:x@host/db\n"
+    project.write(".env", f"TAP_PUBLIC_JOBS_API_KEY=x\n{address}")
+
+    status, called, _ = project.run("sync", LOADS="done")
+
+    works = driver == "postgresql"
+    assert (status == 0, "run" in called) == (works, works)
+    assert ("must be postgresql+psycopg://user:" in project.errors) is not works
+
+
 # What dbt writes when it cannot connect.
 REFUSED = """\
 04:00:00    Connection test: [ERROR connection test failed]
