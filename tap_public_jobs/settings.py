@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -151,19 +151,28 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
     Args:
         config: The settings as they reached the tap, without defaults.
     """
-    # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
-    longer = tuple(f"{name}_" for name in SETTINGS)
-    for name in _variables():
-        if name not in config and not name.startswith(longer):
-            why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
-            logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
+    exported = {it for name, value in config.items() for it in _exported(name, value)}
+    for name in _variables().keys() - exported:
+        why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
+        logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
         right = f"TAP_PUBLIC_JOBS_{match[1]}"
         logger.warning("%s has no effect: did you mean %s?", match[0], right)
 
 
+def _exported(name: str, value: Json) -> Iterator[str]:
+    """Yield a setting and the parts of an object for which Meltano sets a variable of its own."""
+    yield re.sub(r"[^a-z0-9]", "_", name.lower())
+    for key, part in value.items() if isinstance(value, dict) else ():
+        yield from _exported(f"{name}_{key}", part)
+
+
 def _unknown(name: str) -> str:
     """Say that a setting is unknown, and what it probably means."""
+    for whole, rules in SETTINGS.items():
+        if name.startswith(f"{whole}_") and "object" in rules.get("type", ()):
+            variable = f"TAP_PUBLIC_JOBS_{whole.upper()}"
+            return f"{whole} is one object: write it into meltano.yml, or as JSON into {variable}."
     if name in _EXTRAS:
         return (
             f"{name} is no setting of the tap, but an extra of Meltano's: write it beside `config` "

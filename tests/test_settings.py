@@ -329,7 +329,9 @@ def test_text_in_the_place_of_a_number_or_a_boolean_is_read_as_one() -> None:
         ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
         ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
         ("TAP_PUBLIC_JOBS__SELECT", None),  # an extra of Meltano's
-        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS", None),  # what Meltano makes of stream_maps
+        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOB__LOCATION", None),  # what Meltano makes of stream_maps
+        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE", "stream_maps is one object: write it into melt"),
+        ("TAP_PUBLIC_JOBS_BASE_URL_OLD", "base_url_old is not a setting: did you mean base_url?"),
         ("TAP_GITHUB_PAGE_SISE", None),
     ],
 )
@@ -342,7 +344,8 @@ def test_a_variable_without_effect_is_warned_of(
     """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
     monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")  # as if it were not set
     monkeypatch.setenv(variable, "INFO")
-    TapPublicJobs(config=GOOD | {"shade": "blue"})
+    maps = {"job*": {"location": "__NULL__"}}
+    TapPublicJobs(config=GOOD | {"shade": "blue", "stream_maps": maps})
 
     *unused, last = caplog.messages
     assert len(unused) == bool(warning)
