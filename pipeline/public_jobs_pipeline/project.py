@@ -35,10 +35,11 @@ class Project(NamedTuple):
         Raises:
             Flaw: This is no project of the template.
         """
+        wrong = (FileNotFoundError, IsADirectoryError, UnicodeError, yaml.YAMLError)
         try:
             answers = yaml.safe_load(ANSWERS.read_text("utf-8"))
             return cls(**{name: it for name, it in answers.items() if name in cls._fields})
-        except (FileNotFoundError, yaml.YAMLError, AttributeError, TypeError) as error:
+        except (*wrong, AttributeError, TypeError) as error:
             message = f"{ANSWERS.absolute()} is missing or damaged: take it from git again."
             raise Flaw(message) from error
 
