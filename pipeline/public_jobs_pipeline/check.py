@@ -7,7 +7,7 @@ from pathlib import Path
 
 from public_jobs_pipeline import alerts, env, meltano
 from public_jobs_pipeline.meltano import Line
-from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project
+from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project, check_settings
 
 # Of a TCP port.
 LARGEST_PORT = 65_535
@@ -37,6 +37,7 @@ def before_a_run(project: Project) -> None:
         message = f"The tap's clone {project.clone} is gone: clone it there again."
         raise Flaw(message)
     env.check()
+    check_settings()
     for name in ADDRESSES:
         address = env.setting(name)
         is_read = address.startswith("postgres") or name.startswith("TARGET_")

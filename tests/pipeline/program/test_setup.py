@@ -57,6 +57,27 @@ def test_what_has_to_be_done_first_is_named(project: Project) -> None:
     assert project.errors == "The tap's clone /gone is gone: clone it there again.\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("meltano.yml", b"\xff\xfea\x00", ""),
+        ("meltano.yml", b"", ""),
+        ("meltano.yml", b"- 1\n", ""),
+        ("meltano.yml", b"a: 1\n b: [\n", ", line 2"),
+        ("plugins.yml", b"\tx: 1\n", ", line 1"),
+    ],
+)
+def test_a_file_of_settings_that_meltano_cannot_read_is_named(
+    project: Project, name: str, content: bytes, where: str
+) -> None:
+    """Else, dbt could not be started, and the database's address would be blamed."""
+    (project.folder / name).write_bytes(content)
+
+    assert project.run("check")[0] == 1
+    says = f"{project.folder / name}{where} is not YAML in UTF-8: correct it.\n"
+    assert project.errors == says
+
+
 NAMES = ["TARGET_POSTGRES_SQLALCHEMY_URL", "MELTANO_DATABASE_URI", "TAP_PUBLIC_JOBS_CHANGES_URL"]
 
 
