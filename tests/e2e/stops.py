@@ -45,8 +45,8 @@ WAREHOUSES = [*TARGETS, *(it for it in ENGINES if it.column_naming == "snake_cas
 @contextmanager
 def warehouse(target: Target, folder: Path, database: str) -> Iterator[str]:
     """Start what the target writes to; yields its address."""
-    is_emulated = isinstance(target, Emulated)
-    with target.emulator(folder) if is_emulated else nullcontext(database) as address:
+    emulated = target if isinstance(target, Emulated) else None
+    with emulated.emulator(folder) if emulated else nullcontext(database) as address:
         yield address
 
 
@@ -147,7 +147,8 @@ class Meltano(Load):
             },
         }
         written(self.folder / "meltano.yml", project)
-        command = [installed("meltano~=4.4") / "meltano", "run", "--no-install", "--force"]
+        program = installed("meltano~=4.4") / "meltano"
+        command = [str(program), "run", "--no-install", "--force"]
         command += ["--full-refresh"] if self.is_overwritten else []
         variables = environment(PGTZ="UTC", MELTANO_CLI_DISABLE_VERSION_CHECK="true")
         command += ["tap-public-jobs", "target"]
