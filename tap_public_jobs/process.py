@@ -18,7 +18,7 @@ from singer_sdk.singerlib.json import serialize_json
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
-from tap_public_jobs.lines import OneLineRecord
+from tap_public_jobs.lines import OneLineRecord, quoted
 from tap_public_jobs.selection import usable_catalog
 
 # Seconds after a signal in which responses may still arrive. The rest of two seconds is for writing
@@ -120,18 +120,21 @@ class JsonFile(click.File):
             return value
         try:
             read = Path(value).read_bytes()
-            # Fails unless it is an object, and without NaN, which is not JSON.
-            content = {} | json.loads(read, parse_constant=int)
+            # Fails unless it is an object.
+            content = {} | json.loads(
+                read, parse_constant=_refuse_constant, object_pairs_hook=_object
+            )
             if option == "catalog":
                 content = usable_catalog(content)
         except SetupError:
             raise
         except Exception as error:  # whatever is wrong with the file
             why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+            why = "it is empty" if isinstance(error, ValueError) and not read.strip() else why
             flaw = f"cannot be used ({why})"
             if isinstance(error, AttributeError | KeyError | TypeError):
                 flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
-            shown = "…" if "{" in value else value  # it may be the settings themselves
+            shown = "…" if "{" in value else value or "''"  # it may be the settings themselves
             msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
             raise SetupError(msg) from error
         text = json.dumps(content)
@@ -145,6 +148,21 @@ class JsonFile(click.File):
             os.close(writer)
             return f"/dev/fd/{reader}"
         return value
+
+
+def _refuse_constant(name: str) -> None:
+    msg = f"{name} is not JSON"
+    raise ValueError(msg)
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object, in which no name is there twice: only the last one would count."""
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        msg = f"it has {quoted(next(it for it in found if names.count(it) > 1))} twice"
+        raise ValueError(msg)
+    return found
 
 
 # What the file of an option has to hold.

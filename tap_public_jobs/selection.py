@@ -4,6 +4,7 @@ Otherwise what somebody wanted to leave out would be written, and nobody would n
 """
 
 import json
+import logging
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -20,6 +21,8 @@ from tap_public_jobs import schemas
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import closest, quoted
 
+logger = logging.getLogger(__name__)
+
 Json = Any
 
 STREAMS = sorted(path.stem for path in Path(schemas.__file__).parent.glob("*.json"))
@@ -29,6 +32,10 @@ OPTIONS = ("__alias__", "__else__", "__filter__", "__key_properties__", "__sourc
 
 # What removes a column.
 REMOVED = (None, "__NULL__")
+
+# What the metadata of a catalog decide with.
+CHOICES = ("selected", "selected-by-default", "inclusion")
+INCLUSIONS = ("available", "automatic", "unsupported")
 
 # A column that a map adds, and that is more alike than this to one that exists, is a mistake.
 ALIKE = 0.85
@@ -73,25 +80,49 @@ def _metadata(stream: dict[str, Json]) -> dict[tuple[str, ...], dict[str, Json]]
     not look.
     """
     name, schema = stream["tap_stream_id"], stream["schema"]
-    parts = {(*part["breadcrumb"],): part["metadata"] for part in stream.get("metadata") or ()}
+    parts: dict[tuple[str, ...], dict[str, Json]] = {}
+    for part in stream.get("metadata") or ():
+        breadcrumb = _breadcrumb(stream, part["breadcrumb"])
+        _check_choices(name, part["metadata"])
+        if parts.setdefault(breadcrumb, part["metadata"]) != part["metadata"]:
+            why = f"it has two choices for {'.'.join(breadcrumb[1::2]) or 'all'} of {name}"
+            raise ValueError(why)
     columns = [(("properties", it), declared) for it, declared in schema["properties"].items()]
     old: dict[tuple[str, ...], dict[str, Json]] = {
         breadcrumb: {"selected": False}
         for breadcrumb, place in [((), stream), ((), schema), *columns]
         if _is_deselected(name, place)
     }
-    for breadcrumb, metadata in parts.items():
-        _is_deselected(name, metadata)
-        node = schema
-        for crumb in breadcrumb:
-            if crumb not in node:
-                column = ".".join(breadcrumb[1::2])
-                why = f"{_no('column', column, schema['properties'])} in {name}"
-                raise ValueError(why)
-            node = node[crumb]
     if old and not parts:  # without metadata all is selected; with some, the stream has to be
         parts[()] = {"selected": True}
     return parts | {it: parts.get(it, {}) | old[it] for it in old}
+
+
+def _breadcrumb(stream: Mapping[str, Json], crumbs: Json) -> tuple[str, ...]:
+    """Return where metadata belong, which has to be a place in the schema."""
+    name, node = stream["tap_stream_id"], stream["schema"]
+    if isinstance(crumbs, str) or crumbs[:1] not in ([], ["properties"]):
+        why = f'the breadcrumb {quoted(crumbs)} in {name} is not of the form ["properties", "x"]'
+        raise ValueError(why)
+    for crumb in crumbs:
+        if crumb not in node:
+            column = ".".join(crumbs[1::2])
+            why = f"{_no('column', column, stream['schema']['properties'])} in {name}"
+            raise ValueError(why)
+        node = node[crumb]
+    return (*crumbs,)
+
+
+def _check_choices(stream: str, metadata: Mapping[str, Json]) -> None:
+    """Refuse metadata that somebody has written to decide something, and that decide nothing."""
+    _is_deselected(stream, metadata)
+    if (inclusion := metadata.get("inclusion", INCLUSIONS[0])) not in INCLUSIONS:
+        why = f"inclusion is {quoted(inclusion)} in {stream}, none of {', '.join(INCLUSIONS)}"
+        raise ValueError(why)
+    for key in metadata.keys() - {*CHOICES}:
+        if meant := closest(key, CHOICES, ALIKE):
+            why = f"{quoted(key)} in {stream} decides nothing (did you mean {meant!r}?)"
+            raise ValueError(why)
 
 
 def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:
@@ -103,25 +134,43 @@ def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:
 
 
 def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
-    """Describe what the extras `select` and `select_filter` of Meltano name and no stream has.
+    """Describe what extras of Meltano name and no stream has.
 
-    Meltano only warns of it. A pattern with a wildcard may match nothing today.
+    Meltano only warns of it. A pattern with a wildcard may be for what does not exist yet.
 
     Args:
         catalog: The catalog that Meltano has made of them, with all streams.
     """
     columns = {it["tap_stream_id"]: [*_paths(it["schema"])] for it in catalog["streams"]}
     wrong = []
+    for extra, pattern in _choices():
+        stream, _, column = pattern.removeprefix("!").partition(".")
+        found = [it for it in columns if fnmatch(it, stream)]
+        known = [path for it in found for path in columns[it]]
+        if not found:
+            wrong.append(f"{extra}: {_no('stream', stream, columns)}.")
+        elif column and not any(fnmatch(path, column) for path in known):
+            no = f"{_no('column', column, known)} in {' or '.join(found)}"
+            if re.search(r"[*?\[]", column):
+                logger.warning("%s has no effect yet: %s.", pattern, no)
+            else:
+                wrong.append(f"{extra}: {no}.")
+    return wrong
+
+
+def _choices() -> Iterator[tuple[str, str]]:
+    """Yield the extras of Meltano that name streams, and each `stream` or `stream.column` there."""
     for extra in ("select", "select_filter"):
         for pattern in _exported(f"_{extra.upper()}") or ():
-            stream, _, column = str(pattern).removeprefix("!").partition(".")
-            found = [it for it in columns if fnmatch(it, stream)]
-            known = [path for it in found for path in columns[it]]
-            if not found:
-                wrong.append(f"{extra}: {_no('stream', stream, columns)}.")
-            elif column and not re.search(r"[*?\[]", column) and column not in known:
-                wrong.append(f"{extra}: {_no('column', column, known)} in {' or '.join(found)}.")
-    return wrong
+            yield extra, str(pattern)
+    for extra in ("metadata", "schema"):
+        for stream, rules in (_exported(f"_{extra.upper()}") or {}).items():
+            yield extra, stream
+            # What `schema` names is a column from then on.
+            columns = rules if extra == "metadata" and isinstance(rules, dict) else {}
+            for column, choice in columns.items():
+                if isinstance(choice, dict):
+                    yield extra, f"{stream}.{column}"
 
 
 def _paths(schema: Mapping[str, Json], parent: str = "") -> Iterator[str]:

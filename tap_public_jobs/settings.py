@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -59,8 +59,11 @@ def from_environment() -> dict[str, Json]:
     """
     try:
         load_dotenv(".env", encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        msg = "The file .env is not in UTF-8, or cannot be read: save it in that encoding."
+    except OSError as error:
+        msg = f"The file .env cannot be read: {error.strerror}."
+        raise SetupError(msg) from error
+    except ValueError as error:
+        msg = "The file .env is not in UTF-8: save it in that encoding."
         raise SetupError(msg) from error
     return {**_variables()}
 
@@ -104,8 +107,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     found = [f"{name} is required: set TAP_PUBLIC_JOBS_{name.upper()}." for name in missing]
     found += [_PLACES] if missing else []
     if "api_key_file" in config:
-        rule = "must name a file that can be read: set it or api_key, and not both."
-        found.append(f"api_key_file {rule}")
+        found.append(f"api_key_file {_why_not_read(config)}.")
     rules: dict[str, str] = {}  # the first that each setting breaks
     for error in filter(lambda error: error.path, errors):
         # A text that may be the key, or a header with it, is not quoted.
@@ -128,25 +130,49 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     return found
 
 
+def _why_not_read(config: Mapping[str, Json]) -> str:
+    """Say why the key was not read from its file, without its name, which may be the key itself."""
+    if "api_key" in config:
+        return "and api_key are both set: remove one"
+    why: str | None = "it is no path"
+    try:
+        with suppress(TypeError):
+            Path(config["api_key_file"]).read_text("utf-8-sig")
+    except OSError as error:
+        why = error.strerror
+    except ValueError:
+        why = "it is not in UTF-8"
+    return f"must name a file that can be read: {why}"
+
+
 def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
     """Warn of each variable that does not reach the tap: Meltano passes on only known settings.
 
     Args:
         config: The settings as they reached the tap, without defaults.
     """
-    # Meltano also sets a variable for each key of an object, such as STREAM_MAPS_JOBS.
-    longer = tuple(f"{name}_" for name in SETTINGS)
-    for name in _variables():
-        if name not in config and not name.startswith(longer):
-            why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
-            logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
+    exported = {it for name, value in config.items() for it in _exported(name, value)}
+    for name in _variables().keys() - exported:
+        why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
+        logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
         right = f"TAP_PUBLIC_JOBS_{match[1]}"
         logger.warning("%s has no effect: did you mean %s?", match[0], right)
 
 
+def _exported(name: str, value: Json) -> Iterator[str]:
+    """Yield a setting and the parts of an object for which Meltano sets a variable of its own."""
+    yield re.sub(r"[^a-z0-9]", "_", name.lower())
+    for key, part in value.items() if isinstance(value, dict) else ():
+        yield from _exported(f"{name}_{key}", part)
+
+
 def _unknown(name: str) -> str:
     """Say that a setting is unknown, and what it probably means."""
+    for whole, rules in SETTINGS.items():
+        if name.startswith(f"{whole}_") and "object" in rules.get("type", ()):
+            variable = f"TAP_PUBLIC_JOBS_{whole.upper()}"
+            return f"{whole} is one object: write it into meltano.yml, or as JSON into {variable}."
     if name in _EXTRAS:
         return (
             f"{name} is no setting of the tap, but an extra of Meltano's: write it beside `config` "

@@ -3,7 +3,7 @@
 import logging
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,22 @@ from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted, shortened
-from tap_public_jobs.records.columns import Columns
-from tap_public_jobs.records.naming import named
+from tap_public_jobs.records.columns import OTHERS, Columns
+from tap_public_jobs.records.naming import column_of, field_of, named
 from tap_public_jobs.records.publications import publication_record
 from tap_public_jobs.selection import STREAMS
 from tap_public_jobs.sync.run import Run
 
 logger = logging.getLogger(__name__)
+
+KEPT = (
+    "Kept in additionalFields, because the catalog has no column for it: %s. Discover the catalog "
+    "again to get the column; to leave it out, deselect it there."
+)
+NO_NAMING = (
+    "column_naming has no effect on %s, because the catalog names its columns otherwise. Discover "
+    "it again."
+)
 
 Row = dict[str, Any]
 
@@ -95,11 +104,15 @@ class PublicJobsStream(Stream):
         """The columns that the effective schema declares."""
         return Columns(self.effective_schema["properties"], self.logger.warning, self.left_out)
 
+    @cached_property
+    def _written_columns(self) -> dict[str, Collection[str]]:
+        maps = [each for each in self.stream_maps if not isinstance(each, RemoveRecordTransform)]
+        return {each.stream_alias: each.transformed_schema["properties"].keys() for each in maps}
+
     @property
     def left_out(self) -> list[str]:
         """The columns that are deselected, or that `stream_maps` remove."""
-        maps = [each for each in self.stream_maps if not isinstance(each, RemoveRecordTransform)]
-        written = {name for each in maps for name in each.transformed_schema["properties"]}
+        written = {name for columns in self._written_columns.values() for name in columns}
         # Flattening replaces an object by columns such as salary__min.
         separator = self.config.get("flattening_separator", "__")
         return [
@@ -107,6 +120,13 @@ class PublicJobsStream(Stream):
             for column in self.effective_schema["properties"]
             if not any(f"{it}{separator}".startswith(f"{column}{separator}") for it in written)
         ]
+
+    @property
+    def lacking(self) -> list[str]:
+        """The tap's own columns that a catalog does not have under these names."""
+        naming, properties = self.config["column_naming"], self.effective_schema["properties"]
+        own = [column_of(field, naming) for field in SCHEMAS.get_schema(self.name)["properties"]]
+        return [column for column in own if column not in properties]
 
     @override
     def apply_catalog(self, catalog: Catalog) -> None:
@@ -141,7 +161,15 @@ class PublicJobsStream(Stream):
     @override
     def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
         try:
-            yield from super()._generate_record_messages(record)
+            for message in super()._generate_record_messages(record):
+                # Flattening keeps an object that is null, for which there is no column then.
+                columns = self._written_columns[message.stream]
+                message.record = {
+                    name: it
+                    for name, it in message.record.items()
+                    if it is not None or name in columns
+                }
+                yield message
         except Exception as error:  # whatever the expression raises
             msg = (
                 f"stream_maps cannot be applied to the record of {self.name} with the id "
@@ -186,11 +214,27 @@ class JobDetails(PublicJobsStream):
 
 
 def log_left_out(streams: Mapping[str, PublicJobsStream]) -> None:
-    """Log which streams and columns are left out, so that one that should be, and is not, shows."""
+    """Log which streams and columns are left out, so that one that should be, and is not, shows.
+
+    A field whose column somebody has taken out of the catalog is a field like any other without a
+    column, because an older catalog looks the same.
+    """
     written = {name: stream for name, stream in streams.items() if stream.writes_records}
-    parts = [f"the stream {name}" for name in STREAMS if name not in written]
+    left_out = [f"the stream {name}" for name in STREAMS if name not in written]
+    kept = []
     for name, stream in written.items():
-        if stream.left_out:
-            parts.append(f"{', '.join(map(shortened, stream.left_out))} of {name}")
-    if parts:
-        logger.info("Left out, as select, the catalog or stream_maps say: %s.", "; ".join(parts))
+        fields = {*map(field_of, stream.effective_schema["properties"])}
+        lacking = [column for column in stream.lacking if field_of(column) not in fields]
+        if len(lacking) < len(stream.lacking):
+            logger.warning(NO_NAMING, name)
+        columns = [*stream.left_out]
+        if field_of(OTHERS) in {*fields} - {*map(field_of, columns)}:
+            kept += [f"{', '.join(lacking)} of {name}"] if lacking else []
+        else:
+            columns += lacking
+        if columns:
+            left_out.append(f"{', '.join(map(shortened, columns))} of {name}")
+    if left_out:
+        logger.info("Left out, as select, the catalog or stream_maps say: %s.", "; ".join(left_out))
+    if kept:
+        logger.info(KEPT, "; ".join(kept))

@@ -252,6 +252,11 @@ def part(column: str, *, selected: Any = False, nested: str = "") -> Config:
     return {"breadcrumb": breadcrumb, "metadata": {"selected": selected}}
 
 
+def chosen(breadcrumb: Any, **metadata: Any) -> str:
+    """A catalog with one choice."""
+    return catalog(metadata=[{"breadcrumb": breadcrumb, "metadata": metadata}])
+
+
 TWICE = json.dumps({"streams": json.loads(catalog())["streams"] * 2})
 NO_FILE = "cannot be used (No such file or directory). Pass a file with "
 LAST_STATE = "Pass a file with only the object in the `value` of the last STATE line."
@@ -267,8 +272,14 @@ OTHER_STATE = ". --state is that of another tap (its stream "
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
         ("--config", "\n{", ": line 2 column 2 (char 2)). Pass a file with one JSON object"),
-        ("--config", '{"page_size": NaN}', "cannot be used (invalid literal for int() "),
+        ("--config", '{"page_size": NaN}', "cannot be used (NaN is not JSON). Pass a"),
+        (
+            "--config",
+            '{"page_size": 1, "page_size": 2}',
+            "cannot be used (it has 'page_size' twice)",
+        ),
         ("--config", '{"api_key": "pj_secret-ü"}', "cannot be used ('utf-8' codec can't "),
+        ("--state", "\n", f"cannot be used (it is empty). {LAST_STATE}"),
         ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
         ("--state", '{"bookmarks": {}}\n{}', f": line 2 column 1 (char 18)). {LAST_STATE}"),
         (
@@ -298,6 +309,28 @@ OTHER_STATE = ". --state is that of another tap (its stream "
             "--catalog",
             catalog(metadata=[part("x", nested="z")]),
             "(there is no column 'x.z' in jobs)",
+        ),
+        # What would decide nothing.
+        (
+            "--catalog",
+            chosen("properties.x", selected=False),
+            "the breadcrumb 'properties.x' in jobs",
+        ),
+        ("--catalog", chosen(["x"], selected=False), "['x'] in jobs is not of the form "),
+        (
+            "--catalog",
+            chosen(["properties", "x"], selectd=False),
+            "'selectd' in jobs decides nothing",
+        ),
+        (
+            "--catalog",
+            chosen([], inclusion="excluded"),
+            "inclusion is 'excluded' in jobs, none of av",
+        ),
+        (
+            "--catalog",
+            catalog(metadata=[part("x"), part("x", selected=True)]),
+            "(it has two choices for x of jobs)",
         ),
         ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
         ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
@@ -372,7 +405,7 @@ def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path
     file.write_text(text)
     for path, sent, status, said in (
         ("/dev/stdin", text, 0, "The key works"),
-        ("/dev/stdin", "", 1, "cannot be used (Expecting value: line 1 column 1 (char 0))"),
+        ("/dev/stdin", "", 1, "cannot be used (it is empty)"),
         (file, "", 0, "The key works"),
         (text, "", 1, f". --config … {NO_FILE}"),
     ):

@@ -109,13 +109,6 @@ def test_a_project_of_the_template_takes_a_python_that_is_tested() -> None:
     assert [*map(str, range(int(first), int(beyond)))] == tested
 
 
-def test_the_folder_of_the_warehouse_is_in_git_and_nothing_in_it() -> None:
-    """A fresh clone can run the commands in the first lines of meltano.yml."""
-    assert run("git", "ls-files", "output", folder=REPOSITORY).output == "output/.gitignore\n"
-    ignored = run("git", "check-ignore", "output/warehouse.duckdb", folder=REPOSITORY)
-    assert ignored.succeeded().output == "output/warehouse.duckdb\n"
-
-
 class TestRelease:
     """The steps of the workflow that need no forge, in a fresh clone."""
 

@@ -113,7 +113,7 @@ SELECT = "select: there is no "
 
 
 @pytest.mark.parametrize(
-    ("extra", "patterns", "said"),
+    ("extra", "value", "said"),
     [
         ("SELECT", ["jobs.*", "job_detail.*"], f"{SELECT}stream 'job_detail' (did you mean 'job_"),
         (
@@ -131,19 +131,36 @@ SELECT = "select: there is no "
             ["jobs.salary.mni"],
             f"{SELECT}column 'salary.mni' (did you mean 'salary.min'?)",
         ),
+        (
+            "METADATA",
+            {"jobs": {"titel": {"selected": False}}},
+            "metadata: there is no column 'titel' in",
+        ),
+        (
+            "METADATA",
+            {"job_detail": {"selected": False}},
+            "metadata: there is no stream 'job_detail' ",
+        ),
+        ("METADATA", {"job*": {"salary.min": {"selected": False}}, "jobs": {"selected": True}}, ""),
+        ("SCHEMA", {"job": {"x": {}}}, "schema: there is no stream 'job' (did you mean 'jobs'?)."),
+        ("SCHEMA", {"jobs": {"x": {}}}, ""),
         ("SELECT_FILTER", ["!job_detail"], "select_filter: there is no stream 'job_detail' (did y"),
         ("SELECT", ["*.*", "!*.roleOverview", "!jobs.mail*", "jobs", "jobs.salary.min"], ""),
     ],
 )
 def test_what_meltano_selects_exists(
-    monkeypatch: pytest.MonkeyPatch, extra: str, patterns: list[str], said: str
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    extra: str,
+    value: Json,
+    said: str,
 ) -> None:
     """Meltano only warns; a pattern with a wildcard may be for what does not exist yet."""
     catalog = catalog_of(CONFIG)
     for stream in catalog["streams"]:
         salary = {"type": "object", "properties": {"min": {"type": "number"}}}
         stream["schema"]["properties"]["salary"] = salary
-    monkeypatch.setenv(f"MELTANO_EXTRACT__{extra}", json.dumps(patterns))
+    monkeypatch.setenv(f"MELTANO_EXTRACT__{extra}", json.dumps(value))
 
     if said:
         with pytest.raises(SetupError) as caught:
@@ -151,6 +168,8 @@ def test_what_meltano_selects_exists(
         assert f"act. {said}" in str(caught.value)
     else:
         assert len(usable_catalog(catalog)["streams"]) == 3
+        no_mail = "!jobs.mail* has no effect yet: there is no column 'mail*' in jobs."
+        assert caplog.messages == ([no_mail] if "!jobs.mail*" in value else [])
 
 
 def test_selected_counts_where_old_catalogs_have_it(api: FakeApi) -> None:
@@ -206,6 +225,44 @@ def test_what_is_left_out_goes_nowhere_else_and_the_log_names_it(
         f"Left out, as select, the catalog or stream_maps say: {left_out}ails." in caplog.messages
     )
     assert "does not fit its type" not in caplog.text
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_column_that_the_catalog_lacks_is_not_left_out_unless_the_log_says_so(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, others: bool
+) -> None:
+    """An older catalog looks like one from which somebody has taken a column."""
+    catalog = catalog_of(CONFIG)
+    for stream in catalog["streams"]:
+        for column in ("jobTitle", *([] if others else ["additionalFields"])):
+            stream["schema"]["properties"].pop(column, None)
+        stream["metadata"] = [
+            it
+            for it in stream["metadata"]
+            if it["breadcrumb"][-1:] not in (["jobTitle"], ["additionalFields"])
+        ]
+
+    with caplog.at_level("INFO"):
+        pipeline = first_run(api, catalog)
+
+    row = pipeline.output.rows("jobs")["3"]
+    kept = "Kept in additionalFields, because the catalog has no column for it: jobTitle of jobs; "
+    gone = (
+        "Left out, as select, the catalog or stream_maps say: jobTitle, additionalFields of jobs; "
+    )
+    if others:
+        assert row["additionalFields"] == '{"jobTitle":"Job 3"}'
+    assert (kept in caplog.text, gone in caplog.text) == (others, not others)
+
+
+def test_a_naming_that_the_catalog_does_not_follow_is_warned_of(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline = Pipeline(api, column_naming="snake_case")
+    pipeline.run(catalog=catalog_of(CONFIG))
+
+    assert "jobTitle" in pipeline.output.records("jobs")[0]
+    assert "column_naming has no effect on jobs, because the catalog names" in caplog.text
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])

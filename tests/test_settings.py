@@ -123,28 +123,40 @@ def test_a_wrong_setting_gets_one_clear_error(
     assert caplog.messages == []
 
 
-NO_FILE = "api_key_file must name a file that can be read: set it or api_key, and not both."
+NO_FILE = "api_key_file must name a file that can be read: "
 
 
 @pytest.mark.parametrize(
     ("text", "config", "error"),
     [
         (f"{KEY}\n", {"api_key": ""}, ""),
-        (f"{KEY}\n", {}, NO_FILE),
+        (f"{KEY}\n", {}, "api_key_file and api_key are both set: remove one."),
         (f'"{KEY}"', {"api_key": ""}, NO_KEY),
         ("", {"api_key": None}, NO_KEY),
-        (None, {"api_key": None}, NO_FILE),
-        ("", {"api_key": None, "api_key_file": KEY}, NO_FILE),
-        ("", {"api_key": None, "api_key_file": 5}, NO_FILE),
+        (None, {"api_key": None}, f"{NO_FILE}No such file or directory."),
+        ("", {"api_key": None, "api_key_file": "."}, f"{NO_FILE}Is a directory."),
+        ("\udcff", {"api_key": None}, f"{NO_FILE}it is not in UTF-8."),
+        ("", {"api_key": None, "api_key_file": KEY}, f"{NO_FILE}No such file or directory."),
+        ("", {"api_key": None, "api_key_file": 5}, f"{NO_FILE}it is no path."),
     ],
-    ids=["right", "both", "quotes", "empty", "no file", "the key in place of its file", "number"],
+    ids=[
+        "right",
+        "both",
+        "quotes",
+        "empty",
+        "no file",
+        "folder",
+        "UTF-16",
+        "the key in place of its file",
+        "number",
+    ],
 )
 def test_the_key_may_be_in_a_file_whose_content_no_error_shows(
     tmp_path: Path, text: str | None, config: dict[str, Any], error: str
 ) -> None:
     file = tmp_path / "key"
     if text is not None:
-        file.write_text(text, "utf-8")
+        file.write_text(text, "utf-8", "surrogateescape")
     config = {"api_key_file": str(file)} | config
 
     if error:
@@ -263,6 +275,15 @@ class TestEnvironment:
         with pytest.raises(PublicJobsError, match=r" The file .env is not in UTF-8"):
             TapPublicJobs(parse_env_config=True)
 
+    def test_dotenv_has_to_be_readable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def denied(*_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("tap_public_jobs.settings.load_dotenv", denied)
+
+        with pytest.raises(PublicJobsError, match=r" \.env cannot be read: Permission denied\."):
+            TapPublicJobs(parse_env_config=True)
+
     def test_dotenv_may_have_a_byte_order_mark(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Its first variable would be lost."""
         monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")  # so that it is unset in the end
@@ -308,7 +329,9 @@ def test_text_in_the_place_of_a_number_or_a_boolean_is_read_as_one() -> None:
         ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
         ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
         ("TAP_PUBLIC_JOBS__SELECT", None),  # an extra of Meltano's
-        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS", None),  # what Meltano makes of stream_maps
+        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOB__LOCATION", None),  # what Meltano makes of stream_maps
+        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE", "stream_maps is one object: write it into melt"),
+        ("TAP_PUBLIC_JOBS_BASE_URL_OLD", "base_url_old is not a setting: did you mean base_url?"),
         ("TAP_GITHUB_PAGE_SISE", None),
     ],
 )
@@ -321,7 +344,8 @@ def test_a_variable_without_effect_is_warned_of(
     """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
     monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")  # as if it were not set
     monkeypatch.setenv(variable, "INFO")
-    TapPublicJobs(config=GOOD | {"shade": "blue"})
+    maps = {"job*": {"location": "__NULL__"}}
+    TapPublicJobs(config=GOOD | {"shade": "blue", "stream_maps": maps})
 
     *unused, last = caplog.messages
     assert len(unused) == bool(warning)

@@ -391,6 +391,32 @@ def test_flattening_loses_nothing(api: FakeApi) -> None:
     assert rows["3"]["additionalFields"] == '{"nested":{"a":{"b":[1]}}}'
 
 
+def test_flattening_writes_no_column_that_is_not_declared(api: FakeApi) -> None:
+    """An object that is null has none then, and target-csv stops at its name."""
+    api.edit("3", salary={"min": 1, "pay": None, "period": "year"})
+    api.edit("4", salary={"min": 2, "pay": {"by": "hour"}})
+    catalog = catalog_of(CONFIG)
+    pay = {"type": ["object", "null"], "properties": {"by": {"type": "string"}}}
+    columns = {"min": {"type": "number"}, "pay": pay}
+    for stream in catalog["streams"]:
+        salary = {"type": ["object", "null"], "properties": columns}
+        stream["schema"]["properties"]["salary"] = salary
+        choice = {"inclusion": "available", "selected": True}
+        stream["metadata"].append({"breadcrumb": ["properties", "salary"], "metadata": choice})
+
+    flat = first_run(api, catalog, flattening_enabled=True, flattening_max_depth=2)
+
+    rows = flat.output.rows("job_details")
+    found = {
+        key: {name: it for name, it in row.items() if name.startswith("salary")}
+        for key, row in rows.items()
+    }
+    assert {key for key, row in found.items() if row} == {"3", "4"}
+    assert found["3"] == {"salary__min": 1}
+    assert found["4"] == {"salary__min": 2, "salary__pay__by": "hour"}
+    assert rows["3"]["additionalFields"] == '{"salary":{"period":"year"}}'
+
+
 @pytest.mark.parametrize(
     ("column", "expression", "error"),
     [

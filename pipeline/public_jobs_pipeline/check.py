@@ -7,11 +7,13 @@ from pathlib import Path
 
 from public_jobs_pipeline import alerts, env, meltano
 from public_jobs_pipeline.meltano import Line
-from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project
+from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project, check_settings
 
 # Of a TCP port.
 LARGEST_PORT = 65_535
-# The variables that may hold the address of a PostgreSQL.
+# How the address of a PostgreSQL begins, before ://.
+DRIVERS = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
+# The variables that may hold one.
 ADDRESSES = (
     "TARGET_POSTGRES_SQLALCHEMY_URL",
     "MELTANO_DATABASE_URI",
@@ -35,6 +37,7 @@ def before_a_run(project: Project) -> None:
         message = f"The tap's clone {project.clone} is gone: clone it there again."
         raise Flaw(message)
     env.check()
+    check_settings()
     for name in ADDRESSES:
         address = env.setting(name)
         is_read = address.startswith("postgres") or name.startswith("TARGET_")
@@ -58,7 +61,14 @@ def is_address(text: str) -> bool:
     is_port = url.port is None or url.port <= LARGEST_PORT
     # SQLAlchemy takes a % that encodes nothing for itself, and profiles.yml of dbt does not.
     is_encoded = not re.search(r"%(?![\da-fA-F]{2})", text)
-    return is_port and is_encoded and bool(url.database) and "@" not in f"{url.host}{url.database}"
+    is_known = url.drivername in DRIVERS  # dbt reads any, and the loader no other
+    return (
+        is_known
+        and is_port
+        and is_encoded
+        and bool(url.database)
+        and "@" not in f"{url.host}{url.database}"
+    )
 
 
 def everything(project: Project) -> str:

@@ -107,6 +107,7 @@ def load_jobs(project: Project, refresh: str) -> Load:
         return Load("", jobs, warnings=warnings)
     broken = meltano.target_broke(lines, project.target)
     failure = f"The load failed: {meltano.reason(lines, project.target if broken else TAP)}"
+    failure = failure.partition(", or ignore this check")[0]  # by an option of Meltano's
     return Load(failure, jobs, written=bool(records) and not broken, warnings=warnings)
 
 
@@ -149,6 +150,10 @@ def remedy(loaded: Load, failure: str) -> str:
         return held
     if "Cannot start plugin" in failure:  # it is not installed, or no longer
         return f"{held} Run ./setup, and then ./sync again."
+    if "already running" in failure:
+        return (
+            f"{held} If it was killed, run ./sync again after that time; else, once it has ended."
+        )
     return f"{held} Correct it, and run ./sync again."
 
 

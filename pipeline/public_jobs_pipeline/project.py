@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import yaml
 
-ANSWERS, MELTANO_YML = Path(".copier-answers.yml"), Path("meltano.yml")
+ANSWERS = Path(".copier-answers.yml")
+MELTANO_YML, PLUGINS_YML = Path("meltano.yml"), Path("plugins.yml")
 # Environments that GitHub and Kubernetes make anew for each run, with the state elsewhere.
 ELSEWHERE = ("github", "kubernetes")
 TAP = "tap-public-jobs"
@@ -36,10 +37,11 @@ class Project(NamedTuple):
         Raises:
             Flaw: This is no project of the template.
         """
+        wrong = (FileNotFoundError, IsADirectoryError, UnicodeError, yaml.YAMLError)
         try:
             answers = yaml.safe_load(ANSWERS.read_text("utf-8"))
             return cls(**{name: it for name, it in answers.items() if name in cls._fields})
-        except (FileNotFoundError, yaml.YAMLError, AttributeError, TypeError) as error:
+        except (*wrong, AttributeError, TypeError) as error:
             message = f"{ANSWERS.absolute()} is missing or damaged: take it from git again."
             raise Flaw(message) from error
 
@@ -91,6 +93,25 @@ class Project(NamedTuple):
 def state_id_without_name(project: Project) -> str:
     """Return the id of the state in projects that were made before it had the project's name."""
     return f"{environment()['name']}:{TAP}-to-{project.target}"
+
+
+def check_settings() -> None:
+    """Find a file of settings that Meltano cannot read, because its error may name another one.
+
+    Raises:
+        Flaw: It has to be corrected first.
+    """
+    for file in (MELTANO_YML, *filter(Path.exists, [PLUGINS_YML])):
+        try:
+            dict(yaml.safe_load(file.read_text("utf-8-sig")))
+        except FileNotFoundError as error:
+            message = f"{file.absolute()} is missing: take it from git again."
+            raise Flaw(message) from error
+        except (IsADirectoryError, TypeError, ValueError, yaml.YAMLError) as error:
+            place = getattr(error, "problem_mark", None)
+            where = f", line {place.line + 1}" if place else ""
+            message = f"{file.absolute()}{where} is not YAML in UTF-8: correct it."
+            raise Flaw(message) from error
 
 
 def environment() -> dict[str, Any]:

@@ -17,7 +17,7 @@ _OF_A_FIRST_RUN: dict[type[Exception], str] = {
     ssl.SSLCertVerificationError: "its certificate is not trusted. If a proxy decrypts TLS, or "
     "your own authority signed it, set REQUESTS_CA_BUNDLE to that authority's certificate.",
     ssl.SSLEOFError: "",
-    ssl.SSLError: "it does not answer with TLS. Correct base_url, its port, or REQUESTS_CA_BUNDLE.",
+    ssl.SSLError: "it does not answer with TLS. Correct base_url, or its port.",
     socket.gaierror: "its name is unknown. Correct base_url, or set HTTPS_PROXY if you need it.",
     ConnectionRefusedError: "nothing listens at that port. Is the API up? If so, correct base_url.",
 }
@@ -27,6 +27,10 @@ def why_unreachable(error: Exception, cause: BaseException, *, has_answered: boo
     """Say why a host cannot be reached, and what to correct; empty if that may pass."""
     if type(error) is OSError:  # of requests, about a path
         return "certificates are not found. Correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE."
+    if getattr(cause, "library", "SSL") in {"PEM", "X509"}:  # about a file, and not the server
+        return (
+            "a file has no certificates in PEM form. Correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE."
+        )
     if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN:
         return ""  # the name server is busy
     reasons = _LASTING if has_answered else _LASTING | _OF_A_FIRST_RUN

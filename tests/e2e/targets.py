@@ -89,11 +89,16 @@ class Target:
     removal: Removal = "none"
 
     @property
-    def program(self) -> Program:
+    def command(self) -> tuple[Path, Path]:
+        """Its Python, and its script."""
         here = Path(sys.executable).parent
         commands = installed(self.requirements) if self.requirements else here
-        script = self.script or commands / self.executable
-        return program(script, *self.imports, python=commands / "python")
+        return commands / "python", self.script or commands / self.executable
+
+    @property
+    def program(self) -> Program:
+        python, script = self.command
+        return program(script, *self.imports, python=python)
 
     def run(
         self, messages: str, folder: Path, database: str, **others: Any

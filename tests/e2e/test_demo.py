@@ -1,5 +1,6 @@
 """`public-jobs-sandbox demo` shows a newcomer true answers, and leaves nothing behind."""
 
+import os
 import re
 import sys
 import textwrap
@@ -10,8 +11,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from e2e.pipeline import REPOSITORY, MeltanoProject, installed, run
+from e2e.pipeline import REPOSITORY, MeltanoProject, installed, run, variables
+from e2e.scenario import published
+from e2e.targets import DUCKDB
+from harness import demo
 from public_jobs_sandbox.app import JOBS_PATH
+from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
 from public_jobs_sandbox.weeks import FAILING, MISSED, NIGHTS, RAISED, RENAMED, REOPENED
 
@@ -176,3 +181,22 @@ def test_two_webhooks_cost_the_list_and_one_request_each(
     assert asked.count((path, "200")) == 2
     assert {(f"{path}/{edited}", "200"), (f"{path}/{unpublished}", "404")} <= {*details}
     assert (len(details), len(asked)) == (2, 4)
+
+
+def test_the_first_lines_of_meltano_yml_run_in_a_fresh_clone(tmp_path: Path) -> None:
+    """They install Meltano for the user, load, and leave nothing that git sees."""
+    first_lines = (REPOSITORY / "meltano.yml").read_text("utf-8").partition("\nrequires_meltano")[0]
+    commands = re.findall("^#   (.+)", first_lines, re.MULTILINE)
+    assert [it.split()[0] for it in commands] == ["uv", "meltano"]
+    clone, programs = tmp_path / "clone", tmp_path / "bin"
+    run("git", "clone", "--quiet", REPOSITORY, clone, folder=tmp_path).succeeded()
+    uv = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(programs)}
+    path = {"PATH": f"{programs}:{Path(*uv_command()).parent}:{os.environ['PATH']}"}
+
+    with demo(5) as (sandbox, settings):
+        tap = variables("tap-public-jobs", settings)
+        for command in commands:
+            run("sh", "-c", command, folder=clone, **uv, **path, **tap).succeeded()
+        DUCKDB.assert_holds(DUCKDB.store(clone / "output", ""), published(sandbox))
+
+    assert run("git", "status", "--porcelain", folder=clone).succeeded().output == ""

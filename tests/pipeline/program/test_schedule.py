@@ -181,6 +181,10 @@ def lose_the_answers(_: Project) -> None:
     Path(".copier-answers.yml").unlink()
 
 
+def encode_the_answers(_: Project) -> None:
+    Path(".copier-answers.yml").write_text("name: für\n", "utf-16")
+
+
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
@@ -188,6 +192,7 @@ def lose_the_answers(_: Project) -> None:
         (fill_the_disk, "No space left on device"),
         (remove_meltano, "No such file or directory (.venv/bin/meltano)"),
         (lose_the_answers, ".copier-answers.yml is missing or damaged: take it from git again."),
+        (encode_the_answers, ".copier-answers.yml is missing or damaged: take it from git again."),
     ],
 )
 def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(

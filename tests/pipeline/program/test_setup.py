@@ -57,6 +57,27 @@ def test_what_has_to_be_done_first_is_named(project: Project) -> None:
     assert project.errors == "The tap's clone /gone is gone: clone it there again.\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("meltano.yml", b"\xff\xfea\x00", ""),
+        ("meltano.yml", b"", ""),
+        ("meltano.yml", b"- 1\n", ""),
+        ("meltano.yml", b"a: 1\n b: [\n", ", line 2"),
+        ("plugins.yml", b"\tx: 1\n", ", line 1"),
+    ],
+)
+def test_a_file_of_settings_that_meltano_cannot_read_is_named(
+    project: Project, name: str, content: bytes, where: str
+) -> None:
+    """Else, dbt could not be started, and the database's address would be blamed."""
+    (project.folder / name).write_bytes(content)
+
+    assert project.run("check")[0] == 1
+    says = f"{project.folder / name}{where} is not YAML in UTF-8: correct it.\n"
+    assert project.errors == says
+
+
 NAMES = ["TARGET_POSTGRES_SQLALCHEMY_URL", "MELTANO_DATABASE_URI", "TAP_PUBLIC_JOBS_CHANGES_URL"]
 
 
@@ -76,6 +97,20 @@ def test_an_address_of_a_database_that_cannot_work_is_named_and_not_shown(
         assert "% is %25, @ is %40" in project.errors or works
         assert "me:" not in project.errors
     assert ("@ is %40" in str(project.heard[-1])) is not works
+
+
+@pytest.mark.parametrize("driver", ["mysql", "postgres", "postgresql+asyncpg", "postgresql"])
+def test_an_address_of_another_database_is_named(project: Project, driver: str) -> None:
+    """The build would take its host and password, and the loader would stop at it."""
+    project.answer(warehouse="postgres")
+    address = f"TARGET_POSTGRES_SQLALCHEMY_URL={driver}://me:x@host/db\n"
+    project.write(".env", f"TAP_PUBLIC_JOBS_API_KEY=x\n{address}")
+
+    status, called, _ = project.run("sync", LOADS="done")
+
+    works = driver == "postgresql"
+    assert (status == 0, "run" in called) == (works, works)
+    assert ("must be postgresql+psycopg://user:" in project.errors) is not works
 
 
 # What dbt writes when it cannot connect.

@@ -18,7 +18,9 @@ def test_it_builds_what_was_loaded_and_ends_with_what_happened(
 
     assert (ended, called) == (status, [LOAD, BUILD] if builds else [LOAD])
     assert said.startswith(says)
-    assert ("Correct it" in said) is (status == 1 and load not in ("incomplete", "missing"))
+    assert ("Correct it" in said) is (
+        status == 1 and load not in ("incomplete", "killed", "missing")
+    )
     assert project.heard == []  # somebody is looking
     assert Path("output/warehouse-copy.duckdb").exists() == (builds and fails == "none")
 
