@@ -48,6 +48,10 @@ def monday(day: date) -> date:
     return day - day.weekday() * DAY
 
 
+def first_of_month(day: date) -> date:
+    return day.replace(day=1)
+
+
 def stored(value: object) -> object:
     """Numbers are doubles; text has no blanks at its ends, and is null if nothing is left."""
     if isinstance(value, int | float):
@@ -66,6 +70,29 @@ def as_text(value: Any) -> str | None:
 
 def changed(old: Row, new: Row, column: str) -> bool:
     return bool(old[column] != new[column])
+
+
+def questions(value: str | None) -> list[Row]:
+    """What is a question in the JSON of a list."""
+    found = [it for it in json.loads(value or "[]") if isinstance(it, dict)]
+    rows = [
+        {name: stored(it.get(name)) for name in ("id", "question")}
+        | {"required": it.get("required")}
+        for it in found
+    ]
+    return [row for row in rows if row["id"] or row["question"]]
+
+
+def paired(old: list[Row], new: list[Row], name: str) -> list[tuple[Row, Row]]:
+    """Take those out that have the same value under this name."""
+    pairs = []
+    for before in [it for it in old if it[name]]:
+        after = next((it for it in new if it[name] == before[name]), None)
+        if after:
+            old.remove(before)
+            new.remove(after)
+            pairs.append((before, after))
+    return pairs
 
 
 def pay_as_text(row: Row) -> str | None:
@@ -272,6 +299,31 @@ class History:
                 rows.append(new | row)
         return rows
 
+    def question_changes(self) -> list[Row]:
+        """A question is paired by its id, or else by its text."""
+        rows = []
+        for it in self.job_changes():
+            if it["field"] != "knockout_questions":
+                continue
+            old, new = questions(it["old_value"]), questions(it["new_value"])
+            pairs = paired(old, new, "id") + paired(old, new, "question")
+            found: list[Row] = [before | {"change": "removed"} for before in old]
+            found += [after | {"change": "added"} for after in new]
+            for before, after in pairs:
+                if changed(before, after, "question"):
+                    reworded = {"change": "reworded", "old_question": before["question"]}
+                    found.append(after | reworded)
+                if bool(before["required"]) != bool(after["required"]):
+                    change = "made required" if after["required"] else "made optional"
+                    found.append(after | {"change": change})
+            rows += [
+                it
+                | {"change": row["change"], "question": row["question"], "question_id": row["id"]}
+                | {"old_question": row.get("old_question"), "answer_required": row["required"]}
+                for row in found
+            ]
+        return rows
+
     def _last_seen(self, new: Row) -> datetime:
         """The last build before that saw the job published."""
         times = [it.time for it in self._listings if it.built and new["id"] in it.jobs]
@@ -428,11 +480,22 @@ class History:
         ]
 
     def weekly_open_jobs(self) -> list[Row]:
+        return self._open_jobs_at_end_of("week", monday, lambda week: week + 7 * DAY)
+
+    def monthly_open_jobs(self) -> list[Row]:
+        return self._open_jobs_at_end_of(
+            "month", first_of_month, lambda month: first_of_month(month + 31 * DAY)
+        )
+
+    def _open_jobs_at_end_of(
+        self, part: str, begin: Callable[[date], date], after: Callable[[date], date]
+    ) -> list[Row]:
         rows: list[Row] = []
         periods = self.publication_periods()
-        week = monday(self._day(self._listings[0]))
-        while week <= self._last_day:
-            local_end = datetime.combine(week + 7 * DAY, time.min, self._zone)
+        day = begin(self._day(self._listings[0]))
+        while day <= self._last_day:
+            next_day = after(day)
+            local_end = datetime.combine(next_day, time.min, self._zone)
             end = local_end.astimezone(UTC).replace(tzinfo=None)
             number = max(number for number, it in enumerate(self._listings) if it.time < end)
             time_of_it = self._listings[number].time
@@ -448,12 +511,37 @@ class History:
                     self._job(job) | {it: period[it] for it in ("opened_after", "opened_by")}
                 )
                 rows[-1] |= {
-                    "week": week,
+                    part: day,
                     "days_open": days(min(end, self._latest.time) - period["opened_by"]),
-                    "is_carried_forward": self._day(self._latest) < week,
-                    "has_all_organisations": week + 7 * DAY > self._all_listed_on,
+                    "is_carried_forward": self._day(self._latest) < day,
+                    "has_all_organisations": next_day > self._all_listed_on,
                 }
-            week += 7 * DAY
+            day = next_day
+        return rows
+
+    def nights(self) -> list[Row]:
+        """Nothing is missing in any of these listings."""
+        bounds = ("opened_after", "opened_by", "closed_after", "closed_by")
+        dated = {row[bound] for row in self.publication_periods() for bound in bounds}
+        known = [it for it in self._listings if it.built or it.time in dated]
+        rows: list[Row] = []
+        day = self._day(self._listings[0])
+        while day <= self._last_day:
+            of_day = [it for it in known if self._day(it) == day]
+            built = sum(it.built for it in of_day)
+            latest = max(it.time for it in known if self._day(it) <= day)
+            rows.append({
+                "organisation": self._schema,
+                "day": day,
+                "outcome": "complete" if built else "not built" if of_day else "no data",
+                "listings": len(of_day),
+                "built_listings": built,
+                "last_listed_at": latest,
+                "missing_jobs": 0 if built else None,
+                "missing_details": 0 if built else None,
+                "missing_since": None,
+            })  # fmt: skip
+            day += DAY
         return rows
 
     def dates(self) -> list[Row]:
@@ -463,7 +551,7 @@ class History:
             {
                 "day": day,
                 "week": monday(day),
-                "month": day.replace(day=1),
+                "month": first_of_month(day),
                 "quarter": day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
                 "year": day.year,
             }

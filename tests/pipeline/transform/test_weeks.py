@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.expected import MODELS, TABLES, History, assert_holds
-from support.portal import Portal, new_warehouse, opened
+from support.expected import MODELS, TABLES, History, assert_holds, first_of_month
+from support.portal import DuckDB, Portal, new_warehouse, opened
 from support.weeks import ZONE, eight_weeks
 
 pytestmark = pytest.mark.e2e
@@ -47,12 +47,54 @@ def test_what_another_system_published_again_is_reposted(board: Portal) -> None:
             assert before[name] == row[name]
 
 
+def numbers(values: list[str]) -> list[float | None]:
+    return [float(value) if value else None for value in values]
+
+
+@pytest.mark.parametrize("board", KINDS[:1], indirect=True)
+def test_metricflow_answers_as_the_tables_do(board: Portal) -> None:
+    """Levels are those of a month's last day or last week; all else adds up, but for the median."""
+    assert isinstance(board.warehouse, DuckDB)
+    history = History(board.listings)
+    days, jobs = history.daily_open_jobs(), history.weekly_open_jobs()
+    expected: dict[str, list[float | None]] = {}
+    for month in {first_of_month(row["day"]) for row in days}:
+        of_month = [row for row in days if first_of_month(row["day"]) == month]
+        last_day = max(row["day"] for row in of_month)
+        is_open = sum(row["open_jobs"] for row in of_month if row["day"] == last_day)
+        opened, closed = (sum(row[flow] for row in of_month) for flow in ("opened", "closed"))
+        weeks = [row["week"] for row in jobs if first_of_month(row["week"]) == month]
+        listed = [row["has_salary"] for row in jobs if row["week"] == max(weeks)]
+        share = sum(filter(None, listed)) / len(listed)
+        expected[str(month)] = [is_open, opened, closed, opened - closed, share]
+    names = ("open", "opened", "closed", "net_openings", "share_with_pay")
+    medians = {
+        (row["dimension"], row["value"]): row["median_days"]
+        for row in board.warehouse.rows("analytics.time_to_close")
+    }
+    for month, values in expected.items():
+        values.append(medians["month", month])
+
+    found = board.warehouse.metrics(
+        *(f"public_jobs_{name}" for name in (*names, "time_to_close_by_month")),
+        by="metric_time__month",
+    )
+    answers = {month[:10]: numbers(values) for month, *values in map(dict.values, found)}
+    assert answers == expected
+    (overall,) = board.warehouse.metrics(
+        "public_jobs_time_to_close", by="public_jobs_of_a_group__organisation"
+    )
+    organisation, *median = overall.values()
+    assert (organisation, numbers(median)) == ("public_jobs", [medians["overall", "all"]])
+
+
 def test_the_days_are_those_of_a_zone_and_every_field_has_a_column(board: Portal) -> None:
     """In summer and in winter time. No field takes the name of another column."""
     variables = {"time_zone": ZONE, "extra_fields": "all"}
     board.build("--vars", json.dumps(variables))
     history = History(board.listings, zone=ZONE)
-    for table in ("daily_open_jobs", "weekly_open_jobs", "dates"):
+    of_days = ("daily_open_jobs", "weekly_open_jobs", "monthly_open_jobs", "nights", "dates")
+    for table in of_days:
         assert_holds(board.warehouse, table, history)
 
     fields = board.warehouse.rows(
