@@ -113,7 +113,7 @@ target-duckdb has no empty text.
 {% macro extra_columns() -%}
     {%- for field, column in extra_fields().items() %}
     {%- set name = dbt.string_literal(dbt.escape_single_quotes(field)) %}
-    {{ text(json_as_text(json_value('additional_fields', name))) }} as {{ adapter.quote(column) }},
+    {{ text(json_field('additional_fields', name)) }} as {{ adapter.quote(column) }},
     {%- endfor %}
 {% endmacro %}
 
@@ -167,7 +167,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
 {% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
-    {{ text(json_as_text(json_value(relation ~ '.additional_fields', field))) }}
+    {{ text(json_field(relation ~ '.additional_fields', field)) }}
 {%- endmacro %}
 
 

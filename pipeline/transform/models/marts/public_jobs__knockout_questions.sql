@@ -24,10 +24,10 @@ answers as (
         department,
         seniority_level,
         question_number,
-        {{ text(json_as_text(json_value('item', "'id'"))) }} as question_id,
-        {{ text(json_as_text(json_value('item', "'question'"))) }} as question,
-        {{ text(json_as_text(json_value('item', "'type'"))) }} as type,
-        {{ json_as_text(json_value('item', "'required'")) }} as required
+        {{ text(json_field('item', "'id'")) }} as question_id,
+        {{ text(json_field('item', "'question'")) }} as question,
+        {{ text(json_field('item', "'type'")) }} as type,
+        {{ json_field('item', "'required'") }} as required
     from questions
 )
 
