@@ -93,7 +93,8 @@ returned as (
 ),
 
 {%- for kind in tables %}
--- Without the values, which may be long: they are fetched last, once for each version.
+-- By itself, because DuckDB takes an outer join for as large as its larger side. Then it would hold
+-- the texts of a history in memory, and not these few rows, to fetch the values.
 {{ kind }}_titles as (
     select compared.dbt_scd_id, summaries.public_id, summaries.job_title
     from {{ kind }}_compared as compared
@@ -106,6 +107,7 @@ returned as (
         on in_force.dbt_scd_id = summaries.dbt_scd_id
 ),
 
+-- Without the values, which may be long: they are fetched last, once for each version.
 {{ kind }}_dated as {{ materialized() }} (
     select
         compared.*,
