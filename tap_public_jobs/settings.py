@@ -39,6 +39,13 @@ SETTINGS["stream_maps"]["additionalProperties"]["anyOf"][-1]["properties"].pop("
 # What Meltano does with streams and columns itself, if it is written where extras belong.
 _EXTRAS = ("catalog", "metadata", "schema", "select", "select_filter", "state")
 
+# Which job an item of the list is, in the names of the API and of columns.
+_KEYS = frozenset({"id", "publicId", "public_id"})
+KEYS_IGNORED = (
+    "ignored_fields must not have id or publicId, because a detail is requested by its publicId "
+    "and must be fetched again when that changes: remove it."
+)
+
 # How a variable gets into the tap, and where it may be.
 _REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 _PLACES = (
@@ -119,6 +126,8 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             rule = f": {error.message}.".replace(", 'null'", "")
         rules.setdefault(error.path[0], f"{error.path[0]}{rule}")
     found += rules.values()
+    if "ignored_fields" not in rules and not _KEYS.isdisjoint(config["ignored_fields"]):
+        found.append(KEYS_IGNORED)
     for name in sorted(config.keys() - SETTINGS.keys()):
         unknown = _unknown(name)
         if name == "batch_config":

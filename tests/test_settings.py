@@ -114,6 +114,9 @@ def refused(**config: Any) -> str:
         ({"schema": {}, "metadata": {}}, "schema is no setting of the tap, but an extra of Meltan"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
+        ({"ignored_fields": ["id"]}, "ignored_fields must not have id or publicId, because a deta"),
+        ({"ignored_fields": ["public_id"]}, "ignored_fields must not have id or publicId, because"),
+        ({"ignored_fields": [{}]}, "ignored_fields: {} is not of type 'string'."),
     ],
 )
 def test_a_wrong_setting_gets_one_clear_error(

@@ -320,6 +320,36 @@ def test_a_field_that_always_changes_is_named_and_can_be_ignored(
     fields = json.loads(pipeline.hard.rows["jobs"]["9"]["additionalFields"])
     assert fields == {"viewCount": 29}
     assert "differ from the last run" not in caplog.text
+    assert "ignored_fields" not in caplog.text
+
+
+def test_no_identifier_is_proposed_to_be_ignored(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline = first_run(api, detail_refresh="changed")
+    for job_id in api.published:
+        api.edit(job_id, publicId=f"other-{job_id}")
+
+    assert len([it for it in pipeline.run() if it.startswith("detail")]) == 10
+    assert "ignored_fields" not in caplog.text
+
+
+def test_an_ignored_field_that_no_job_has_is_named(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Unless it is declared, or a job has it in the list or in a detail, in this run or before."""
+    api.edit("3", viewCount=1)
+    api.answers["pub-3"] = lambda detail: detail | {"seen": 2}
+    names = ["viewCuont", "apply_url", "roleOverview", "view_count", "seen", "Mood"]
+    pipeline = first_run(api, ignored_fields=names)
+    api.answers.clear()
+    pipeline.run(ignored_fields=names, detail_refresh="changed")
+
+    warnings = [it for it in caplog.messages if it.startswith("ignored_fields")]
+    assert warnings == 2 * [
+        "ignored_fields has 'viewCuont', which no job has: did you mean viewCount?",
+        "ignored_fields has 'Mood', which no job has.",
+    ]
 
 
 # What a user selects and maps.

@@ -25,6 +25,7 @@ _log = functools.partial(click.echo, err=True)
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "limit": limits.limit,
     "limiters": limits.limiters,
+    "peers": costs.peers,
     "resync": costs.resync,
     "growth": costs.growth,
     "dbt": dbt.measure,

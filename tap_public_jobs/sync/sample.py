@@ -23,11 +23,13 @@ def sample_of(jobs: Mapping[str, JobRef]) -> Sample:
 def differences(last: Sample, now: Sample, ignored: frozenset[str]) -> list[str]:
     """Return the fields that differ in most of the jobs that both samples have.
 
-    A field that only one of them has differs, unless it is ignored now.
+    A field that only one of them has differs, unless it is ignored now. Identifiers are left out,
+    because to ignore them would be wrong.
     """
+    left_out = ignored | {"id", "publicId"}
     jobs = last.keys() & now.keys()
     names = Counter(name for job_id in jobs for name in _differ(last[job_id], now[job_id]))
-    return [name for name, count in names.items() if count > len(jobs) / 2 and name not in ignored]
+    return [name for name, count in names.items() if count > len(jobs) / 2 and name not in left_out]
 
 
 def _differ(last: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:

@@ -30,9 +30,10 @@ def eight_weeks(portal: Portal) -> None:
 
 
 def begin(portal: Portal, night: int, **later: float) -> None:
-    """Begin a night, and sign a URL for its responses alone."""
+    """Begin a night, with a signed URL and a counter that are others in each."""
     portal.now = FIRST_NIGHT + timedelta(days=night - 1, **later)
-    edit(portal, 7, applyUrl=f"https://example.com/apply?signature={portal.now.timestamp()}")
+    now = portal.now.timestamp()
+    edit(portal, 7, applyUrl=f"https://example.com/apply?signature={now}", viewCount=now)
 
 
 def build(portal: Portal, *arguments: str) -> None:

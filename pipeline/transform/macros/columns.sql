@@ -113,7 +113,7 @@ target-duckdb has no empty text.
 {% macro extra_columns() -%}
     {%- for field, column in extra_fields().items() %}
     {%- set name = dbt.string_literal(dbt.escape_single_quotes(field)) %}
-    {{ text(json_as_text(json_value('additional_fields', name))) }} as {{ adapter.quote(column) }},
+    {{ text(json_field('additional_fields', name)) }} as {{ adapter.quote(column) }},
     {%- endfor %}
 {% endmacro %}
 
@@ -171,9 +171,9 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What a question says, from its JSON. Where neither an id nor a text is, there is no question. #}
 {% macro question_columns(item) -%}
     {%- for column, name in {'question_id': 'id', 'question': 'question', 'type': 'type'}.items() %}
-    {{ text(json_as_text(json_value(item, "'" ~ name ~ "'"))) }} as {{ column }},
+    {{ text(json_field(item, "'" ~ name ~ "'")) }} as {{ column }},
     {%- endfor %}
-    case {{ json_as_text(json_value(item, "'required'")) }} when 'true' then true when 'false' then false end
+    case {{ json_field(item, "'required'") }} when 'true' then true when 'false' then false end
         as answer_required
 {%- endmacro %}
 
@@ -181,7 +181,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
 {% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
-    {{ text(json_as_text(json_value(relation ~ '.additional_fields', field))) }}
+    {{ text(json_field(relation ~ '.additional_fields', field)) }}
 {%- endmacro %}
 
 

@@ -75,52 +75,42 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 
-{# One row for each name in either of two objects, in a list of columns. #}
-{% macro json_names(text, other="'{}'") -%}
-    {{ adapter.dispatch('json_names', 'public_jobs')(text, other) }}
+{# One row for each name in an object, in a list of columns. #}
+{% macro json_names(text) -%}
+    {{ adapter.dispatch('json_names', 'public_jobs')(text) }}
 {%- endmacro %}
 
-{% macro duckdb__json_names(text, other) -%}
-    unnest(list_distinct(list_concat(
-        json_keys(coalesce({{ text }}, '{}')), json_keys(coalesce({{ other }}, '{}'))
-    )))
+{% macro duckdb__json_names(text) -%}
+    unnest(json_keys({{ text }}))
 {%- endmacro %}
 
-{% macro postgres__json_names(text, other) -%}
-    jsonb_object_keys(
-        coalesce(cast({{ text }} as jsonb), '{}') || coalesce(cast({{ other }} as jsonb), '{}')
-    )
+{% macro postgres__json_names(text) -%}
+    jsonb_object_keys(cast({{ text }} as jsonb))
 {%- endmacro %}
 
-{% macro snowflake__json_names(text, other) -%}
+{% macro snowflake__json_names(text) -%}
     cast(names.value as varchar)
 {%- endmacro %}
 
-{% macro bigquery__json_names(text, other) -%}
+{% macro bigquery__json_names(text) -%}
     name
 {%- endmacro %}
 
-{% macro json_names_rows(text, other="'{}'") -%}
-    {{ adapter.dispatch('json_names_rows', 'public_jobs')(text, other) }}
+{% macro json_names_rows(text) -%}
+    {{ adapter.dispatch('json_names_rows', 'public_jobs')(text) }}
 {%- endmacro %}
 
-{% macro default__json_names_rows(text, other) -%}{%- endmacro %}
+{% macro default__json_names_rows(text) -%}{%- endmacro %}
 
-{% macro snowflake__json_names_rows(text, other) -%}
-    , lateral flatten(input => array_distinct(array_cat(
-        object_keys(parse_json(coalesce({{ text }}, '{}'))),
-        object_keys(parse_json(coalesce({{ other }}, '{}')))
-    ))) as names
+{% macro snowflake__json_names_rows(text) -%}
+    , lateral flatten(input => object_keys(parse_json({{ text }}))) as names
 {%- endmacro %}
 
 {# Those of the first level. A name with odd characters comes in quotation marks, as JSON. #}
-{% macro bigquery__json_names_rows(text, other) -%}
+{% macro bigquery__json_names_rows(text) -%}
     cross join unnest(array(
-        select distinct if(starts_with(found, '"'), json_value(found), found)
-        from unnest(array_concat(
-            json_keys(parse_json(coalesce({{ text }}, '{}'), wide_number_mode => 'round'), 1),
-            json_keys(parse_json(coalesce({{ other }}, '{}'), wide_number_mode => 'round'), 1)
-        )) as found
+        select if(starts_with(found, '"'), json_value(found), found)
+        from unnest(json_keys(parse_json({{ text }}, wide_number_mode => 'round'), 1)) as found
     )) as name
 {%- endmacro %}
 
@@ -131,7 +121,11 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 {% macro duckdb__json_value(text, name) -%}
-    json_extract({{ text }}, '/' || replace(replace({{ name }}, '~', '~0'), '/', '~1'))
+    json_extract({{ text }}, {{ json_pointer(name) }})
+{%- endmacro %}
+
+{% macro json_pointer(name) -%}
+    '/' || replace(replace({{ name }}, '~', '~0'), '/', '~1')
 {%- endmacro %}
 
 {% macro postgres__json_value(text, name) -%}
@@ -166,6 +160,20 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 
 {% macro bigquery__json_as_text(value) -%}
     coalesce(json_value({{ value }}), nullif(to_json_string({{ value }}), 'null'))
+{%- endmacro %}
+
+
+{# The value under a name, as text: on DuckDB in one step, because each takes several times its length. #}
+{% macro json_field(text, name) -%}
+    {{ adapter.dispatch('json_field', 'public_jobs')(text, name) }}
+{%- endmacro %}
+
+{% macro default__json_field(text, name) -%}
+    {{ json_as_text(json_value(text, name)) }}
+{%- endmacro %}
+
+{% macro duckdb__json_field(text, name) -%}
+    json_extract_string({{ text }}, {{ json_pointer(name) }})
 {%- endmacro %}
 
 

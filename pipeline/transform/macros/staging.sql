@@ -5,6 +5,41 @@
 {% endmacro %}
 
 
+{#
+Fields that the models leave out: the tap's setting of this name, unless the variable names others.
+Each is in the list as it is given, in camel case as the API writes it, and in snake case as columns are.
+#}
+{% macro ignored_fields() %}
+    {%- set given = var('ignored_fields', none) -%}
+    {%- if given is none -%}
+        {%- set given = fromjson(env_var('TAP_PUBLIC_JOBS_IGNORED_FIELDS', '') or '[]') -%}
+    {%- endif -%}
+    {%- if given is none or given is string or given is mapping -%}
+        {%- do exceptions.raise_compiler_error(
+            'ignored_fields, or TAP_PUBLIC_JOBS_IGNORED_FIELDS, must be a list of names, such as ["viewCount"].'
+        ) -%}
+    {%- endif -%}
+    {%- set names = [] -%}
+    {%- for name in given | map('string') -%}
+        {%- set words = name.split('_') -%}
+        {%- set camel_case = words[0] ~ words[1:] | map('capitalize') | join -%}
+        {%- for form in [name, camel_case, modules.re.sub('([A-Z])', '_\\1', name) | lower] if form not in names -%}
+            {%- do names.append(form) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if 'id' in names or 'public_id' in names -%}
+        {%- do exceptions.raise_compiler_error(
+            'ignored_fields must not have id or publicId, because they say which job it is: remove it.'
+        ) -%}
+    {%- endif -%}
+    {{ return(names) }}
+{% endmacro %}
+
+{% macro ignored_column(group) -%}
+    cast(null as {{ double() if group == 'number' else dbt.type_string() }})
+{%- endmacro %}
+
+
 {# Columns of one raw table, of all organisations that have it. JSON is text from here on. #}
 {% macro raw(table, columns) %}
     {%- set loaded = [] -%}
@@ -28,6 +63,8 @@
         {%- for column in columns %},
         {% if column == 'additional_fields' -%}
         {{ all_additional_fields(relation) }} as additional_fields
+        {%- elif column in fields().get(table, {}) and column in ignored_fields() -%}
+        {{ ignored_column(fields()[table][column]) }} as {{ column }}
         {%- elif fields().get(table, {}).get(column) == 'json' -%}
         {{ json_text(column) }} as {{ column }}
         {%- else -%}
@@ -73,11 +110,15 @@ select
     sent.job_key,
     sent.id,
     {%- for column, group in fields()[table].items() %}
+    {%- if column in ignored_fields() %}
+    {{ ignored_column(group) }} as {{ column }},
+    {%- else %}
     {%- set value = number('sent.' ~ column) if group == 'number' else long_text('sent.' ~ column) %}
     {{ 'coalesce(' ~ text('departments.shown_as') ~ ', ' ~ value ~ ')' if column == 'department' else value }}
         as {{ column }},
+    {%- endif %}
     {%- endfor %}
-    {%- set ignored = var('ignored_fields') %}
+    {%- set ignored = ignored_fields() %}
     {{ json_with('sent.additional_fields', {}, ignored) if ignored else 'sent.additional_fields' }}
         as additional_fields,
     {%- for column in others %}
@@ -124,8 +165,7 @@ left join {{ in_this_file(departments()) }} as departments
 
 {#
 additional_fields, and in it each field that was given a column in Meltano's `schema` extra. So a
-field has one history, whether or not it has a column. The variable ignored_fields names some that
-have none.
+field has one history, whether or not it has a column.
 #}
 {% macro all_additional_fields(relation) %}
     {%- set known = ['id', 'additional_fields'] + (fields().values() | map('list') | sum(start=[])) -%}
@@ -138,7 +178,7 @@ have none.
             {%- do declared.update({field: adapter.quote(column.name)}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- set ignored = var('ignored_fields') -%}
+    {%- set ignored = ignored_fields() -%}
     {%- if declared or ignored -%}
         {{ json_with('additional_fields', declared, ignored) }}
     {%- else -%}

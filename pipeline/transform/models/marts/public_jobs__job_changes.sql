@@ -32,6 +32,7 @@ latest as (
 {{ kind }}_hashed as (
     select
         dbt_scd_id,
+        id,
         {%- for column, group in columns.items() %}
         {{ column if group == 'number' else 'md5(' ~ column ~ ')' }} as {{ column }},
         {%- endfor %}
@@ -46,7 +47,8 @@ latest as (
 
 {{ kind }}_compared as {{ materialized() }} (
     select
-        versions.*
+        versions.*,
+        after.id
         {%- for column in columns.keys() | list + ['additional_fields'] %},
         after.{{ column }} is distinct from before.{{ column }} as has_other_{{ column }}
         {%- endfor %}
@@ -54,85 +56,7 @@ latest as (
     inner join {{ kind }}_hashed as after on versions.dbt_scd_id = after.dbt_scd_id
     inner join {{ kind }}_hashed as before on versions.old_scd_id = before.dbt_scd_id
 ),
-
-{{ kind }}_changed as (
-    select compared.*, fields.field
-    from {{ kind }}_compared as compared
-    cross join (
-        {%- for column in columns %}
-        select '{{ column }}' as field {{ 'union all' if not loop.last }}
-        {%- endfor %}
-    ) as fields
-    where
-        case fields.field
-            {%- for column in columns %}
-            when '{{ column }}' then compared.has_other_{{ column }}
-            {%- endfor %}
-        end
-),
 {% endfor %}
--- One row for each field without a column, before and after a change of any of them.
-undeclared_names as (
-    select
-        after.organisation,
-        after.job_key,
-        after.id,
-        compared.seen_by,
-        compared.updated_at,
-        compared.version,
-        before.additional_fields as old_fields,
-        after.additional_fields as new_fields,
-        {{ json_names('before.additional_fields', 'after.additional_fields') }} as field
-    from detail_compared as compared
-    inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as after using (dbt_scd_id)
-    inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as before
-        on compared.old_scd_id = before.dbt_scd_id
-    {{ json_names_rows('before.additional_fields', 'after.additional_fields') }}
-    where compared.has_other_additional_fields
-),
-
-undeclared as (
-    select
-        organisation, job_key, id, seen_by, updated_at, version, field,
-        {{ text(json_as_text(json_value('old_fields', 'field'))) }} as old_value,
-        {{ text(json_as_text(json_value('new_fields', 'field'))) }} as new_value
-    from undeclared_names
-),
-
-changes as (
-    {%- for kind, (history, columns) in tables.items() %}
-    select
-        after.organisation, after.job_key, after.id, changed.seen_by, changed.updated_at,
-        changed.version,
-        {{ kind == 'summary' }} as is_summary,
-        changed.field,
-        {{ value_of('before', columns) }} as old_value,
-        {{ value_of('after', columns) }} as new_value,
-        {{ number_of('before', columns) }} as old_number,
-        {{ number_of('after', columns) }} as new_number,
-        {%- set pay = "case when changed.field in ('min_salary', 'max_salary') then " %}
-        {{ pay ~ 'before.currency end' if 'currency' in columns else 'null' }} as old_currency,
-        {{ pay ~ 'after.currency end' if 'currency' in columns else 'null' }} as new_currency
-    from {{ kind }}_changed as changed
-    inner join {{ ref('public_jobs', history) }} as after using (dbt_scd_id)
-    inner join {{ ref('public_jobs', history) }} as before
-        on changed.old_scd_id = before.dbt_scd_id
-    union all
-    {%- endfor %}
-    select
-        organisation, job_key, id, seen_by, updated_at, version, false as is_summary,
-        -- A value that does not fit its column is here too, under the name of the column.
-        'additional_fields.' || field as field,
-        old_value,
-        new_value,
-        null as old_number,
-        null as new_number,
-        null as old_currency,
-        null as new_currency
-    from undeclared
-    where old_value is distinct from new_value
-),
-
 shown as (
     select
         history.job_key,
@@ -166,36 +90,132 @@ returned as (
         from shown
     ) as dated
     where is_back
+),
+
+{%- for kind in tables %}
+-- By itself, because DuckDB takes an outer join for as large as its larger side. Then it would hold
+-- the texts of a history in memory, and not these few rows, to fetch the values.
+{{ kind }}_titles as (
+    select compared.dbt_scd_id, summaries.public_id, summaries.job_title
+    from {{ kind }}_compared as compared
+    inner join {{ ref('public_jobs', 'public_jobs__stg_summary_versions') }} as in_force
+        on
+            compared.job_key = in_force.job_key
+            and compared.seen_by >= in_force.in_force_from
+            and compared.seen_by < in_force.in_force_until
+    inner join {{ ref('public_jobs', 'public_jobs__stg_job_history') }} as summaries
+        on in_force.dbt_scd_id = summaries.dbt_scd_id
+),
+
+-- Without the values, which may be long: they are fetched last, once for each version.
+{{ kind }}_dated as {{ materialized() }} (
+    select
+        compared.*,
+        titles.public_id,
+        titles.job_title,
+        -- No listing bounds a change unless a build saw what it showed.
+        {%- if kind == 'summary' %}
+        case
+            when returned.job_key is not null then returned.shown_by
+            else listings.previous_listed_at
+        end as changed_after
+        {%- else %}
+        cast(null as timestamp) as changed_after
+        {%- endif %}
+    from {{ kind }}_compared as compared
+    left join {{ kind }}_titles as titles using (dbt_scd_id)
+    {%- if kind == 'summary' %}
+    left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
+        on compared.organisation = listings.organisation and compared.seen_by = listings.listed_at
+    left join returned on compared.job_key = returned.job_key and compared.seen_by = returned.listed_at
+    {%- endif %}
+),
+{% endfor %}
+-- The fields without a column of each side by itself: to read JSON takes several times its length.
+{%- for side in ['old', 'new'] %}
+{{ side }}_names as (
+    select
+        dated.dbt_scd_id,
+        sent.additional_fields,
+        {{ json_names('sent.additional_fields') }} as name
+    from detail_dated as dated
+    inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as sent
+        on dated.{{ 'old_scd_id' if side == 'old' else 'dbt_scd_id' }} = sent.dbt_scd_id
+    {{ json_names_rows('sent.additional_fields') }}
+    where dated.has_other_additional_fields
+),
+
+{{ side }}_fields as (
+    select dbt_scd_id, name, {{ text(json_field('additional_fields', 'name')) }} as value
+    from {{ side }}_names
+),
+{% endfor %}
+undeclared as (
+    select
+        dbt_scd_id,
+        name,
+        old_fields.value as old_value,
+        new_fields.value as new_value
+    from old_fields
+    full outer join new_fields using (dbt_scd_id, name)
+    where old_fields.value is distinct from new_fields.value
 )
 
+{%- for kind, (history, columns) in tables.items() %}
+{%- set pay = "case when changed.field in ('min_salary', 'max_salary') then " %}
+
 select
-    changes.organisation,
-    changes.job_key,
-    changes.id,
-    versions.public_id,
-    versions.job_title,
-    changes.field,
-    changes.old_value,
-    changes.new_value,
-    changes.old_number,
-    changes.new_number,
-    changes.old_currency,
-    changes.new_currency,
-    -- No listing bounds a change unless a build saw what it showed.
-    case
-        when not changes.is_summary then null
-        when returned.job_key is not null then returned.shown_by
-        else listings.previous_listed_at
-    end as changed_after,
-    changes.seen_by as changed_by,
-    changes.updated_at as recorded_at,
-    cast(changes.version as bigint) as version
-from changes
-left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
-    on changes.organisation = listings.organisation and changes.seen_by = listings.listed_at
-left join returned on changes.job_key = returned.job_key and changes.seen_by = returned.listed_at
-left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
-    on
-        changes.job_key = versions.job_key
-        and changes.seen_by >= versions.in_force_from
-        and changes.seen_by < versions.in_force_until
+    dated.organisation,
+    dated.job_key,
+    dated.id,
+    dated.public_id,
+    dated.job_title,
+    changed.field,
+    {{ value_of('before', columns) }} as old_value,
+    {{ value_of('after', columns) }} as new_value,
+    {{ number_of('before', columns) }} as old_number,
+    {{ number_of('after', columns) }} as new_number,
+    {{ pay ~ 'before.currency end' if 'currency' in columns else 'null' }} as old_currency,
+    {{ pay ~ 'after.currency end' if 'currency' in columns else 'null' }} as new_currency,
+    dated.changed_after,
+    dated.seen_by as changed_by,
+    dated.updated_at as recorded_at,
+    cast(dated.version as bigint) as version
+from {{ kind }}_dated as dated
+inner join {{ ref('public_jobs', history) }} as after on dated.dbt_scd_id = after.dbt_scd_id
+inner join {{ ref('public_jobs', history) }} as before on dated.old_scd_id = before.dbt_scd_id
+cross join (
+    {%- for column in columns %}
+    select '{{ column }}' as field {{ 'union all' if not loop.last }}
+    {%- endfor %}
+) as changed
+where
+    case changed.field
+        {%- for column in columns %}
+        when '{{ column }}' then dated.has_other_{{ column }}
+        {%- endfor %}
+    end
+
+union all
+{%- endfor %}
+
+select
+    dated.organisation,
+    dated.job_key,
+    dated.id,
+    dated.public_id,
+    dated.job_title,
+    -- A value that does not fit its column is here too, under the name of the column.
+    'additional_fields.' || undeclared.name as field,
+    undeclared.old_value,
+    undeclared.new_value,
+    null as old_number,
+    null as new_number,
+    null as old_currency,
+    null as new_currency,
+    dated.changed_after,
+    dated.seen_by as changed_by,
+    dated.updated_at as recorded_at,
+    cast(dated.version as bigint) as version
+from undeclared
+inner join detail_dated as dated using (dbt_scd_id)

@@ -37,7 +37,7 @@ open_jobs as (
     group by organisation
 ),
 
-{% set ignored = var('ignored_fields') -%}
+{% set ignored = ignored_fields() -%}
 fields as (
     select
         organisation,
