@@ -15,7 +15,7 @@ from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.sample import differences, sample_of
 from tap_public_jobs.sync.services import RunSettings, Services
 from tap_public_jobs.sync.state import DAY, GONE, Listing, SyncState, Verdict
-from tap_public_jobs.sync.work import has_due_work, is_covered, newly_awaited, next_cycle
+from tap_public_jobs.sync.work import has_due_work, is_covered, looked_for, next_cycle
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def start_run(
     # What the last run left.
     is_notified = settings.refresh == "notified"
     is_due = not is_notified or has_due_work(state, notifications, now, forms)
-    awaited = newly_awaited(state, now)
+    awaited = looked_for(state, now)
     run_time = max(now, state.run_time + 1)
     cycle = next_cycle(state, "all" if settings.refresh == "all" else "changed", run_time, now)
     is_fallback = (

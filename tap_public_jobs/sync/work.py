@@ -38,7 +38,7 @@ def has_work(state: SyncState, notifications: Notifications | None, now: int) ->
         now: Seconds since the epoch.
     """
     is_due = has_due_work(state, notifications, now, state.forms)
-    return is_due or bool(newly_awaited(state, now))
+    return is_due or bool(looked_for(state, now))
 
 
 def has_due_work(
@@ -65,13 +65,21 @@ def has_due_work(
     )
 
 
-def newly_awaited(state: SyncState, now: int) -> set[str]:
-    """Return the publicIds that had been awaited for less than an hour in the last run.
+def looked_for(state: SyncState, now: int) -> set[str]:
+    """Return the publicIds of the awaited jobs that a run looks for if it has no other work.
 
-    One that no list shows for an hour waits for other work, as a gap does.
+    It looks for one that has waited twice as long as when a list was last read, so at first in
+    every run and then ever less often. One that no list shows for an hour waits for other work, as
+    a gap does.
     """
-    last = min(now, state.run_time)
-    return {public_id for public_id, at in state.awaited.items() if is_new(at, last)}
+
+    def is_due(named_at: int) -> bool:
+        waited, had_waited = now - named_at, state.run_time - named_at
+        # If the clock was ahead in the last run, how long it had waited is unknown.
+        was_just_looked_for = had_waited <= waited < 2 * had_waited
+        return is_new(named_at, min(now, state.run_time)) and not was_just_looked_for
+
+    return {public_id for public_id, named_at in state.awaited.items() if is_due(named_at)}
 
 
 def _is_owed(job: Job) -> bool:
