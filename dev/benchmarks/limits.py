@@ -123,7 +123,7 @@ class Limiter(NamedTuple):
     """A program that forwards requests, and rejects those over its limit.
 
     Attributes:
-        name: What it is, and what it rejects with.
+        name: What it is, and what it rejects with; by default, nginx with 503 and HAProxy with 403.
         command: `{file}` is the configuration; also `{port}` and `{api}`.
         configuration: The text of the file.
     """
@@ -135,8 +135,15 @@ class Limiter(NamedTuple):
 
 LIMITERS = [
     Limiter("nginx, no burst (503)", "nginx -c {file}", NGINX % ""),
+    Limiter("nginx, no burst (429)", "nginx -c {file}", NGINX % "; limit_req_status 429"),
     Limiter("nginx, burst (503)", "nginx -c {file}", NGINX % " burst=59 nodelay"),
+    Limiter(
+        "nginx, burst (429)", "nginx -c {file}", NGINX % " burst=59 nodelay; limit_req_status 429"
+    ),
     Limiter("HAProxy (403)", "haproxy -f {file}", HAPROXY),
+    Limiter(
+        "HAProxy (429)", "haproxy -f {file}", HAPROXY.replace("deny", "deny deny_status 429")
+    ),
     Limiter("flask-limiter (429)", "uv run --script {peers}/proxy.py flask {port} {api}"),
     Limiter("django-ratelimit (403)", "uv run --script {peers}/proxy.py django {port} {api}"),
 ]
@@ -161,7 +168,7 @@ def limiters(bench: Bench) -> Section:
         f"right after the first; round trips of {AWAY} to {2 * AWAY} s. No client needs less than "
         f"{PERIOD} s, or {PERIOD * JOBS_BEHIND_LIMITERS / LIMIT:.0f} s without bursts."
     )
-    columns = "limiter, and its default status | taken, s | requests | rejections"
+    columns = "limiter, and its status | taken, s | requests | rejections"
     claim = Claim("Each limiter rejects at most {} requests of a run", max(rejections), at_most=12)
     return Section("Behind real limiters", [explanation, table(columns, lines)], [claim])
 

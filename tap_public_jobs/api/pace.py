@@ -40,14 +40,14 @@ class Pace:
         limit: Requests per period.
         period: Seconds.
         lessons: How many rejections taught something.
-        has_answered_since: Whether a request that was sent after the last lesson was answered.
+        has_helped: Whether a request that was sent after the last lesson was answered.
         last_answered: When the last request was sent of those that were answered.
     """
 
     limit: int
     period: float
     lessons: int = 0
-    has_answered_since: bool = True
+    has_helped: bool = True
     last_answered: float = -math.inf
     _answers: int = 0
     _doubts: int = 0  # responses that may be rejections, one for each row of them
@@ -90,7 +90,7 @@ class Pace:
         self._answers += 1
         self.last_answered = max(self.last_answered, sent)
         self._is_up = True
-        self.has_answered_since |= not self.has_learned_since(sent)
+        self.has_helped |= not self.has_learned_since(sent)
 
     def note_doubt(self, sent: float, now: float) -> bool:
         """Note a response that may be a rejection; returns whether it is a lesson."""
@@ -108,7 +108,7 @@ class Pace:
             return False
         self.lessons += 1
         self._last_lesson_at = now
-        self.has_answered_since = False
+        self.has_helped = False
         return True
 
     def has_learned_since(self, sent: float) -> bool:

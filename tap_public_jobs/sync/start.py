@@ -42,6 +42,7 @@ OTHER_ORGANISATION = (
 
 
 def start_run(
+    *,
     settings: RunSettings,
     services: Services,
     state: SyncState,
@@ -204,8 +205,8 @@ def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:
     Raises:
         PublicJobsError: It cannot be read, or it seems to be of another organisation.
     """
-    reader.read()
+    reading = reader.read()
     known = reader.state.jobs
-    if is_new_key and known and known.keys().isdisjoint(reader.jobs):
+    if is_new_key and known and known.keys().isdisjoint(reading.jobs):
         raise SetupError(OTHER_ORGANISATION.format(len(known)))
-    return reader.resolve_unlisted()
+    return reader.resolve_unlisted(reading)

@@ -36,6 +36,9 @@ MANY_FAILING = 5
 # named by a webhook, or any answer is awaited, or neither.
 Owed = Literal["no", "named", "any"]
 
+# Which details a run fetches again. The setting has `notified`, too: whether a run is needed.
+Refresh = Literal["all", "changed"]
+
 
 class Publication(NamedTuple):
     """When a job was published: one record of `job_publications`.
@@ -55,7 +58,7 @@ class Publication(NamedTuple):
     unpublished_at: int | None = None
 
 
-class Job(NamedTuple):
+class KnownJob(NamedTuple):
     """What is known of a job that is published or missing.
 
     Attributes:
@@ -115,7 +118,7 @@ class Cycle(NamedTuple):
     """
 
     started_at: int
-    refresh: str
+    refresh: Refresh
     version: int
     has_ended: bool = False
 
@@ -202,7 +205,7 @@ class SyncState:
     run_time: int = 0
     listed_at: int | None = None
     short_since: int = 0
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, KnownJob] = field(default_factory=dict)
     closed: dict[str, ClosedJob] = field(default_factory=dict)
     awaited: dict[str, int] = field(default_factory=dict)
     key_hash: str = ""
@@ -268,7 +271,7 @@ class SyncState:
             since = outage_since if verdict.kind == "failed" else 0
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
-            job = self.jobs.get(job_id) or Job(ref.public_id, self.listed_at)
+            job = self.jobs.get(job_id) or KnownJob(ref.public_id, self.listed_at)
             job = job._replace(public_id=ref.public_id, missing_since=0)
             if listing.is_complete:
                 job = job._replace(first_seen=job.first_seen or run_time, last_seen=run_time)

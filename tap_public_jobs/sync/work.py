@@ -1,13 +1,9 @@
 """Questions about what the last run left: is there work, and is that run to be resumed?"""
 
 from collections.abc import Mapping
-from typing import Literal
 
 from tap_public_jobs.notifications import Notifications
-from tap_public_jobs.sync.state import HOUR, Cycle, Job, LastRead, SyncState, is_new
-
-# Which details a run fetches again.
-Refresh = Literal["all", "changed"]
+from tap_public_jobs.sync.state import HOUR, Cycle, KnownJob, LastRead, Refresh, SyncState, is_new
 
 # Seconds. A nightly run that begins a second early still begins a new cycle.
 RESUME_WITHIN = 20 * HOUR
@@ -82,7 +78,7 @@ def looked_for(state: SyncState, now: int) -> set[str]:
     return {public_id for public_id, named_at in state.awaited.items() if is_due(named_at)}
 
 
-def _is_owed(job: Job) -> bool:
+def _is_owed(job: KnownJob) -> bool:
     """Return whether a detail is to be fetched, and nothing is known to prevent it.
 
     What is known to fail waits for other work, and a job that no list shows is not fetched.

@@ -13,7 +13,7 @@ from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import PageError, PublicJobsError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.listing import MAX_SWEEPS, ListReader
-from tap_public_jobs.sync.state import HOUR, NOT_ASKED, Job, SyncState
+from tap_public_jobs.sync.state import HOUR, NOT_ASKED, KnownJob, SyncState
 
 
 def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
@@ -46,7 +46,7 @@ class Reading:
 
     def __init__(self, api: Any, before: Iterable[int] = (), short_since: int = 0) -> None:
         self.waits: list[float] = []
-        known = {str(number): Job(f"pub-{number}", None, 1000, 1000) for number in before}
+        known = {str(number): KnownJob(f"pub-{number}", None, 1000, 1000) for number in before}
         reader = ListReader(
             api=api,
             state=SyncState(jobs=known, listed_at=1000, short_since=short_since),
@@ -55,8 +55,7 @@ class Reading:
             report=Report(Throttle(60, 60)),
             sleep=self.waits.append,
         )
-        reader.read()
-        self.listing = reader.resolve_unlisted()
+        self.listing = reader.resolve_unlisted(reader.read())
         self.doubts = [why for _, why in self.listing.doubts]
 
 
