@@ -20,8 +20,8 @@ from dev.benchmarks.bench import (
     Bench,
     Claim,
     LeftOutError,
+    ResumingTap,
     Section,
-    Tap,
     World,
     limited,
     serve,
@@ -59,7 +59,7 @@ def limit(bench: Bench) -> Section:
     least = (requests - 1) // LIMIT * period
     with contextlib.ExitStack() as served:
         worlds = [served.enter_context(serve(JOBS, limited(period, *case))) for case in cases]
-        tasks = [functools.partial(Tap(bench, world).run, timeout=1200) for world in worlds]
+        tasks = [functools.partial(ResumingTap(bench, world).run, timeout=1200) for world in worlds]
         trials = dict(zip(cases, side_by_side(tasks), strict=True))
     lines = (
         f"{how} | {latency:g} | {it.wall:.1f} | {it.wall / least:.3f} | {it.rejections}"
@@ -119,7 +119,7 @@ backend api
 """
 
 
-class Limiter(NamedTuple):
+class LimitingProxy(NamedTuple):
     """A program that forwards requests, and rejects those over its limit.
 
     Attributes:
@@ -134,18 +134,18 @@ class Limiter(NamedTuple):
 
 
 LIMITERS = [
-    Limiter("nginx, no burst (503)", "nginx -c {file}", NGINX % ""),
-    Limiter("nginx, no burst (429)", "nginx -c {file}", NGINX % "; limit_req_status 429"),
-    Limiter("nginx, burst (503)", "nginx -c {file}", NGINX % " burst=59 nodelay"),
-    Limiter(
+    LimitingProxy("nginx, no burst (503)", "nginx -c {file}", NGINX % ""),
+    LimitingProxy("nginx, no burst (429)", "nginx -c {file}", NGINX % "; limit_req_status 429"),
+    LimitingProxy("nginx, burst (503)", "nginx -c {file}", NGINX % " burst=59 nodelay"),
+    LimitingProxy(
         "nginx, burst (429)", "nginx -c {file}", NGINX % " burst=59 nodelay; limit_req_status 429"
     ),
-    Limiter("HAProxy (403)", "haproxy -f {file}", HAPROXY),
-    Limiter(
+    LimitingProxy("HAProxy (403)", "haproxy -f {file}", HAPROXY),
+    LimitingProxy(
         "HAProxy (429)", "haproxy -f {file}", HAPROXY.replace("deny", "deny deny_status 429")
     ),
-    Limiter("flask-limiter (429)", "uv run --script {peers}/proxy.py flask {port} {api}"),
-    Limiter("django-ratelimit (403)", "uv run --script {peers}/proxy.py django {port} {api}"),
+    LimitingProxy("flask-limiter (429)", "uv run --script {peers}/proxy.py flask {port} {api}"),
+    LimitingProxy("django-ratelimit (403)", "uv run --script {peers}/proxy.py django {port} {api}"),
 ]
 
 
@@ -156,7 +156,7 @@ def limiters(bench: Bench) -> Section:
     for limiter in LIMITERS:
         with serve(JOBS_BEHIND_LIMITERS, options) as world, _in_front(limiter, world, bench) as url:
             limit = {"rate_limit_requests": LIMIT, "rate_limit_period_seconds": PERIOD}
-            tap = Tap(bench, World(world.sandbox, url), **limit)
+            tap = ResumingTap(bench, World(world.sandbox, url), **limit)
             for _ in range(2):
                 trial = tap.run()
                 summary = (tap.folder / "stderr.log").read_text("utf-8")
@@ -174,7 +174,7 @@ def limiters(bench: Bench) -> Section:
 
 
 @contextlib.contextmanager
-def _in_front(limiter: Limiter, world: World, bench: Bench) -> Iterator[str]:
+def _in_front(limiter: LimitingProxy, world: World, bench: Bench) -> Iterator[str]:
     """Run a limiter in front of the API, and yield its address."""
     folder = bench.new_folder()
     with socket.create_server(("127.0.0.1", 0)) as free:

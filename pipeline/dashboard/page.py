@@ -27,7 +27,7 @@ from typing import Any
 import duckdb
 import psycopg
 
-Run = Callable[[str], Any]
+RunQuery = Callable[[str], Any]
 """Runs a query; the answer has `description` and `fetchall()`."""
 
 # The names of columns, and rows of values.
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @contextlib.contextmanager
-def opened(warehouse: str) -> Iterator[Run]:
+def opened(warehouse: str) -> Iterator[RunQuery]:
     """Open a warehouse for reading, with times in UTC.
 
     Args:
@@ -116,7 +116,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].strip()
 
 
-def found(run: Run, build: str) -> str:
+def found(run: RunQuery, build: str) -> str:
     """Return the only schema that has the final tables.
 
     Args:
@@ -141,7 +141,7 @@ def found(run: Run, build: str) -> str:
     return str(schemas[0][0])
 
 
-def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[str, Table]:
+def read(run: RunQuery, analytics: str, organisations: Sequence[str] = ()) -> dict[str, Table]:
     """Select all that the page shows from the final tables.
 
     Args:

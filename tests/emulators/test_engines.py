@@ -101,7 +101,7 @@ OUTPUTS = {
 
 
 @dataclass
-class Warehouse(Builds):
+class EmulatedWarehouse(Builds):
     """A target and its emulator.
 
     Attributes:
@@ -140,7 +140,9 @@ def test_every_final_table_is_what_happened(
     """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
     with (
         target.emulator(tmp_path) as address,
-        opened(Warehouse(tmp_path, address, name=name, target=target), monkeypatch) as portal,
+        opened(
+            EmulatedWarehouse(tmp_path, address, name=name, target=target), monkeypatch
+        ) as portal,
     ):
         first_day(portal, odd="odd name/~.")
 
