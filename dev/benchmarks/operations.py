@@ -27,11 +27,11 @@ from dev.benchmarks.organisation import (
     MINUTE,
     MOST_LAG,
     PAGE_SIZE,
+    Event,
     Gateway,
     Incident,
-    PostingEvent,
+    Posting,
     SimulatedOrganisation,
-    SimulatedPosting,
     usual_incidents,
     worse_incidents,
 )
@@ -131,7 +131,7 @@ class Tally:
         return 100 * self.surplus / self.needed
 
 
-class SimulatedWarehouse:
+class Warehouse:
     """A target that upserts rows, and on ACTIVATE_VERSION deletes those of older versions."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class Year:
         folder: Path,
     ) -> None:
         self.schedule, self.organisation, self.gateway = schedule, organisation, gateway
-        self.tally, self.warehouse = Tally(), SimulatedWarehouse()
+        self.tally, self.warehouse = Tally(), Warehouse()
         self.postings = {it.id: it for it in organisation.postings}
         url = f"sqlite:///{folder / 'changes.db'}"
         self._log = NotificationLog(url)
@@ -188,7 +188,7 @@ class Year:
         self._notifications = sorted(notified, key=lambda it: it[0], reverse=True)
         self._events = [*reversed(organisation.events)]
         # Events that the tables do not show yet, and after how many runs.
-        self._pending: list[tuple[PostingEvent, int]] = []
+        self._pending: list[tuple[Event, int]] = []
         # When each detail was fetched last, and in which version; and absences that were asked for.
         self._fetched: dict[str, tuple[float, Json]] = {}
         self._absent: set[tuple[str, float]] = set()
@@ -238,13 +238,13 @@ class Year:
         key = "a-key" if began < self.organisation.day(KEY_ROTATES) else "a-new-key"
         key = "another-key" if gateway.is_on("other organisation") else key
 
-        class SimulatedWriter(WholeMessageWriter):
+        class Writer(WholeMessageWriter):
             @override
             def write_message(self, message: Message) -> None:
                 warehouse.read(message)
 
-        class SimulatedTap(TapPublicJobs):
-            message_writer_class = SimulatedWriter
+        class Tap(TapPublicJobs):
+            message_writer_class = Writer
             client: ClassVar[Any] = gateway
             clock = staticmethod(lambda: gateway.now)
             sleep = staticmethod(gateway.sleep)
@@ -260,7 +260,7 @@ class Year:
         error = ""
         config = self._config | {"api_key": key, "detail_refresh": refresh}
         try:
-            SimulatedTap(config=config, state=self.warehouse.state).sync_all()
+            Tap(config=config, state=self.warehouse.state).sync_all()
         except PublicJobsError as reason:
             error = str(reason)
         warehouse.state = json.loads(json.dumps(warehouse.state))  # the SDK changes its own
@@ -314,14 +314,14 @@ class Year:
                 self.tally.late += 1
         self._pending = pending
 
-    def _can_show(self, event: PostingEvent) -> bool:
+    def _can_show(self, event: Event) -> bool:
         """Return whether the next runs can notice an event at all."""
         if self.schedule.is_notified:
             return bool(event.notified_at)
         before, after = event.posting.at(event.at - 1), event.posting.at(event.at)
         return self.schedule.refresh == "all" or before.overview == after.overview
 
-    def _shows(self, event: PostingEvent) -> bool:
+    def _shows(self, event: Event) -> bool:
         _, _, title, overview = event.posting.at(event.at)
         job, detail = (
             self.warehouse.rows.get(it, {}).get(event.posting.id) for it in ("jobs", "job_details")
@@ -348,7 +348,7 @@ class Year:
             self.tally.needed += is_needed
             self.tally.surplus += not is_needed
 
-    def _needs(self, posting: SimulatedPosting | None, public_id: str, refresh: str) -> bool:
+    def _needs(self, posting: Posting | None, public_id: str, refresh: str) -> bool:
         """Return whether a detail is new, changed or old, or first shows that a job is gone."""
         now = self.gateway.now
         if posting is None or not posting.is_published(now):

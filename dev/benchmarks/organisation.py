@@ -43,7 +43,7 @@ class Version(NamedTuple):
 
 
 @dataclass
-class SimulatedPosting:
+class Posting:
     """A job, with the periods in which it is published and its versions."""
 
     id: str
@@ -73,12 +73,12 @@ class SimulatedPosting:
         return self.versions[max(0, bisect_right(self.versions, moment, key=lambda it: it[0]) - 1)]
 
 
-class PostingEvent(NamedTuple):
+class Event(NamedTuple):
     """What happens to a posting; `notified_at` is when its webhook arrives, if it does."""
 
     at: float
     kind: Kind
-    posting: SimulatedPosting
+    posting: Posting
     public_ids: tuple[str, ...]
     notified_at: tuple[float, ...]
 
@@ -97,8 +97,8 @@ class SimulatedOrganisation:
     def __init__(self, seed: int, days: int) -> None:
         self._random = Random(seed)  # noqa: S311  # a simulation
         self.end = BEGIN + days * DAY
-        self.postings: list[SimulatedPosting] = []
-        self.events: list[PostingEvent] = []
+        self.postings: list[Posting] = []
+        self.events: list[Event] = []
         for _ in range(JOBS):
             self._open(BEGIN - DAY)
         at = BEGIN
@@ -110,7 +110,7 @@ class SimulatedOrganisation:
         for number in range(DRAFTS * days // 365):
             at = self._working_time(self._random.uniform(BEGIN, self.end))
             public_id = f"draft-{number}"
-            draft = SimulatedPosting(public_id, [], [Version(at, public_id, 0, 0)])
+            draft = Posting(public_id, [], [Version(at, public_id, 0, 0)])
             self._note_event(at, "saved", draft, public_id)
         self.events.sort(key=lambda it: it.at)
 
@@ -123,7 +123,7 @@ class SimulatedOrganisation:
         """Return the midnight before this part of the year has passed."""
         return BEGIN + int(part * (self.end - BEGIN) / DAY) * DAY
 
-    def published(self, at: float) -> list[SimulatedPosting]:
+    def published(self, at: float) -> list[Posting]:
         """Return the published postings, the newest first."""
         return [it for it in reversed(self.postings) if it.is_published(at)]
 
@@ -138,9 +138,7 @@ class SimulatedOrganisation:
     def _open(self, at: float) -> None:
         number = len(self.postings)
         closed = self._working_time(at + 2 * DAY + self._random.expovariate(1 / LIFE))
-        posting = SimulatedPosting(
-            f"{number}", [(at, closed)], [Version(at, f"role-{number}", 0, 0)]
-        )
+        posting = Posting(f"{number}", [(at, closed)], [Version(at, f"role-{number}", 0, 0)])
         self.postings.append(posting)
         self._note_event(at, "opened", posting, f"role-{number}")
         edited = at
@@ -153,7 +151,7 @@ class SimulatedOrganisation:
             self._note_event(again, "opened", posting, posting.at(again).public_id)
             self._note_event(again + LIFE / 4, "closed", posting, posting.at(again).public_id)
 
-    def _edit(self, posting: SimulatedPosting, at: float) -> None:
+    def _edit(self, posting: Posting, at: float) -> None:
         opened = posting.periods[0][0]
         at = max(at, opened + MINUTE)
         _, public_id, title, overview = before = posting.at(at)
@@ -175,9 +173,7 @@ class SimulatedOrganisation:
         posting.versions = [*earlier, Version(at, public_id, title, overview), *later]
         self._note_event(at, "edited", posting, before.public_id, public_id)
 
-    def _note_event(
-        self, at: float, kind: Kind, posting: SimulatedPosting, *public_ids: str
-    ) -> None:
+    def _note_event(self, at: float, kind: Kind, posting: Posting, *public_ids: str) -> None:
         """Note an event of the year, and when its notifications arrive."""
         if not BEGIN < at < self.end:
             return
@@ -187,7 +183,7 @@ class SimulatedOrganisation:
         again = [notified + self._random.uniform(0, DAY)] * (self._random.random() < REPEATED)
         is_lost = self._random.random() < LOST
         self.events.append(
-            PostingEvent(at, kind, posting, public_ids, () if is_lost else (notified, *again))
+            Event(at, kind, posting, public_ids, () if is_lost else (notified, *again))
         )
 
 
@@ -206,7 +202,7 @@ class Gateway:
 
     organisation: SimulatedOrganisation
     incidents: list[Incident]
-    broken: SimulatedPosting
+    broken: Posting
     random: Random
     now: float = BEGIN
     requests: list[str] = field(default_factory=list)
@@ -315,7 +311,7 @@ class Gateway:
             items = []
         return items, total
 
-    def _document(self, posting: SimulatedPosting, at: float, *, is_whole: bool = False) -> Json:
+    def _document(self, posting: Posting, at: float, *, is_whole: bool = False) -> Json:
         _, public_id, title, overview = posting.at(at)
         document = {"id": posting.id, "publicId": public_id, "jobTitle": f"Role {title}"}
         document |= {"remote": "yes"} if self.is_on("new field") else {}
