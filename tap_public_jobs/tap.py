@@ -185,8 +185,13 @@ class TapPublicJobs(Tap):
             key_hash=hash_key(self.config["api_key"]),
             ignored_fields=self._ignored_fields,
         )
-        notifications = self._read_notification_log()
-        return start_run(settings, self._services, self._sync_state, notifications, forms)
+        return start_run(
+            settings=settings,
+            services=self._services,
+            state=self._sync_state,
+            notifications=self._read_notification_log(),
+            forms=forms,
+        )
 
     # Final in the SDK, which has no hook for the start and the end of a run.
     @override  # type: ignore[misc]

@@ -63,7 +63,7 @@ exit 9
 }
 
 
-class Project:
+class ProjectAtWork:
     """A project in its folder, and what it tells people and services."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capture: Any) -> None:

@@ -59,13 +59,13 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
     waits: list[float] = []
     details = DetailCounts(planned=90)
 
-    class Ended(threading.Event):
+    class EndsAtTheThirdLook(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             waits.append(timeout or 0.0)
             details.answered += 30
             return len(waits) == 3
 
-    report._log_progress(details, Ended())
+    report._log_progress(details, EndsAtTheThirdLook())
 
     assert waits == [PROGRESS_INTERVAL] * 3 == [30.0] * 3
     assert caplog.messages == [

@@ -27,7 +27,7 @@ from public_jobs_sandbox.state import Sandbox
 from dev.benchmarks.process import Measured, run
 
 Json = Any
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 COMMAND = Path(sys.executable).with_name("tap-public-jobs")
 PEERS = Path(__file__).with_name("peers")
@@ -107,7 +107,7 @@ class Bench:
         return Path(tempfile.mkdtemp(dir=self._folder))
 
 
-class Tap:
+class ResumingTap:
     """This project's tap, which syncs an organisation run after run, with its state.
 
     Args:
@@ -218,11 +218,11 @@ def serve(jobs: int, options: Options) -> Iterator[World]:
         yield World(sandbox, url)
 
 
-def side_by_side(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Do several tasks at once, because they mostly wait, and return the results in order."""
     turn = threading.Lock()
 
-    def start(task: Callable[[], Result]) -> Result:
+    def start(task: Callable[[], T]) -> T:
         with turn:
             time.sleep(APART)
         return task()

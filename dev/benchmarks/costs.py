@@ -14,8 +14,8 @@ from dev.benchmarks.bench import (
     PEERS,
     Bench,
     Claim,
+    ResumingTap,
     Section,
-    Tap,
     Trial,
     World,
     attempt,
@@ -40,7 +40,7 @@ def growth(bench: Bench) -> Section:
     lines, each, states = [], [], []
     for jobs in sizes:
         with serve(jobs, NO_LIMIT) as world:
-            tap = Tap(bench, world)
+            tap = ResumingTap(bench, world)
             wall, _, memory, _ = tap.run().measured
         each.append(1000 * wall / jobs)
         states.append(sum(len(line) for line, _ in tap.messages("STATE")) / jobs)
@@ -175,7 +175,7 @@ def _sync(bench: Bench, mode: str, jobs: int, percents: tuple[int, ...]) -> list
         settings["changes_url"] = f"sqlite:///{bench.new_folder() / 'changes.db'}"
         NotificationLog(settings["changes_url"]).append({"default": []})
     with serve(jobs, limited(PERIOD, LATENCY)) as world:
-        tap = Tap(bench, world, **settings)
+        tap = ResumingTap(bench, world, **settings)
         trials = [tap.run()]
         every = published(world.sandbox)
         first = [posting.job for posting in world.sandbox.organisation.published()]

@@ -38,7 +38,7 @@ VARIABLES = {"duckdb": "TARGET_DUCKDB_FILEPATH", "postgres": "TARGET_POSTGRES_SQ
 
 
 @dataclass(frozen=True)
-class Database:
+class EmptyDatabase:
     """An empty database, and the name of dbt's adapter."""
 
     name: str
@@ -109,14 +109,14 @@ def measure(bench: Bench) -> Section:
 
 
 @contextlib.contextmanager
-def _databases(bench: Bench) -> Iterator[list[Database]]:
+def _databases(bench: Bench) -> Iterator[list[EmptyDatabase]]:
     with postgresql() as uri:
         one, other = bench.new_folder(), bench.new_folder()
         url, file = uri.replace(":", "+psycopg:", 1), str(one / "warehouse.duckdb")
         read_file = partial(duckdb.connect, file, read_only=True)
         yield [
-            Database("DuckDB", "duckdb", file, read_file, one),
-            Database("PostgreSQL", "postgres", url, partial(psycopg.connect, uri), other),
+            EmptyDatabase("DuckDB", "duckdb", file, read_file, one),
+            EmptyDatabase("PostgreSQL", "postgres", url, partial(psycopg.connect, uri), other),
         ]
 
 

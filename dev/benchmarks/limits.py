@@ -20,8 +20,8 @@ from dev.benchmarks.bench import (
     Bench,
     Claim,
     LeftOutError,
+    ResumingTap,
     Section,
-    Tap,
     World,
     limited,
     serve,
@@ -59,7 +59,7 @@ def limit(bench: Bench) -> Section:
     least = (requests - 1) // LIMIT * period
     with contextlib.ExitStack() as served:
         worlds = [served.enter_context(serve(JOBS, limited(period, *case))) for case in cases]
-        tasks = [functools.partial(Tap(bench, world).run, timeout=1200) for world in worlds]
+        tasks = [functools.partial(ResumingTap(bench, world).run, timeout=1200) for world in worlds]
         trials = dict(zip(cases, side_by_side(tasks), strict=True))
     lines = (
         f"{how} | {latency:g} | {it.wall:.1f} | {it.wall / least:.3f} | {it.rejections}"
@@ -119,11 +119,11 @@ backend api
 """
 
 
-class Limiter(NamedTuple):
+class LimitingProxy(NamedTuple):
     """A program that forwards requests, and rejects those over its limit.
 
     Attributes:
-        name: What it is, and what it rejects with.
+        name: What it is, and what it rejects with; by default, nginx with 503 and HAProxy with 403.
         command: `{file}` is the configuration; also `{port}` and `{api}`.
         configuration: The text of the file.
     """
@@ -134,11 +134,18 @@ class Limiter(NamedTuple):
 
 
 LIMITERS = [
-    Limiter("nginx, no burst (503)", "nginx -c {file}", NGINX % ""),
-    Limiter("nginx, burst (503)", "nginx -c {file}", NGINX % " burst=59 nodelay"),
-    Limiter("HAProxy (403)", "haproxy -f {file}", HAPROXY),
-    Limiter("flask-limiter (429)", "uv run --script {peers}/proxy.py flask {port} {api}"),
-    Limiter("django-ratelimit (403)", "uv run --script {peers}/proxy.py django {port} {api}"),
+    LimitingProxy("nginx, no burst (503)", "nginx -c {file}", NGINX % ""),
+    LimitingProxy("nginx, no burst (429)", "nginx -c {file}", NGINX % "; limit_req_status 429"),
+    LimitingProxy("nginx, burst (503)", "nginx -c {file}", NGINX % " burst=59 nodelay"),
+    LimitingProxy(
+        "nginx, burst (429)", "nginx -c {file}", NGINX % " burst=59 nodelay; limit_req_status 429"
+    ),
+    LimitingProxy("HAProxy (403)", "haproxy -f {file}", HAPROXY),
+    LimitingProxy(
+        "HAProxy (429)", "haproxy -f {file}", HAPROXY.replace("deny", "deny deny_status 429")
+    ),
+    LimitingProxy("flask-limiter (429)", "uv run --script {peers}/proxy.py flask {port} {api}"),
+    LimitingProxy("django-ratelimit (403)", "uv run --script {peers}/proxy.py django {port} {api}"),
 ]
 
 
@@ -149,7 +156,7 @@ def limiters(bench: Bench) -> Section:
     for limiter in LIMITERS:
         with serve(JOBS_BEHIND_LIMITERS, options) as world, _in_front(limiter, world, bench) as url:
             limit = {"rate_limit_requests": LIMIT, "rate_limit_period_seconds": PERIOD}
-            tap = Tap(bench, World(world.sandbox, url), **limit)
+            tap = ResumingTap(bench, World(world.sandbox, url), **limit)
             for _ in range(2):
                 trial = tap.run()
                 summary = (tap.folder / "stderr.log").read_text("utf-8")
@@ -161,13 +168,14 @@ def limiters(bench: Bench) -> Section:
         f"right after the first; round trips of {AWAY} to {2 * AWAY} s. No client needs less than "
         f"{PERIOD} s, or {PERIOD * JOBS_BEHIND_LIMITERS / LIMIT:.0f} s without bursts."
     )
-    columns = "limiter, and its default status | taken, s | requests | rejections"
-    claim = Claim("Each limiter rejects at most {} requests of a run", max(rejections), at_most=12)
+    columns = "limiter, and its status | taken, s | requests | rejections"
+    # One burst may reject each of the 16 requests in flight, and each lesson after it one more.
+    claim = Claim("Each limiter rejects at most {} requests of a run", max(rejections), at_most=20)
     return Section("Behind real limiters", [explanation, table(columns, lines)], [claim])
 
 
 @contextlib.contextmanager
-def _in_front(limiter: Limiter, world: World, bench: Bench) -> Iterator[str]:
+def _in_front(limiter: LimitingProxy, world: World, bench: Bench) -> Iterator[str]:
     """Run a limiter in front of the API, and yield its address."""
     folder = bench.new_folder()
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -256,11 +256,9 @@ class Gateway:
             status = self._fault(request)
             if not status:
                 return self._answer(request, ask)
-            if status == 403:  # noqa: PLR2004
-                if tries > 1:  # is it the key, or this job?
-                    self.requests += ["page 1", request, request]
-                break
             self.now += min(2.0**number, MINUTE) / 2
+        if status == 403:  # noqa: PLR2004
+            self.requests.append("page 1")  # is it the key, or this job?
         msg = f"{request}: the response is {status}"
         raise RequestError(msg, status)
 

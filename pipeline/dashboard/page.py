@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from public_jobs_pipeline.tables import (
     BUILD,
     POSTGRESQL,
-    Run,
+    RunQuery,
     WarehouseError,
     found,
     literal,
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(file)  # noqa: T201  # what a command says
 
 
-def read(run: Run, analytics: str, organisations: Sequence[str] = ()) -> dict[str, Table]:
+def read(run: RunQuery, analytics: str, organisations: Sequence[str] = ()) -> dict[str, Table]:
     """Select all that the page shows from the final tables.
 
     Args:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from public_jobs_pipeline.project import Flaw
-from public_jobs_pipeline.tables import Run, literal, quoted
+from public_jobs_pipeline.tables import RunQuery, literal, quoted
 
 TABLES = ("job_versions", "job_changes", "publication_periods", "listings")
 ABOUT = (
@@ -126,7 +126,7 @@ class Archive:
             self.write(INDEX, data)
 
 
-def archive(run: Run, schema: str, folder: Path, keep_days: int | None = None) -> str:
+def archive(run: RunQuery, schema: str, folder: Path, keep_days: int | None = None) -> str:
     """Write what the archive lacks, and verify what it has.
 
     Args:
@@ -187,7 +187,7 @@ def archive(run: Run, schema: str, folder: Path, keep_days: int | None = None) -
 class History:
     """What the tables know of all versions and periods."""
 
-    def __init__(self, run: Run, schema: str) -> None:
+    def __init__(self, run: RunQuery, schema: str) -> None:
         self._run = run
         self._schema = quoted(schema)
         (latest,) = self._rows("select max(listed_at) as listed_at from {}.listings")

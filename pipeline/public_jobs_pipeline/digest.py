@@ -17,7 +17,7 @@ import yaml
 
 from public_jobs_pipeline import alerts, env, meltano, warehouse
 from public_jobs_pipeline.project import Flaw, Project
-from public_jobs_pipeline.tables import Run, literal, quoted
+from public_jobs_pipeline.tables import RunQuery, literal, quoted
 
 URL = "DIGEST_URL"
 DAYS = {"day": 1, "week": 7}
@@ -152,7 +152,7 @@ def write_note(project: Project, times: Times) -> None:
     meltano.set_state(state_id(project), {"digest": digest})
 
 
-def listings(run: Run, schema: str) -> tuple[Times, Times]:
+def listings(run: RunQuery, schema: str) -> tuple[Times, Times]:
     """Return the first and the latest listing of each organisation."""
     found = rows(
         run,
@@ -163,7 +163,7 @@ def listings(run: Run, schema: str) -> tuple[Times, Times]:
     return first, latest
 
 
-def read(run: Run, schema: str, since: Times, until: Times) -> Digest:
+def read(run: RunQuery, schema: str, since: Times, until: Times) -> Digest:
     """Read what happened after some listings and by others."""
     start = f"timestamp {literal(str(min(since.values())))}"
     names = ", ".join(map(literal, EVENTS))
@@ -195,7 +195,7 @@ def read(run: Run, schema: str, since: Times, until: Times) -> Digest:
     return Digest(since, until, are_new(events), are_new(fields))
 
 
-def rows(run: Run, sql: str) -> list[Row]:
+def rows(run: RunQuery, sql: str) -> list[Row]:
     """Return the rows of a query, by the names of its columns."""
     answer = run(sql)
     names = [column[0] for column in answer.description]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psycopg
 
-Run = Callable[[str], Any]
+RunQuery = Callable[[str], Any]
 """Runs a query; the answer has `description` and `fetchall()`."""
 
 POSTGRESQL = re.compile(r"postgres(ql)?(\+\w+)?://")
@@ -24,7 +24,7 @@ class WarehouseError(Exception):
 
 
 @contextlib.contextmanager
-def opened(warehouse: str) -> Iterator[Run]:
+def opened(warehouse: str) -> Iterator[RunQuery]:
     """Open a warehouse for reading, with times in UTC.
 
     Args:
@@ -47,7 +47,7 @@ def opened(warehouse: str) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def _of_a_file(name: str) -> Iterator[Run]:
+def _of_a_file(name: str) -> Iterator[RunQuery]:
     import duckdb  # noqa: PLC0415  # a project has the driver of its own warehouse alone
 
     try:
@@ -62,7 +62,7 @@ def _of_a_file(name: str) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def _of_a_server(address: str) -> Iterator[Run]:
+def _of_a_server(address: str) -> Iterator[RunQuery]:
     import psycopg  # noqa: PLC0415
 
     try:
@@ -92,7 +92,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].strip()
 
 
-def found(run: Run, build: str, tables: Sequence[str], expected: str = "") -> str:
+def found(run: RunQuery, build: str, tables: Sequence[str], expected: str = "") -> str:
     """Return the only schema that has these tables.
 
     Args:

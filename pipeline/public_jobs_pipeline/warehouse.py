@@ -6,7 +6,7 @@ from pathlib import Path
 
 from public_jobs_pipeline import env, tables
 from public_jobs_pipeline.project import Flaw, Project, environment
-from public_jobs_pipeline.tables import Run
+from public_jobs_pipeline.tables import RunQuery
 
 # A copy for readers, because one who has the database itself open would lock it.
 COPY = Path("output/warehouse-copy.duckdb")
@@ -16,7 +16,7 @@ DRIVERS = {"duckdb": "duckdb==1.5.6", "postgres": "psycopg[binary]>=3.2"}
 
 
 @contextmanager
-def opened(project: Project, names: Sequence[str]) -> Iterator[tuple[Run, str]]:
+def opened(project: Project, names: Sequence[str]) -> Iterator[tuple[RunQuery, str]]:
     """Open the tables that the last build made.
 
     Args:

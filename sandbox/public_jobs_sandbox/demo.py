@@ -16,7 +16,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from public_jobs_sandbox.webhook_demo import show_webhook
-from public_jobs_sandbox.weeks import NIGHTS, Clock, Warehouse, play
+from public_jobs_sandbox.weeks import NIGHTS, Clock, DemoWarehouse, play
 
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
@@ -127,7 +127,7 @@ def _show_weeks(database: Path) -> None:
             "detail_refresh": "changed",
             "column_naming": "snake_case",
         }
-        with Warehouse(variables, folder) as warehouse:
+        with DemoWarehouse(variables, folder) as warehouse:
             state = play(sandbox, clock, config, warehouse, folder)
         variables["TAP_PUBLIC_JOBS__STATE"] = str(state)
         click.echo(f"\nThe last night is now, and runs as yours would:\n\n{COMMAND} {BUILD}")

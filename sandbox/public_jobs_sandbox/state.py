@@ -21,7 +21,7 @@ from public_jobs_sandbox.postings import Job, make_jobs, summary
 WEBHOOK_TIMEOUT = 5.0
 
 
-class Posting:
+class PortalPosting:
     """A job and its publication flag (*States and transitions*)."""
 
     def __init__(self, job: Job, *, is_published: bool = True) -> None:
@@ -50,13 +50,13 @@ class Organisation:
         self.name = name
         self.plan_includes_api = plan_includes_api
         self.key = ""
-        self.postings: dict[str, Posting] = {}
+        self.postings: dict[str, PortalPosting] = {}
 
     def publish(self, job: Job | str) -> str:
         """Publish a job or a new version of it; a publicId publishes an unpublished job again."""
         job = self.postings[job].job if isinstance(job, str) else job
         public_id: str = job["publicId"]
-        self.postings[public_id] = Posting(job)
+        self.postings[public_id] = PortalPosting(job)
         return public_id
 
     def unpublish(self, public_id: str) -> None:
@@ -66,15 +66,15 @@ class Organisation:
     def edit(self, public_id: str, **fields: object) -> None:
         """Change some fields of a job."""
         posting = self.postings[public_id]
-        edited = Posting(posting.job | fields, is_published=posting.is_published)
+        edited = PortalPosting(posting.job | fields, is_published=posting.is_published)
         self.postings[public_id] = edited
 
-    def published(self) -> list[Posting]:
+    def published(self) -> list[PortalPosting]:
         """Return the postings that are public, in the order of their first publication."""
         # The copy is atomic, so another thread may publish a job during the iteration.
         return [posting for posting in list(self.postings.values()) if posting.is_published]
 
-    def find(self, public_id: str) -> Posting | None:
+    def find(self, public_id: str) -> PortalPosting | None:
         """Return the posting with this publicId if it is public."""
         posting = self.postings.get(public_id)
         return posting if posting and posting.is_published else None

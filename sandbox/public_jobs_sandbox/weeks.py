@@ -58,7 +58,7 @@ class Clock:
         self._ahead += seconds
 
 
-class Organisation:
+class Recruiters:
     """What recruiters do in the portal, the same in each demo."""
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -177,13 +177,13 @@ class Plugin:
 def tap_at(moving: Clock) -> type[TapPublicJobs]:
     """Return the tap with another clock; nothing else differs."""
 
-    class Tap(TapPublicJobs):
+    class TapAtAnotherTime(TapPublicJobs):
         """Singer tap for the Public Jobs API, at another time."""
 
         clock: Callable[[], float] = staticmethod(moving.now)
         sleep: Callable[[float], object] = staticmethod(moving.wait)
 
-    return Tap
+    return TapAtAnotherTime
 
 
 def sync(
@@ -202,7 +202,7 @@ def sync(
     return ""
 
 
-class Warehouse:
+class DemoWarehouse:
     """The DuckDB file of the demo: what loads it, and what builds in it."""
 
     def __init__(self, variables: dict[str, str], folder: Path) -> None:
@@ -242,11 +242,11 @@ class Warehouse:
 
 
 def play(
-    sandbox: Sandbox, clock: Clock, config: dict[str, Any], warehouse: Warehouse, folder: Path
+    sandbox: Sandbox, clock: Clock, config: dict[str, Any], warehouse: DemoWarehouse, folder: Path
 ) -> Path:
     """Play all nights but the last, and return the file of the state after them."""
     logging.getLogger().addHandler(logging.NullHandler())  # else Python prints the tap's warnings
-    organisation = Organisation(sandbox)
+    organisation = Recruiters(sandbox)
     tap, messages, state = tap_at(clock), folder / "messages.jsonl", folder / "state.json"
     state.write_text("{}", "utf-8")
     for night in range(NIGHTS):

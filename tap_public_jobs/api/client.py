@@ -1,4 +1,10 @@
-"""The two operations of the API: what is requested, what a response means, what is retried."""
+"""The two operations of the API: what is requested, what a response means, what is retried.
+
+Each question about a response is decided in one place. Is it a rejection for the rate limit?
+`transport` repeats the request when the throttle allows it. Is it a fault, which may pass? Then
+`_check_head` and `_fault` say so, and `_fetch` tries again. What does it mean for the run if no try
+succeeds? `page` and `detail` say that, by the errors that they raise.
+"""
 
 import logging
 import math

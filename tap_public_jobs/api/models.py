@@ -101,7 +101,7 @@ def job_ref(summary: Json, ignored: frozenset[str] = frozenset()) -> JobRef | No
         return None
     job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
     if all(isinstance(text, str) and _USABLE.fullmatch(text) for text in (job_id, public_id)):
-        return _hashed(JobRef(job_id, public_id, "", summary, ignored))
+        return _hashed(JobRef(job_id, public_id, summary=summary, ignored=ignored))
     return None
 
 
@@ -115,7 +115,7 @@ def one_job(postings: Iterable[JobRef]) -> JobRef:
     if not others:
         return first
     summary = {**(first.summary or {}), OTHER_POSTINGS: [ref.summary for ref in others]}
-    return _hashed(JobRef(first.id, first.public_id, "", summary, first.ignored))
+    return _hashed(replace(first, summary=summary))
 
 
 def _hashed(ref: JobRef) -> JobRef:

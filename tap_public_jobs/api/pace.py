@@ -12,12 +12,8 @@ FEW_IN = 16
 # The part of the shortest round trip by which a request goes out earlier.
 EARLY = 0.9
 
-# By how much the even interval is stretched, because the delays of a usual network vary: at 60
-# requests a minute, this allows for 70 ms.
-WIDER = 1.07
-
 # How many lessons there are. After the last one, only a pause helps.
-LESSONS = 4
+LESSONS = 3
 
 
 @dataclass
@@ -31,11 +27,10 @@ class Pace:
     1. After a rejection requests go out evenly, `period / (limit - 1)` apart: a server that
        estimates its window from the one before allows one request less.
     2. If one is rejected again, for instance because the network let two requests catch up with
-       each other where no burst is allowed, they go out `WIDER` times as far apart.
-    3. After one more rejection they go out one at a time, so that they are the even interval apart
-       at the server: each that long after the response to the one before, less most of the
-       shortest round trip.
-    4. At last, nothing is taken off.
+       each other where no burst is allowed, they go out one at a time, so that they are the even
+       interval apart at the server: each that long after the response to the one before, less most
+       of the shortest round trip.
+    3. After one more rejection, nothing is taken off, which is right whatever the network.
 
     A response that may be a rejection or a fault teaches the same, but only the first one, and
     those that are more than `FEW` and more than one in `FEW_IN`.
@@ -45,14 +40,14 @@ class Pace:
         limit: Requests per period.
         period: Seconds.
         lessons: How many rejections taught something.
-        has_answered_since: Whether a request that was sent after the last lesson was answered.
+        has_helped: Whether a request that was sent after the last lesson was answered.
         last_answered: When the last request was sent of those that were answered.
     """
 
     limit: int
     period: float
     lessons: int = 0
-    has_answered_since: bool = True
+    has_helped: bool = True
     last_answered: float = -math.inf
     _answers: int = 0
     _doubts: int = 0  # responses that may be rejections, one for each row of them
@@ -61,17 +56,10 @@ class Pace:
     _shortest: float = math.inf  # round trip
 
     @property
-    def even_interval(self) -> float:
-        """The seconds between two requests that are sent evenly."""
-        # Under a limit of 1, a server that estimates its window needs an empty one in between.
-        return self.period / max(self.limit - 1, 0.5)
-
-    @property
     def interval(self) -> float:
         """The seconds between two requests now."""
-        if not self.lessons:
-            return 0.0
-        return self.even_interval * (WIDER if self.lessons == 2 else 1)  # noqa: PLR2004
+        # Under a limit of 1, a server that estimates its window needs an empty one in between.
+        return self.period / max(self.limit - 1, 0.5) if self.lessons else 0.0
 
     @property
     def after_response(self) -> float:
@@ -91,7 +79,7 @@ class Pace:
 
     @property
     def _is_one_at_a_time(self) -> bool:
-        return self.lessons >= 3  # noqa: PLR2004
+        return self.lessons >= 2  # noqa: PLR2004
 
     def note_round_trip(self, seconds: float) -> None:
         """Note how long a response took."""
@@ -102,7 +90,7 @@ class Pace:
         self._answers += 1
         self.last_answered = max(self.last_answered, sent)
         self._is_up = True
-        self.has_answered_since |= not self.has_learned_since(sent)
+        self.has_helped |= not self.has_learned_since(sent)
 
     def note_doubt(self, sent: float, now: float) -> bool:
         """Note a response that may be a rejection; returns whether it is a lesson."""
@@ -120,7 +108,7 @@ class Pace:
             return False
         self.lessons += 1
         self._last_lesson_at = now
-        self.has_answered_since = False
+        self.has_helped = False
         return True
 
     def has_learned_since(self, sent: float) -> bool:

@@ -126,10 +126,10 @@ class Throttle:
             self._not_before = max(self._not_before, now + self._pace.interval)
             return (0.0, self._pace.interval) if is_lesson else None
 
-    def has_answered_since(self, time: float) -> bool:
-        """Return whether a request was answered that was sent after a time by the clock."""
+    def has_answered_since(self, moment: float) -> bool:
+        """Return whether a request was answered that was sent after a moment by the clock."""
         with self.changed:
-            return self._pace.last_answered > time
+            return self._pace.last_answered > moment
 
     def rejected(
         self, sent: float, retry_after: float | None = None, *, is_own: bool = False
@@ -149,7 +149,7 @@ class Throttle:
             self.rejections += 1
             if is_own:
                 return None
-            was_enough = self._pace.has_answered_since  # what the server asked for
+            was_enough = self._pace.has_helped  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, now)
             was_enough &= retry_after is not None and self._pace.lessons < LESSONS
             pause = max(retry_after or 0.0, self._pace.interval)

@@ -1,13 +1,14 @@
 """The published jobs as one run sees them, read from a list that may drift between two pages."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import count, islice
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import JobRef, hash_of
+from tap_public_jobs.api.models import JobRef, Json, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.report import Report
 from tap_public_jobs.sync.fanout import fan_out
@@ -24,7 +25,10 @@ from tap_public_jobs.sync.state import (
 
 logger = logging.getLogger(__name__)
 
-MAX_SWEEPS = 8
+Details = dict[JobRef, dict[str, Json]]
+
+# Seconds before the list is read again. A cached total, or a replica, lags for some seconds.
+PAUSE = 5.0
 
 # Tries of a request for a detail that shows whether a job is published, or whether details work.
 TRIES_TO_CONFIRM = 3
@@ -43,13 +47,33 @@ DOUBTFUL_FROM = 20
 DOUBTFUL_IF_ALL = 5
 
 
-@dataclass(kw_only=True)
+class ListReading(NamedTuple):
+    """What the list showed, read once or twice.
+
+    Attributes:
+        jobs: The listed jobs by id, in the order in which they were first seen.
+        lacks: How many jobs its total counts beyond these and those that are known.
+        shortfall: Why it may lack jobs that no run has seen; empty if it does not.
+        short_since: When it first fell short; 0 once it shows its whole total.
+        is_accepted: Whether it explains its total, or has fallen short for an hour.
+        has_drifted: Whether it changed while it was last read, so that it may lack a job.
+    """
+
+    jobs: dict[str, JobRef]
+    lacks: int
+    shortfall: str
+    short_since: int
+    is_accepted: bool
+    has_drifted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListReader:
     """Reads the list, and asks for the known jobs that it lacks.
 
-    The list can change between two pages, and a reader then misses jobs. So it is read until the
-    jobs that it shows and the known ones explain its total, and a known job that it lacks counts as
-    gone only if its own detail is gone too.
+    The list can change between two pages, and a reader then misses jobs. So it is read
+    again if the jobs that it shows and the known ones don't explain its total, and a known job that
+    it lacks counts as gone only if its own detail is gone too.
 
     Attributes:
         api: Answers requests.
@@ -59,11 +83,6 @@ class ListReader:
         report: Logs how long it takes to ask for many jobs.
         sleep: Waits for a number of seconds.
         ignored_fields: Of the summaries, to leave out of their hashes.
-        jobs: The listed jobs so far, by id.
-        details: The details of listed jobs that were fetched to find out whether details work.
-        shortfall: Why the list may lack jobs that no run has seen; empty if it does not.
-        short_since: When the list first fell short; 0 once it shows its whole total.
-        has_drifted: Whether the list changed while it was read, so that it may lack a job.
     """
 
     api: PublicJobsClient
@@ -73,85 +92,100 @@ class ListReader:
     report: Report
     sleep: Callable[[float], object]
     ignored_fields: frozenset[str] = frozenset()
-    jobs: dict[str, JobRef] = field(default_factory=dict)
-    details: dict[JobRef, dict[str, object]] = field(default_factory=dict)
-    shortfall: str = ""
-    short_since: int = 0
-    has_drifted: bool = False
 
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the list that was read explains its total, or has fallen short for an hour."""
-        return not (self.shortfall and is_new(self.short_since, self.now))
-
-    def read(self, most_sweeps: int = MAX_SWEEPS) -> None:
-        """Read the list until it explains its total, or was read often enough.
+    def read(self) -> ListReading:
+        """Read the list, and once more if its total counts more jobs than it and the state explain.
 
         Raises:
             PublicJobsError: A page cannot be read.
         """
-        for number in count(1):
-            sweep = read_pages(self.api, self.ignored_fields)
-            self.jobs |= sweep.jobs  # a publicId may have changed since the last sweep
-            self.has_drifted = sweep.has_drifted
-            shown = len(self.jobs)
-            explained = len(self.jobs.keys() | self.state.may_be_counted(self.now))
-            self.shortfall = sweep.shortfall(shown, explained)
-            since = self.state.short_since or (self.now if self.shortfall else 0)
-            # Known jobs that are not listed can explain the total of this run. But an old shortfall
-            # ends only when the list shows its total by itself.
-            self.short_since = since if sweep.shortfall(shown, shown) else 0
-            if self.is_accepted or not sweep.lacks(explained) or number == most_sweeps:
-                return
-            logger.info("Reading the list again: %s.", self.shortfall)
-            self.sleep(number)  # a cached total lags for some seconds
+        reading = self._sweep({})
+        if reading.lacks and not reading.is_accepted:
+            logger.info("Reading the list again: %s.", reading.shortfall)
+            self.sleep(PAUSE)
+            reading = self._sweep(reading.jobs)
+        return reading
 
-    def resolve_unlisted(self) -> Listing:
+    def _sweep(self, earlier: Mapping[str, JobRef]) -> ListReading:
+        """Read the list once, and add the jobs to those that it showed before."""
+        sweep = read_pages(self.api, self.ignored_fields)
+        jobs = {**earlier, **sweep.jobs}  # a publicId may have changed since
+        shown, explained = len(jobs), len(jobs.keys() | self.state.may_be_counted(self.now))
+        shortfall = sweep.shortfall(shown, explained)
+        since = self.state.short_since or (self.now if shortfall else 0)
+        # Known jobs that are not listed can explain the total of this run. But an old shortfall
+        # ends only when the list shows its total by itself.
+        short_since = since if sweep.shortfall(shown, shown) else 0
+        return ListReading(
+            jobs=jobs,
+            lacks=sweep.lacks(explained),
+            shortfall=shortfall,
+            short_since=short_since,
+            is_accepted=not (shortfall and is_new(short_since, self.now)),
+            has_drifted=sweep.has_drifted,
+        )
+
+    def resolve_unlisted(self, reading: ListReading) -> Listing:
         """Find out which of the known jobs that the list lacks are gone.
 
         If one that the last run listed is not confirmed as gone, or the list changed while it was
         read, the pages may lack a published job. So the list is read once more.
 
+        Args:
+            reading: What the list showed.
+
         Raises:
             PublicJobsError: The run cannot continue.
         """
         known = self.state.jobs
-        unlisted = [job_id for job_id in known if job_id not in self.jobs]
-        loss = self._loss()
-        verdicts = dict.fromkeys(unlisted, NOT_ASKED)
-        if self.is_accepted and not loss:
-            verdicts |= self._ask_for_unlisted(unlisted)
+        unlisted = [job_id for job_id in known if job_id not in reading.jobs]
+        loss = self._loss(reading.jobs)
+        verdicts, details = dict.fromkeys(unlisted, NOT_ASKED), Details()
+        if reading.is_accepted and not loss:
+            asked, details = self._ask_for_unlisted(unlisted, reading.jobs)
+            verdicts |= asked
             lost = any(
                 verdict not in {GONE, NOT_ASKED} and not known[job_id].missing_since
                 for job_id, verdict in verdicts.items()
             )
             # A list that drifted may also lack a job with a new publicId: the old one is a 404.
-            if lost or (self.has_drifted and GONE in verdicts.values()):
+            if lost or (reading.has_drifted and GONE in verdicts.values()):
                 logger.info("Reading the list again: it may lack jobs that are published.")
-                self.read(most_sweeps=1)
-        doubts = [(self.short_since, self.shortfall), *loss] if self.shortfall else loss
+                reading = self._sweep(reading.jobs)
+        doubts = [(reading.short_since, reading.shortfall), *loss] if reading.shortfall else loss
         is_complete = not any(is_new(since, self.now) for since, _ in doubts)
-        verdicts = {it: verdict for it, verdict in verdicts.items() if it not in self.jobs}
+        verdicts = {it: verdict for it, verdict in verdicts.items() if it not in reading.jobs}
         gone = [it for it, verdict in verdicts.items() if is_complete and verdict == GONE]
-        missing = {it: verdict for it, verdict in verdicts.items() if it not in gone}
         return Listing(
-            self.jobs, self.details, gone, missing, self.short_since, doubts, is_complete
+            jobs=reading.jobs,
+            details=details,
+            gone=gone,
+            missing={it: verdict for it, verdict in verdicts.items() if it not in gone},
+            short_since=reading.short_since,
+            doubts=doubts,
+            is_complete=is_complete,
         )
 
-    def _loss(self) -> list[tuple[int, str]]:
+    def _loss(self, jobs: Collection[str]) -> list[tuple[int, str]]:
         """Return since when and why the list is in doubt, if too many jobs disappeared at once.
 
         Before the first complete list, all known jobs count as listed.
         """
         known, listed_at = self.state.jobs, self.state.listed_at
         listed = [job_id for job_id, job in known.items() if listed_at in {None, job.last_seen}]
-        since = [known[it].missing_since or self.now for it in listed if it not in self.jobs]
+        since = [known[it].missing_since or self.now for it in listed if it not in jobs]
         lost = [at for at in since if is_new(at, self.now)]
         why = f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"
         return [(max(lost), why)] if is_too_many(lost, listed) else []
 
-    def _ask_for_unlisted(self, unlisted: Collection[str]) -> dict[str, Verdict]:
-        """Ask for known jobs that the list lacks, and return what the answers mean, by id."""
+    def _ask_for_unlisted(
+        self, unlisted: Collection[str], listed: Mapping[str, JobRef]
+    ) -> tuple[dict[str, Verdict], Details]:
+        """Ask for known jobs that the list lacks.
+
+        Returns:
+            What the answers mean, by id, and the detail that shows that details work.
+        """
         known = self.state.jobs
         asked: dict[str, Verdict] = {}
         # First those that the last run listed; of the others, some in each run.
@@ -161,19 +195,22 @@ class ListReader:
         )
         refs = (JobRef(job_id, known[job_id].public_id) for job_id in order)
         self.report.confirming(len(order))
-        details_work, not_gone = False, 0
+        details_work, witness, not_gone = False, Details(), 0
         while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
             answers = {ref.id: verdict for ref, verdict in self.ask(some)}
             verdicts = [*answers.values()]
             details_work = details_work or STILL_THERE in verdicts
-            if GONE in verdicts and not details_work and not (details_work := self._details_work()):
-                return dict.fromkeys(unlisted, NONE_LOADS)
+            if GONE in verdicts and not details_work:
+                witness = self._witness(listed)
+                details_work = bool(witness) or not listed
+                if not details_work:
+                    return dict.fromkeys(unlisted, NONE_LOADS), witness
             not_gone += len(verdicts) - verdicts.count(GONE)
             asked |= answers
-        return asked
+        return asked, witness
 
-    def _details_work(self) -> bool:
-        """Return whether a 404 means anything: the detail of a listed job loads, if one is listed.
+    def _witness(self, listed: Mapping[str, JobRef]) -> Details:
+        """Fetch the detail of a listed job, without which a 404 means nothing; empty if none loads.
 
         The detail that was fetched longest ago comes first, because it is due next: what arrives is
         kept, so no request is wasted. Those that are known to fail come last.
@@ -183,12 +220,10 @@ class ListReader:
             job = self.state.jobs.get(ref.id)
             return (job.failing_since > 0, job.fetched_at) if job else (False, 0)
 
-        witnesses = sorted(self.jobs.values(), key=due)[:MOST_WITNESSES]
-        for ref in witnesses:
+        for ref in sorted(listed.values(), key=due)[:MOST_WITNESSES]:
             with suppress(RequestError):
-                self.details[ref] = self.api.detail(ref, TRIES_TO_CONFIRM)
-                return True
-        return not witnesses
+                return {ref: self.api.detail(ref, TRIES_TO_CONFIRM)}
+        return {}
 
     def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, Verdict]]:
         """Request details, and yield what the answers mean."""

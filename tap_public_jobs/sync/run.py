@@ -139,12 +139,10 @@ class Run:
             report=self.services.report,
             sleep=self.services.sleep,
         )
-        reader.read()
-        if reader.has_drifted:  # it may have missed a job
-            reader.read(most_sweeps=1)
-        unlisted = {ref.id for ref in self.outcomes.not_found} - reader.jobs.keys()
-        is_complete = reader.is_accepted and not is_too_many(unlisted, self.listing.jobs)
-        return reader.jobs if is_complete else None
+        reading = reader.read()
+        unlisted = {ref.id for ref in self.outcomes.not_found} - reading.jobs.keys()
+        is_complete = reading.is_accepted and not is_too_many(unlisted, self.listing.jobs)
+        return reading.jobs if is_complete else None
 
     def note_record(self, stream: str) -> None:
         """Count a record that has been written."""

@@ -14,16 +14,13 @@ from tap_public_jobs.sync.plan import plan_details
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.sample import differences, sample_of
 from tap_public_jobs.sync.services import RunSettings, Services
-from tap_public_jobs.sync.state import DAY, GONE, Listing, SyncState, Verdict
-from tap_public_jobs.sync.work import has_due_work, is_covered, newly_awaited, next_cycle
+from tap_public_jobs.sync.state import DAY, GONE, REPLICA_LAG, Listing, SyncState, Verdict
+from tap_public_jobs.sync.work import has_due_work, is_covered, looked_for, next_cycle
 
 logger = logging.getLogger(__name__)
 
 # From this many changed details on, and more than half of all, a run looks for the field behind it.
 FEWEST_CHANGED = 5
-
-# Seconds. A replica of the API may lag behind its webhooks by this much.
-REPLICA_LAG = 600
 
 NO_NEWS = "The notification log has no news since the last run: nothing to fetch."
 
@@ -42,6 +39,7 @@ OTHER_ORGANISATION = (
 
 
 def start_run(
+    *,
     settings: RunSettings,
     services: Services,
     state: SyncState,
@@ -69,7 +67,7 @@ def start_run(
     # What the last run left.
     is_notified = settings.refresh == "notified"
     is_due = not is_notified or has_due_work(state, notifications, now, forms)
-    awaited = newly_awaited(state, now)
+    awaited = looked_for(state, now)
     run_time = max(now, state.run_time + 1)
     cycle = next_cycle(state, "all" if settings.refresh == "all" else "changed", run_time, now)
     is_fallback = (
@@ -204,8 +202,8 @@ def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:
     Raises:
         PublicJobsError: It cannot be read, or it seems to be of another organisation.
     """
-    reader.read()
+    reading = reader.read()
     known = reader.state.jobs
-    if is_new_key and known and known.keys().isdisjoint(reader.jobs):
+    if is_new_key and known and known.keys().isdisjoint(reading.jobs):
         raise SetupError(OTHER_ORGANISATION.format(len(known)))
-    return reader.resolve_unlisted()
+    return reader.resolve_unlisted(reading)

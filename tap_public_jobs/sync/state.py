@@ -23,6 +23,9 @@ DAY = 24 * HOUR
 # How long something may be wrong before runs only warn of it.
 TOLERANCE = HOUR
 
+# Seconds. A replica or a cache of the API may lag behind its webhooks by this much.
+REPLICA_LAG = 600
+
 # Closings to remember while no stream writes publications.
 MOST_CLOSED = 1_000
 
@@ -32,9 +35,15 @@ MOST_AWAITED = 20
 # If this many details or more fail, they probably have one cause, such as an API that is down.
 MANY_FAILING = 5
 
+# Seconds. Details that have failed for longer are broken for good, and no part of an outage.
+LONGEST_OUTAGE = 7 * DAY
+
 # Whether a detail has to be fetched although its summary and its age do not ask for it: it was
-# named by a webhook, or any answer is awaited, or neither.
-Owed = Literal["no", "named", "any"]
+# named by a webhook, or has to be looked at again in the next run, or once no replica lags.
+Owed = Literal["no", "named", "again", "later"]
+
+# Which details a run fetches again. The setting has `notified`, too: whether a run is needed.
+Refresh = Literal["all", "changed"]
 
 
 class Publication(NamedTuple):
@@ -55,7 +64,7 @@ class Publication(NamedTuple):
     unpublished_at: int | None = None
 
 
-class Job(NamedTuple):
+class KnownJob(NamedTuple):
     """What is known of a job that is published or missing.
 
     Attributes:
@@ -81,6 +90,12 @@ class Job(NamedTuple):
     owed: Owed = "no"
     missing_since: int = 0
     failing_since: int = 0
+
+    def is_due(self, now: int) -> bool:
+        """Return whether the detail has to be fetched by now in any case."""
+        return self.owed in {"named", "again"} or (
+            self.owed == "later" and now - self.fetched_at >= REPLICA_LAG
+        )
 
     @property
     def publication(self) -> Publication | None:
@@ -115,7 +130,7 @@ class Cycle(NamedTuple):
     """
 
     started_at: int
-    refresh: str
+    refresh: Refresh
     version: int
     has_ended: bool = False
 
@@ -202,7 +217,7 @@ class SyncState:
     run_time: int = 0
     listed_at: int | None = None
     short_since: int = 0
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, KnownJob] = field(default_factory=dict)
     closed: dict[str, ClosedJob] = field(default_factory=dict)
     awaited: dict[str, int] = field(default_factory=dict)
     key_hash: str = ""
@@ -268,7 +283,7 @@ class SyncState:
             since = outage_since if verdict.kind == "failed" else 0
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
         for job_id, ref in listing.jobs.items():
-            job = self.jobs.get(job_id) or Job(ref.public_id, self.listed_at)
+            job = self.jobs.get(job_id) or KnownJob(ref.public_id, self.listed_at)
             job = job._replace(public_id=ref.public_id, missing_since=0)
             if listing.is_complete:
                 job = job._replace(first_seen=job.first_seen or run_time, last_seen=run_time)
@@ -317,37 +332,41 @@ class SyncState:
     def note_pending(self, job_ids: Iterable[str]) -> None:
         """Have the next run fetch these details, or find out that their jobs are gone."""
         for job_id in job_ids:
-            self.jobs[job_id] = self.jobs[job_id]._replace(owed="any", failing_since=0)
+            self.jobs[job_id] = self.jobs[job_id]._replace(owed="again", failing_since=0)
 
     def outage_since(self, now: int) -> int:
         """Return since when many details have been failing; 0 if few do.
 
         While many fail, a further one is taken to have the same cause, and to be as old as the
-        oldest of them, because each would make runs fail for another hour. What has failed for more
-        than a day is left out: a few jobs that are broken for good must not hide an outage.
+        oldest of them, because each would make runs fail for another hour. A few jobs that are
+        broken for good must not hide an outage.
         """
-        lately = [job.failing_since for job in self.jobs.values() if now - job.failing_since < DAY]
+        since = [job.failing_since for job in self.jobs.values()]
+        lately = [at for at in since if now - at < LONGEST_OUTAGE]
         return min(lately) if len(lately) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.
 
-        An answer may come from a replica or a cache that is behind. It has to be looked at once
-        more if it shows nothing of what a webhook was about, or if it and a summary that has
-        changed contradict each other: both are then requested again, and any answer counts.
+        An answer may come from a replica or a cache that is behind. The next run looks at it again
+        if it shows nothing of what a webhook was about, or if it and a summary that has changed
+        contradict each other. If it is still the same, a run looks once more after ten minutes, and
+        then any answer counts.
         """
         job, row_hash, detail_hash = self.jobs[ref.id], self.row_hash(ref), hash_of(detail)
-        is_named = job.owed == "named"
+        is_named, is_same = job.owed == "named", detail_hash == job.detail_hash
         is_changed = job.owed == "no" and job.fetched_at > 0 and job.row_hash != row_hash
         contradicts = any(detail.get(name, it) != it for name, it in ref.compared.items())
-        is_behind = (is_named and detail_hash == job.detail_hash) or (
-            (is_named or is_changed) and contradicts
-        )
+        owed: Owed = "no"
+        if (is_named and is_same) or ((is_named or is_changed) and contradicts):
+            owed = "again"
+        elif job.owed == "again" and is_same and self.run_time - job.fetched_at < REPLICA_LAG:
+            owed = "later"
         self.jobs[ref.id] = job._replace(
             row_hash=row_hash,
             detail_hash=detail_hash,
             fetched_at=self.run_time,
-            owed="any" if is_behind else "no",
+            owed=owed,
             failing_since=0,
         )
 

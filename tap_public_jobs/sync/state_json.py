@@ -5,16 +5,24 @@ from typing import get_args
 
 from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync.state import ClosedJob, Cycle, Job, LastRead, Owed, Publication, SyncState
+from tap_public_jobs.sync.state import (
+    ClosedJob,
+    Cycle,
+    KnownJob,
+    LastRead,
+    Owed,
+    Publication,
+    SyncState,
+)
 
 FORMAT = 8
 
 # Seconds since the epoch, in the year 9999; a year later, times have no date in Python.
 END_OF_TIME = 253_370_000_000
 
-# The types of a row: the id of a job, and then the fields of `Job`, or those of `Publication` and
-# the others of `ClosedJob`.
-PUBLISHED = (str, *(str if it is Owed else it for it in Job.__annotations__.values()))
+# The types of a row: the id of a job, and then the fields of `KnownJob`, or those of `Publication`
+# and the others of `ClosedJob`.
+PUBLISHED = (str, *(str if it is Owed else it for it in KnownJob.__annotations__.values()))
 CLOSED = (str, *Publication.__annotations__.values(), int, bool)
 
 
@@ -51,7 +59,7 @@ def _read(state: Json) -> SyncState:
         run_time=run_time,
         listed_at=listed_at,
         short_since=short_since,
-        jobs={job_id: _known(Job(*job)) for job_id, *job in rows("jobs", PUBLISHED)},
+        jobs={job_id: _with_owed(KnownJob(*job)) for job_id, *job in rows("jobs", PUBLISHED)},
         closed={
             job_id: ClosedJob(Publication(*publication), closed_at, is_written)
             for job_id, *publication, closed_at, is_written in rows("closed", CLOSED)
@@ -67,7 +75,8 @@ def _read(state: Json) -> SyncState:
     )
 
 
-def _known(job: Job) -> Job:
+def _with_owed(job: KnownJob) -> KnownJob:
+    """Return a job if what it owes is one of the words for it; raise for another."""
     if job.owed not in get_args(Owed):
         msg = f"{job.owed!r:.50} is out of place"
         raise ValueError(msg)

@@ -95,7 +95,7 @@ def hearing(take: Callable[[str, bytes], tuple[int, bytes] | None]) -> Iterator[
     Answers with the status and the body that come back, or else as Slack does.
     """
 
-    class Handler(BaseHTTPRequestHandler):
+    class HookHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status, answer = take(self.path, body) or (200, b"ok")
@@ -107,7 +107,7 @@ def hearing(take: Callable[[str, bytes], tuple[int, bytes] | None]) -> Iterator[
 
         def log_message(self, *_: object) -> None: ...
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), HookHandler) as server:
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()

@@ -143,7 +143,7 @@ class Database(Store):
 
 
 @dataclass
-class DuckDB(Database):
+class DuckDBFile(Database):
     """A DuckDB file."""
 
     describe = "select column_name as name, column_type as type from (describe {})"
@@ -159,7 +159,7 @@ class DuckDB(Database):
 
 
 @dataclass
-class Postgres(Database):
+class PostgresSchema(Database):
     """A schema of a PostgreSQL database."""
 
     describe = """

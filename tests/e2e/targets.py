@@ -19,9 +19,9 @@ from e2e.stores import (
     KINDS,
     METADATA,
     TABLES,
-    DuckDB,
+    DuckDBFile,
     Lines,
-    Postgres,
+    PostgresSchema,
     Row,
     SQLite,
     Store,
@@ -228,7 +228,7 @@ def meltanolabs(removal: Removal, schema: str) -> Target:
             "default_target_schema": schema,
             "hard_delete": removal == "hard",
         },
-        store=lambda _, database: Postgres(database, schema),
+        store=lambda _, database: PostgresSchema(database, schema),
         types=types("text", "numeric", "timestamp without time zone"),
         metadata=metadata("timestamp without time zone", "bigint"),
         removal=removal,
@@ -269,7 +269,7 @@ DUCKDB = Target(
     settings=lambda folder, _: (
         plugin("loaders", "target-duckdb")["config"] | {"filepath": str(folder / DUCKDB_FILE)}
     ),
-    store=lambda folder, _: DuckDB(folder / DUCKDB_FILE),
+    store=lambda folder, _: DuckDBFile(folder / DUCKDB_FILE),
     types=types("VARCHAR", "DOUBLE", "TIMESTAMP"),
     stored=as_double_or_null,
 )
@@ -283,7 +283,7 @@ TARGETS = [
         requirements="pipelinewise-target-postgres==2.1.2",
         executable="target-postgres",
         settings=pipelinewise_settings,
-        store=lambda _, database: Postgres(database, "pipelinewise"),
+        store=lambda _, database: PostgresSchema(database, "pipelinewise"),
         types=types("character varying", "double precision", "timestamp without time zone"),
         stored=with_escapes,
     ),

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from chdb.session import Session
 
 
-class Handler(BaseHTTPRequestHandler):
+class ClickHouseHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         options = parse_qs(urlsplit(self.path).query)
         query = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -29,4 +29,4 @@ if __name__ == "__main__":
     session = Session(sys.argv[1])
     session.query("create database public_jobs")
     session.query("use public_jobs")
-    HTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
+    HTTPServer(("127.0.0.1", int(sys.argv[2])), ClickHouseHandler).serve_forever()

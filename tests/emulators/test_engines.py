@@ -101,7 +101,7 @@ OUTPUTS = {
 
 
 @dataclass
-class Warehouse(Builds):
+class EmulatedWarehouse(Builds):
     """A target and its emulator.
 
     Attributes:
@@ -138,7 +138,7 @@ def test_every_final_table_is_what_happened(name: str, target: Emulated, tmp_pat
     """A job is edited in every kind of column, one moves, one opens, one closes, one returns."""
     with (
         target.emulator(tmp_path) as address,
-        opened(Warehouse(tmp_path, address, name=name, target=target)) as portal,
+        opened(EmulatedWarehouse(tmp_path, address, name=name, target=target)) as portal,
     ):
         first_day(portal, odd="odd name/~.")
 

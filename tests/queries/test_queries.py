@@ -39,7 +39,7 @@ HISTORY = ("days_open", "changes")
 
 
 @dataclass
-class Warehouse:
+class EmptyWarehouse:
     """An empty DuckDB in memory, or an empty database of a server.
 
     Attributes:
@@ -72,14 +72,14 @@ def parsed(value: Any, is_json_text: bool) -> Any:
 
 
 @pytest.fixture(params=["DuckDB", "PostgreSQL"])
-def warehouse(request: pytest.FixtureRequest) -> Iterator[Warehouse]:
+def warehouse(request: pytest.FixtureRequest) -> Iterator[EmptyWarehouse]:
     """A database that forgets after the test."""
     if request.param == "DuckDB":
         with duckdb.connect() as memory:
-            yield Warehouse(request.param, memory, DUCKDB)
+            yield EmptyWarehouse(request.param, memory, DUCKDB)
     else:
         with psycopg.connect(request.getfixturevalue("database")) as server:
-            yield Warehouse(request.param, server, meltanolabs("hard", "public_jobs"))
+            yield EmptyWarehouse(request.param, server, meltanolabs("hard", "public_jobs"))
             server.rollback()
 
 
@@ -121,14 +121,14 @@ CASES: dict[str, tuple[dict[str, list[Job]], dict[str, list[Row]]]] = {
 @pytest.mark.parametrize(
     ("case", "name"), [(case, name) for case, (_, answers) in CASES.items() for name in answers]
 )
-def test_the_answer(case: str, name: str, warehouse: Warehouse) -> None:
+def test_the_answer(case: str, name: str, warehouse: EmptyWarehouse) -> None:
     rows, answers = CASES[case]
     warehouse.load(rows)
 
     assert warehouse.rows(query(name)) == answers[name]
 
 
-def test_after_the_first_sync_no_job_is_new_for_certain(warehouse: Warehouse) -> None:
+def test_after_the_first_sync_no_job_is_new_for_certain(warehouse: EmptyWarehouse) -> None:
     seen = [publication(it["public_id"], first_seen_at=LATEST) for it in CLOSED]
     warehouse.load(ROWS | {"job_publications": seen})
 
@@ -137,7 +137,7 @@ def test_after_the_first_sync_no_job_is_new_for_certain(warehouse: Warehouse) ->
     assert changes[0][1:] == ("Account Executive", None, LATEST, "sales")
 
 
-def test_a_job_published_again_is_no_longer_closed(warehouse: Warehouse) -> None:
+def test_a_job_published_again_is_no_longer_closed(warehouse: EmptyWarehouse) -> None:
     """The next listing shows the job that this one closed."""
     warehouse.load(listed_again(AGAIN, publication("unpublished", LATEST, AGAIN, AGAIN)))
 
@@ -152,14 +152,14 @@ def test_a_job_published_again_is_no_longer_closed(warehouse: Warehouse) -> None
     assert by_id["lost"] == ("closed", None, FIRST, listing(11, 16), closed_by, 70, None)
 
 
-def test_the_page_about_nested_values_reads_them(warehouse: Warehouse) -> None:
+def test_the_page_about_nested_values_reads_them(warehouse: EmptyWarehouse) -> None:
     warehouse.load(ROWS)
 
     assert warehouse.rows(nested_values(warehouse.name)) == NESTED_VALUES
 
 
 def test_the_page_about_published_jobs_finds_them_in_tables_and_in_lines(
-    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: EmptyWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On tables as the targets make them, and on lines as target-jsonl does, after two runs."""
     rule, _, _ = PAGE.partition("\n## Queries without dbt\n")

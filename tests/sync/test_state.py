@@ -11,7 +11,7 @@ from tap_public_jobs.sync.state import (
     HOUR,
     ClosedJob,
     Cycle,
-    Job,
+    KnownJob,
     LastRead,
     Publication,
     SyncState,
@@ -20,7 +20,7 @@ from tap_public_jobs.sync.state_json import FORMAT, dump, load
 
 # Seconds since the epoch.
 NOW = 1_800_000_000
-LISTED = Job("public-x", None, 1000, 2000)
+LISTED = KnownJob("public-x", None, 1000, 2000)
 
 FULL = SyncState(
     run_time=NOW,
@@ -28,7 +28,7 @@ FULL = SyncState(
     short_since=NOW,
     jobs={
         "x": LISTED._replace(row_hash="a", detail_hash="b", fetched_at=NOW, owed="named"),
-        "new": Job("public-new", 2000),
+        "new": KnownJob("public-new", 2000),
         "ä/ \u2028😀": LISTED._replace(missing_since=NOW, failing_since=NOW - 1),
     },
     closed={

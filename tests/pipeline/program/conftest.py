@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stand_ins import Project
+from stand_ins import ProjectAtWork
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
 
@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM)
 @pytest.fixture
 def project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Project]:
+) -> Iterator[ProjectAtWork]:
     """The project in the working folder; the process is afterwards as it was."""
     folder = tmp_path / "my projects" / "acme"
     folder.mkdir(parents=True)
@@ -25,7 +25,7 @@ def project(
     for name in os.environ:
         if name.startswith(("TAP_", "TARGET_", "MELTANO_", "HTTP", "ALL_PROXY")):
             monkeypatch.delenv(name)
-    found = Project(folder, monkeypatch, capfd)
+    found = ProjectAtWork(folder, monkeypatch, capfd)
 
     class Apprise:
         """Takes addresses, and sends messages, as the package does."""

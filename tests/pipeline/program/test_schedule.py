@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stand_ins import CASES, PROGRAMS, Project, lines_until
+from stand_ins import CASES, PROGRAMS, ProjectAtWork, lines_until
 
 MINUTE = 60
 WAIT = "sleep 720"
@@ -20,7 +20,7 @@ FAILING = Path(".meltano/failing.json")
 
 
 @pytest.mark.parametrize("webhooks", [False, True])
-def test_an_alert_is_a_failed_retry(project: Project, webhooks: bool) -> None:
+def test_an_alert_is_a_failed_retry(project: ProjectAtWork, webhooks: bool) -> None:
     """A ping is a success, also of a retry."""
     project.answer(warehouse="postgres", schedule="systemd", webhooks=webhooks)
     project.write("states/prod:tap-public-jobs-to-target-postgres:acme_jobs", "[1]")
@@ -56,7 +56,7 @@ def test_an_alert_is_a_failed_retry(project: Project, webhooks: bool) -> None:
 
 
 def test_a_project_without_messages_says_how_to_get_them(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: ProjectAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "apprise", None)
 
@@ -71,7 +71,7 @@ def test_a_project_without_messages_says_how_to_get_them(
 
 
 def test_an_address_for_pings_that_cannot_be_is_not_shown(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: ProjectAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_url(url: str, **_: Any) -> None:
         message = f"no such address: {url}"
@@ -85,7 +85,7 @@ def test_an_address_for_pings_that_cannot_be_is_not_shown(
 
 @pytest.mark.parametrize("case", CASES["frequent"].values(), ids=CASES["frequent"])
 def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
-    project: Project, case: dict[str, Any]
+    project: ProjectAtWork, case: dict[str, Any]
 ) -> None:
     """In minutes: since when the runs fail, and when the last alert was, before and after."""
     now = time.time()
@@ -111,7 +111,7 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
 NEWS = next(name for name in PROGRAMS if "webhook" in name)
 
 
-def test_a_frequent_run_reports_that_the_tap_is_not_installed(project: Project) -> None:
+def test_a_frequent_run_reports_that_the_tap_is_not_installed(project: ProjectAtWork) -> None:
     Path(NEWS).unlink()
 
     status, calls, said = project.run("sync", "--if-news", LOADS="missing")
@@ -121,7 +121,7 @@ def test_a_frequent_run_reports_that_the_tap_is_not_installed(project: Project) 
     assert said.endswith(" Run ./setup, and then ./sync again.")
 
 
-def test_a_command_for_news_that_breaks_is_no_absence_of_news(project: Project) -> None:
+def test_a_command_for_news_that_breaks_is_no_absence_of_news(project: ProjectAtWork) -> None:
     assert project.run("sync", "--if-news", LOADS="done", NEWS="1")[1] == []
     project.write(NEWS, "#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
     assert "notified run" in project.run("sync", "--if-news", LOADS="done")[1]
@@ -137,7 +137,7 @@ def test_a_command_for_news_that_breaks_is_no_absence_of_news(project: Project) 
     ],
 )
 def test_a_signal_stops_the_tap_and_nothing_is_built(
-    project: Project, sent: int, loads: str, status: int, alerts: str
+    project: ProjectAtWork, sent: int, loads: str, status: int, alerts: str
 ) -> None:
     project.variables["ALERT_URL"] = ""
     with project.start("sync", "--scheduled", LOADS=loads, WAITS="yes") as process:
@@ -152,7 +152,7 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
 
 
 def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
-    project: Project,
+    project: ProjectAtWork,
 ) -> None:
     with project.start("sync", LOADS="hangs") as process:
         list(lines_until(process, "hanging"))
@@ -164,20 +164,20 @@ def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_s
             assert "1,040 jobs loaded" in waiting.communicate()[0]
 
 
-def break_env(_: Project) -> None:
+def break_env(_: ProjectAtWork) -> None:
     Path(".env").unlink()
     Path(".env").mkdir()
 
 
-def fill_the_disk(_: Project) -> None:
+def fill_the_disk(_: ProjectAtWork) -> None:
     Path(".meltano/state.new").symlink_to("/dev/full")
 
 
-def remove_meltano(_: Project) -> None:
+def remove_meltano(_: ProjectAtWork) -> None:
     Path(".venv/bin/meltano").unlink()
 
 
-def lose_the_answers(_: Project) -> None:
+def lose_the_answers(_: ProjectAtWork) -> None:
     Path(".copier-answers.yml").unlink()
 
 
@@ -196,7 +196,7 @@ def encode_the_answers(_: Project) -> None:
     ],
 )
 def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
-    project: Project, harm: Callable[[Project], None], says: str
+    project: ProjectAtWork, harm: Callable[[ProjectAtWork], None], says: str
 ) -> None:
     """And an alert of a frequent one once it has failed for twelve minutes, if odd times say so."""
     project.answer(schedule="cron", webhooks=True)
@@ -223,7 +223,7 @@ def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
     ],
 )
 def test_files_of_another_user_are_an_alert_of_a_schedule(
-    project: Project, monkeypatch: pytest.MonkeyPatch, owner: str, says: str
+    project: ProjectAtWork, monkeypatch: pytest.MonkeyPatch, owner: str, says: str
 ) -> None:
     """As after a run by hand as root; and a project is not given away to whoever runs it."""
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from public_jobs_pipeline import env
-from stand_ins import CASES, DRIVER, Project
+from stand_ins import CASES, DRIVER, ProjectAtWork
 
 MINUTE = 60
 
 
 @pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
 def test_a_second_try_writes_the_answers_that_were_given(
-    project: Project, before: str | None, answers: str, after: list[str], says: list[str]
+    project: ProjectAtWork, before: str | None, answers: str, after: list[str], says: list[str]
 ) -> None:
     project.write(".env.new", f"{answers}\n")
     Path(".env").unlink()
@@ -28,14 +28,14 @@ def test_a_second_try_writes_the_answers_that_were_given(
     assert [it in line for it, line in zip(says, said, strict=True)] == [True] * len(says)
 
 
-def test_without_answers_env_gets_the_lines_that_it_lacks(project: Project) -> None:
+def test_without_answers_env_gets_the_lines_that_it_lacks(project: ProjectAtWork) -> None:
     project.write(".env.example", "# The key\nTAP_PUBLIC_JOBS_API_KEY=\n# Why\nALERT_URL=\n")
 
     assert env.fill() == []
     assert Path(".env").read_text("utf-8") == "TAP_PUBLIC_JOBS_API_KEY=key\n# Why\nALERT_URL=\n"
 
 
-def test_what_has_to_be_done_first_is_named(project: Project) -> None:
+def test_what_has_to_be_done_first_is_named(project: ProjectAtWork) -> None:
     Path(".env").write_text("TAP_PUBLIC_JOBS_API_KEY=x\n", "utf-16")
     assert project.run("sync", "--scheduled")[:2] == (1, [])
     says = f"{project.folder}/.env is not in UTF-8: save it in UTF-8."
@@ -84,7 +84,7 @@ NAMES = ["TARGET_POSTGRES_SQLALCHEMY_URL", "MELTANO_DATABASE_URI", "TAP_PUBLIC_J
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("address", "works"), CASES["addresses"].items())
 def test_an_address_of_a_database_that_cannot_work_is_named_and_not_shown(
-    project: Project, name: str, address: str, works: bool
+    project: ProjectAtWork, name: str, address: str, works: bool
 ) -> None:
     """In a password, a reader of the address may decode any two characters after a %."""
     project.answer(warehouse="postgres")
@@ -148,7 +148,7 @@ esac
     ],
 )
 def test_setup_connects_to_the_database_once(
-    project: Project, warehouse: str, schedule: str, setting: str, status: int
+    project: ProjectAtWork, warehouse: str, schedule: str, setting: str, status: int
 ) -> None:
     """The machine that runs a pipeline on Kubernetes may reach what this one does not."""
     project.answer(warehouse=warehouse, schedule=schedule)
@@ -175,7 +175,7 @@ def test_setup_connects_to_the_database_once(
         assert f"{error}\nThe key works.\n" in project.output
 
 
-def test_check_names_why_meltano_could_not_start_dbt(project: Project) -> None:
+def test_check_names_why_meltano_could_not_start_dbt(project: ProjectAtWork) -> None:
     project.answer(warehouse="postgres")
     lines = [
         '{"event": "No module named \'psycopg\'", "level": "error"}',
@@ -199,7 +199,7 @@ def test_check_names_why_meltano_could_not_start_dbt(project: Project) -> None:
     ],
 )
 def test_setup_installs_what_reads_the_state(
-    project: Project, schedule: str, state: str, meltano: str
+    project: ProjectAtWork, schedule: str, state: str, meltano: str
 ) -> None:
     project.answer(schedule=schedule, state="s3")
     project.write(".venv/bin/meltano", ANSWERS)
@@ -211,7 +211,7 @@ def test_setup_installs_what_reads_the_state(
     assert f" {meltano}~=" in (project.folder / "installed").read_text("utf-8")
 
 
-def test_setup_names_why_an_installation_failed(project: Project) -> None:
+def test_setup_names_why_an_installation_failed(project: ProjectAtWork) -> None:
     project.write("bin/uv", '#!/bin/sh\n[ "$1" = python ] && exit $PYTHON\nexit 1\n').chmod(0o755)
 
     project.variables["UV"] = "bin/uv"
@@ -221,7 +221,9 @@ def test_setup_names_why_an_installation_failed(project: Project) -> None:
     assert "the lines above say why" in project.errors
 
 
-def test_setup_says_which_folder_the_schedule_is_for_and_what_is_missing(project: Project) -> None:
+def test_setup_says_which_folder_the_schedule_is_for_and_what_is_missing(
+    project: ProjectAtWork,
+) -> None:
     project.answer(schedule="cron", folder="/old")
     project.write(".venv/bin/meltano", ANSWERS)
     project.write(".env", "")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from stand_ins import CASES, MELTANO_YML, Project
+from stand_ins import CASES, MELTANO_YML, ProjectAtWork
 
 LOAD, BUILD = "run", "invoke dbt-duckdb:build"
 
@@ -12,7 +12,7 @@ LOAD, BUILD = "run", "invoke dbt-duckdb:build"
     ("load", "fails", "status", "builds", "says"), CASES["syncs"].values(), ids=CASES["syncs"]
 )
 def test_it_builds_what_was_loaded_and_ends_with_what_happened(
-    project: Project, load: str, fails: str, status: int, builds: bool, says: str
+    project: ProjectAtWork, load: str, fails: str, status: int, builds: bool, says: str
 ) -> None:
     ended, called, said = project.run("sync", LOADS=load, FAILS=fails)
 
@@ -25,7 +25,7 @@ def test_it_builds_what_was_loaded_and_ends_with_what_happened(
     assert Path("output/warehouse-copy.duckdb").exists() == (builds and fails == "none")
 
 
-def test_it_says_where_the_tables_of_a_shared_database_are(project: Project) -> None:
+def test_it_says_where_the_tables_of_a_shared_database_are(project: ProjectAtWork) -> None:
     project.answer(warehouse="postgres")
 
     said = project.run("sync", LOADS="done")[2]
@@ -42,12 +42,12 @@ public_jobs: 25 models success, 1 tests warn
 """
 
 
-def warnings(project: Project, load: str) -> list[str]:
+def warnings(project: ProjectAtWork, load: str) -> list[str]:
     project.run("sync", LOADS=load)
     return [it for it in project.output.splitlines() if it.startswith("Warning: ")]
 
 
-def test_it_warns_of_what_worked_and_was_not_meant(project: Project) -> None:
+def test_it_warns_of_what_worked_and_was_not_meant(project: ProjectAtWork) -> None:
     """Details that are missing, a setting without effect, and lines of an update."""
     assert warnings(project, "done") == []
 
@@ -64,7 +64,7 @@ def test_it_warns_of_what_worked_and_was_not_meant(project: Project) -> None:
     assert sorted(it.split()[1] for it in files) == ["meltano.yml.new", "schedule/crontab.new"]
 
 
-def test_it_fills_a_database_anew(project: Project) -> None:
+def test_it_fills_a_database_anew(project: ProjectAtWork) -> None:
     """With all details, until a load is complete: the state knows those of the lost database."""
     for file in Path("output").iterdir():
         file.unlink()
@@ -99,7 +99,7 @@ MARK = ".state-without-name"
     ids=["made before", "elsewhere", "copied already", "another's", "never ran"],
 )
 def test_the_state_of_a_project_made_before_gets_its_name_once(
-    project: Project,
+    project: ProjectAtWork,
     schedule: str,
     marked: bool,
     before: dict[str, str],
@@ -120,7 +120,7 @@ def test_the_state_of_a_project_made_before_gets_its_name_once(
     assert Path(MARK).exists() == (marked and schedule == "github")
 
 
-def test_a_state_that_cannot_be_taken_along_stops_the_load(project: Project) -> None:
+def test_a_state_that_cannot_be_taken_along_stops_the_load(project: ProjectAtWork) -> None:
     """Without it, the dates of all jobs would start anew."""
     project.write(MARK, "")
 
@@ -131,7 +131,7 @@ def test_a_state_that_cannot_be_taken_along_stops_the_load(project: Project) -> 
     assert Path(MARK).exists()
 
 
-def test_the_state_is_taken_along_after_the_id_was_merged(project: Project) -> None:
+def test_the_state_is_taken_along_after_the_id_was_merged(project: ProjectAtWork) -> None:
     """The user had changed the same lines of meltano.yml as the update."""
     project.write(MARK, "")
     project.write(f"states/{OLD}", "[1]")

@@ -235,7 +235,7 @@ def stand_in(folder: Path) -> dict[str, str]:
     }
 
 
-class Project:
+class ProjectCopy:
     """A copy of a project, with other programs, and with addresses that listen."""
 
     def __init__(self, made: Path, tmp_path: Path, heard: Heard, address: str) -> None:
@@ -271,7 +271,7 @@ def last_two(output: str) -> str:
 
 
 @pytest.fixture
-def project(made: Made, tmp_path: Path) -> Iterator[Callable[[str], Project]]:
+def project(made: Made, tmp_path: Path) -> Iterator[Callable[[str], ProjectCopy]]:
     heard: Heard = []
 
     def take(path: str, body: bytes) -> None:
@@ -279,7 +279,7 @@ def project(made: Made, tmp_path: Path) -> Iterator[Callable[[str], Project]]:
         heard.append((sent["title"], sent["message"]))
 
     with hearing(take) as address:
-        yield lambda name: Project(made[0] / name, tmp_path, heard, address)
+        yield lambda name: ProjectCopy(made[0] / name, tmp_path, heard, address)
 
 
 ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
@@ -288,7 +288,7 @@ SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-ku
 
 @pytest.mark.parametrize("name", ["duckdb-cron", "postgres-cron", *SCHEDULED])
 def test_each_schedule_reports_a_success_and_a_failed_retry(
-    project: Callable[[str], Project], name: str
+    project: Callable[[str], ProjectCopy], name: str
 ) -> None:
     """What cron gets on stderr it mails, which is nothing if alerts are messages."""
     it = project(name)
@@ -322,7 +322,7 @@ def test_each_schedule_reports_a_success_and_a_failed_retry(
 
 
 def test_alerts_and_pings_go_through_the_proxy_that_env_names(
-    project: Callable[[str], Project],
+    project: Callable[[str], ProjectCopy],
 ) -> None:
     it = project("duckdb-systemd")
     proxy = it.variables["PING_URL"].removesuffix("/ping")
@@ -343,7 +343,7 @@ def test_alerts_and_pings_go_through_the_proxy_that_env_names(
 
 
 def test_sync_is_found_through_a_link_and_names_a_folder_that_is_not_set_up(
-    project: Callable[[str], Project],
+    project: Callable[[str], ProjectCopy],
 ) -> None:
     it = project("duckdb-none")
     it.folder.with_name("a link").symlink_to(it.folder / "sync")
@@ -359,7 +359,7 @@ FAILS = "#!/bin/sh\nexit 2\n"
 
 
 def test_setup_names_what_stops_the_installation(
-    project: Callable[[str], Project], tmp_path: Path
+    project: Callable[[str], ProjectCopy], tmp_path: Path
 ) -> None:
     it = project("duckdb-none")
     uv = it.folder / "bin/uv"
