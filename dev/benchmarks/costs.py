@@ -69,7 +69,9 @@ def peers(bench: Bench) -> Section:
     lines, claims = [], []
     for jobs in ALIKE[bench.full]:
         with serve(jobs, NO_LIMIT) as world:
-            best = {"tap-public-jobs": _best([Tap(bench, world).run() for _ in range(ROUNDS)])}
+            best = {
+                "tap-public-jobs": _best([ResumingTap(bench, world).run() for _ in range(ROUNDS)])
+            }
             for program, name in {**names, "bare": "a bare tap"}.items():
                 best[name] = _best([_extract(bench, world, program) for _ in range(ROUNDS)])
         lines += [

@@ -195,7 +195,7 @@ class Year:
 
     def _has_work(self, at: float) -> bool:
         """Return whether a run without news has anything to do."""
-        state = load(self.warehouse.state)
+        state = load(self.state)
         last = state.last_read
         return last is None or has_work(state, Notifications(*last), int(at))
 

@@ -106,7 +106,7 @@ def first_week(portal: Portal) -> None:
     begin(portal, 6)
     publish(portal, make_jobs(1, seed=106))
     edit(portal, 10, department="Moved")
-    others = [{"required": False}, {"question": "B?", "required": True}, {"id": "z"}]
+    others: list[Job] = [{"required": False}, {"question": "B?", "required": True}, {"id": "z"}]
     asked[:3] = [question | other for question, other in zip(asked, others, strict=False)]
     edit(portal, 3, knockoutQuestions=[*asked[:4], asked[4] | {"id": "y", "question": "Y?"}])
     build(portal, *CHANGES)

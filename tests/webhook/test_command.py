@@ -27,7 +27,7 @@ from webhook.conftest import NOTED, NOTIFICATION, TOKEN, connect, post
 
 from tap_public_jobs import notifications
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.sync.state import Cycle, Job, LastRead, SyncState
+from tap_public_jobs.sync.state import Cycle, KnownJob, LastRead, SyncState
 from tap_public_jobs.sync.state_json import dump
 from tap_public_jobs.webhook import app, payload
 from tap_public_jobs.webhook.cli import commands, main, read_state
@@ -151,7 +151,7 @@ def test_a_taken_port_ends_it() -> None:
 STATE = SyncState(
     run_time=1_700_000_000,
     listed_at=1_700_000_000,
-    jobs={"1": Job("a", None, 1, 1_700_000_000, fetched_at=2)},
+    jobs={"1": KnownJob("a", None, 1, 1_700_000_000, fetched_at=2)},
     forms={"job_details": "f"},
     cycle=Cycle(1_700_000_000, "changed", 1_700_000_000, has_ended=True),
     last_read=LastRead("log", 5),

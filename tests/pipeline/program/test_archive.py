@@ -12,7 +12,7 @@ import pytest
 from e2e.stores import Row
 from public_jobs_pipeline import archive
 from public_jobs_pipeline.project import Flaw
-from stand_ins import Project
+from stand_ins import ProjectAtWork
 from support.expected import Tables, make
 
 SCHEMA = "acme_jobs_analytics"  # as the stand-in of the project says
@@ -100,7 +100,7 @@ def lines_of(job: str) -> list[Row]:
 
 
 @pytest.fixture
-def kept(project: Project) -> Project:
+def kept(project: ProjectAtWork) -> ProjectAtWork:
     """A project with an archive."""
     made(ROWS)
     status, _, said = project.run("archive", "kept")
@@ -108,7 +108,7 @@ def kept(project: Project) -> Project:
     return project
 
 
-def test_a_file_has_all_that_a_posting_says(kept: Project) -> None:  # noqa: ARG001
+def test_a_file_has_all_that_a_posting_says(kept: ProjectAtWork) -> None:  # noqa: ARG001
     """As text that a person reads, and as fields; the index says by which hash it is verified."""
     first, second = ({it["version"]: it for it in lines_of("a")}[number] for number in (1, 2))
     data = Path("kept", first["file"]).read_bytes()
@@ -139,7 +139,7 @@ def test_a_file_has_all_that_a_posting_says(kept: Project) -> None:  # noqa: ARG
 
 
 def test_the_index_has_both_bounds_of_each_date_and_says_what_may_be_missing(
-    kept: Project,  # noqa: ARG001
+    kept: ProjectAtWork,  # noqa: ARG001
 ) -> None:
     dates = ("changed_after", "changed_by", "replaced_after", "replaced_by")
     after, by = "2026-11-02T04:00:00.000000Z", "2026-11-03T04:00:00.500000Z"
@@ -165,7 +165,7 @@ def test_the_index_has_both_bounds_of_each_date_and_says_what_may_be_missing(
     assert lines_of("unseen")[0]["file"] is None
 
 
-def test_a_later_run_writes_what_is_new_and_changes_no_file(kept: Project) -> None:
+def test_a_later_run_writes_what_is_new_and_changes_no_file(kept: ProjectAtWork) -> None:
     """It notes in the index what closed, and what the warehouse no longer has."""
     before = files()
     assert kept.run("archive", "kept")[2].startswith(", ".join(AGAIN))
@@ -195,7 +195,7 @@ def test_a_later_run_writes_what_is_new_and_changes_no_file(kept: Project) -> No
 ODD = ("../../x", "/", "..", "", "A", "a", "é/💥", "con", "x" * 400, "a\nb", "it's", "%s")
 
 
-def test_names_of_files_are_safe_on_every_file_system(project: Project) -> None:
+def test_names_of_files_are_safe_on_every_file_system(project: ProjectAtWork) -> None:
     versions = [version(job, 3) for job in ODD]
     made({"job_versions": versions, "publication_periods": [period(job) for job in ODD]})
 
@@ -230,7 +230,7 @@ def damage(name: str) -> None:
     ids=["changed", "missing", "foreign"],
 )
 def test_what_is_wrong_with_a_file_is_said_and_the_others_are_written(
-    kept: Project, harm: Callable[[str], None], says: str
+    kept: ProjectAtWork, harm: Callable[[str], None], says: str
 ) -> None:
     first = index()[0]
     harm(first["file"])
@@ -247,7 +247,7 @@ def test_what_is_wrong_with_a_file_is_said_and_the_others_are_written(
 
 
 def test_a_run_that_was_killed_is_completed_and_a_lost_index_is_made_anew(
-    kept: Project, monkeypatch: pytest.MonkeyPatch
+    kept: ProjectAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = files()
     Path("kept", archive.INDEX).unlink()
@@ -276,7 +276,7 @@ def test_a_run_that_was_killed_is_completed_and_a_lost_index_is_made_anew(
     assert files("other") == whole
 
 
-def test_what_closed_long_ago_is_deleted_and_stays_away(kept: Project) -> None:
+def test_what_closed_long_ago_is_deleted_and_stays_away(kept: ProjectAtWork) -> None:
     """And what the warehouse has erased is kept until then."""
     made(ROWS | {"job_versions": []})
     later = [*ROWS["listings"], {"organisation": "acme", "listed_at": "2029-11-05 04:00"}]
@@ -305,7 +305,7 @@ def test_what_closed_long_ago_is_deleted_and_stays_away(kept: Project) -> None:
     ],
 )
 def test_an_error_is_one_line_that_names_the_remedy(
-    project: Project, arguments: list[str], warehouse: str, says: str
+    project: ProjectAtWork, arguments: list[str], warehouse: str, says: str
 ) -> None:
     project.answer(warehouse=warehouse)
     made(ROWS, "some.duckdb")
@@ -316,14 +316,14 @@ def test_an_error_is_one_line_that_names_the_remedy(
     assert line.startswith(says)
 
 
-def test_two_runs_at_once_do_not_write_one_archive(kept: Project) -> None:  # noqa: ARG001
+def test_two_runs_at_once_do_not_write_one_archive(kept: ProjectAtWork) -> None:  # noqa: ARG001
     says = "Another run is writing kept: try again when it has ended."
     folder = Path("kept")
     with archive.locked(folder), pytest.raises(Flaw, match=says), archive.locked(folder):
         pass
 
 
-def test_both_databases_give_the_same_files(kept: Project, database: str) -> None:
+def test_both_databases_give_the_same_files(kept: ProjectAtWork, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as server:
         make(lambda sql: server.execute(sql.encode()), ROWS)
         make(lambda sql: server.execute(sql.encode()), ROWS, SCHEMA)

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from e2e.stores import Row
 from public_jobs_pipeline import digest
-from stand_ins import Project
+from stand_ins import ProjectAtWork
 from support.expected import Tables, make
 
 SCHEMA = "acme_jobs_analytics"  # as the stand-in of the project says
@@ -47,14 +47,16 @@ PAY: Row = {"old_value": "EUR 50000", "new_value": "EUR 55000", "change_percent"
 
 
 @pytest.fixture
-def daily(project: Project) -> Project:
+def daily(project: ProjectAtWork) -> ProjectAtWork:
     """A project that posts each day."""
     project.answer(digest="day", schedule="cron")
     project.variables |= {"DIGEST_URL": "json://secret", "ALERT_URL": "", "PING_URL": ""}
     return project
 
 
-def night(project: Project, listings: list[Row], events: list[Row], **tables: Any) -> list[str]:
+def night(
+    project: ProjectAtWork, listings: list[Row], events: list[Row], **tables: Any
+) -> list[str]:
     """Run a schedule that loads and builds these tables; returns the lines that are posted."""
     rows: Tables = {"listings": listings, "job_events": events, "jobs_ever": JOBS} | tables
     Path("output/warehouse.duckdb").unlink()
@@ -67,7 +69,7 @@ def night(project: Project, listings: list[Row], events: list[Row], **tables: An
     return [line for it in project.heard for line in "\n".join(it).splitlines() if line]
 
 
-def test_a_digest_counts_first_and_then_names_what_is_new(daily: Project) -> None:
+def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) -> None:
     """No title formats it, links or calls anybody."""
     odd = "*Chef* [x](http://y) @everyone\n<!here>"
     fields = [
@@ -109,7 +111,7 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: Project) -> Non
     ]
 
 
-def test_a_long_digest_counts_the_rest(daily: Project) -> None:
+def test_a_long_digest_counts_the_rest(daily: ProjectAtWork) -> None:
     jobs = [{"job_key": f"acme/{number:02}", "is_open": True} for number in range(25)]
     events = [event("opened", 2, f"{number:02}") for number in range(25)]
 
@@ -118,7 +120,7 @@ def test_a_long_digest_counts_the_rest(daily: Project) -> None:
     assert lines[2:] == ["**Opened (25)**", *(f"- {it:02}" for it in range(20)), "- and 5 more"]
 
 
-def test_no_event_is_in_two_digests_and_none_is_left_out(daily: Project) -> None:
+def test_no_event_is_in_two_digests_and_none_is_left_out(daily: ProjectAtWork) -> None:
     """Of the runs of a day, the first one posts; an organisation that was not listed is later."""
     events = [
         event("opened", 2),
@@ -147,7 +149,9 @@ def test_no_event_is_in_two_digests_and_none_is_left_out(daily: Project) -> None
     assert "2026-11-05" in NOTE.read_text("utf-8")
 
 
-def test_a_channel_that_refuses_is_a_warning_and_gets_it_with_the_next_run(daily: Project) -> None:
+def test_a_channel_that_refuses_is_a_warning_and_gets_it_with_the_next_run(
+    daily: ProjectAtWork,
+) -> None:
     events = [event("opened", 2), event("closed", 3)]
     night(daily, listed(1), [])
     daily.refuses = True
@@ -165,7 +169,7 @@ def test_a_channel_that_refuses_is_a_warning_and_gets_it_with_the_next_run(daily
 
 
 def test_a_run_that_is_killed_while_it_posts_does_not_post_twice(
-    daily: Project, monkeypatch: pytest.MonkeyPatch
+    daily: ProjectAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody knows whether the channel has it."""
 
@@ -195,7 +199,7 @@ def test_a_run_that_is_killed_while_it_posts_does_not_post_twice(
     ids=["not asked for", "no channel", "a frequent run", "a failure"],
 )
 def test_no_digest_is_posted(
-    daily: Project, answers: dict[str, str], variables: dict[str, str], options: list[str]
+    daily: ProjectAtWork, answers: dict[str, str], variables: dict[str, str], options: list[str]
 ) -> None:
     daily.answer(**{"digest": "day"} | answers)
     daily.run("sync", *options, **{"LOADS": "done"} | variables)
@@ -223,7 +227,7 @@ def test_no_digest_is_posted(
     ],
 )
 def test_what_stops_a_digest_fails_no_run(
-    daily: Project, answers: dict[str, str], variables: dict[str, str], why: str
+    daily: ProjectAtWork, answers: dict[str, str], variables: dict[str, str], why: str
 ) -> None:
     daily.answer(**{"digest": "day"} | answers)
 
@@ -234,7 +238,7 @@ def test_what_stops_a_digest_fails_no_run(
     assert warning.startswith(f"Warning: No digest was posted: {why}")
 
 
-def test_the_address_is_checked_and_not_shown(daily: Project) -> None:
+def test_the_address_is_checked_and_not_shown(daily: ProjectAtWork) -> None:
     assert daily.run("check", DIGEST_URL="secret")[0] == 1
     assert daily.errors == "DIGEST_URL has none of these forms: https://appriseit.com/services/\n"
 
@@ -268,7 +272,7 @@ def test_a_day_or_a_week_is_over_where_the_organisation_is(
     "variables",
     ["{time_zone: America/New_York}", "{public_jobs: {time_zone: America/New_York}}"],
 )
-def test_the_zone_is_that_of_the_tables(daily: Project, variables: str) -> None:
+def test_the_zone_is_that_of_the_tables(daily: ProjectAtWork, variables: str) -> None:
     assert digest.time_zone().key == "UTC"
     daily.write("transform/dbt_project.yml", f"vars: {variables}")
     assert digest.time_zone().key == "America/New_York"

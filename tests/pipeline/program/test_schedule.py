@@ -181,7 +181,7 @@ def lose_the_answers(_: ProjectAtWork) -> None:
     Path(".copier-answers.yml").unlink()
 
 
-def encode_the_answers(_: Project) -> None:
+def encode_the_answers(_: ProjectAtWork) -> None:
     Path(".copier-answers.yml").write_text("name: für\n", "utf-16")
 
 

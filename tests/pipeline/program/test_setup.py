@@ -68,7 +68,7 @@ def test_what_has_to_be_done_first_is_named(project: ProjectAtWork) -> None:
     ],
 )
 def test_a_file_of_settings_that_meltano_cannot_read_is_named(
-    project: Project, name: str, content: bytes, where: str
+    project: ProjectAtWork, name: str, content: bytes, where: str
 ) -> None:
     """Else, dbt could not be started, and the database's address would be blamed."""
     (project.folder / name).write_bytes(content)
@@ -100,7 +100,7 @@ def test_an_address_of_a_database_that_cannot_work_is_named_and_not_shown(
 
 
 @pytest.mark.parametrize("driver", ["mysql", "postgres", "postgresql+asyncpg", "postgresql"])
-def test_an_address_of_another_database_is_named(project: Project, driver: str) -> None:
+def test_an_address_of_another_database_is_named(project: ProjectAtWork, driver: str) -> None:
     """The build would take its host and password, and the loader would stop at it."""
     project.answer(warehouse="postgres")
     address = f"TARGET_POSTGRES_SQLALCHEMY_URL={driver}://me:x@host/db\n"

@@ -72,8 +72,8 @@ def test_metricflow_answers_as_the_tables_do(board: Portal) -> None:
         (row["dimension"], row["value"]): row["median_days"]
         for row in board.warehouse.rows("analytics.time_to_close")
     }
-    for month, values in expected.items():
-        values.append(medians["month", month])
+    for name, values in expected.items():
+        values.append(medians["month", name])
 
     found = board.warehouse.metrics(
         *(f"public_jobs_{name}" for name in (*names, "time_to_close_by_month")),
