@@ -30,7 +30,7 @@ def plan_details(
         age = state.run_time - job.fetched_at
         if not job.fetched_at:
             reasons[ref] = "new"
-        elif job.owed != "no" or job.failing_since:
+        elif job.is_due(state.run_time) or job.failing_since:
             reasons[ref] = "pending"
         elif job.row_hash != state.row_hash(ref):
             reasons[ref] = "changed"

@@ -14,16 +14,13 @@ from tap_public_jobs.sync.plan import plan_details
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.sample import differences, sample_of
 from tap_public_jobs.sync.services import RunSettings, Services
-from tap_public_jobs.sync.state import DAY, GONE, Listing, SyncState, Verdict
+from tap_public_jobs.sync.state import DAY, GONE, REPLICA_LAG, Listing, SyncState, Verdict
 from tap_public_jobs.sync.work import has_due_work, is_covered, looked_for, next_cycle
 
 logger = logging.getLogger(__name__)
 
 # From this many changed details on, and more than half of all, a run looks for the field behind it.
 FEWEST_CHANGED = 5
-
-# Seconds. A replica of the API may lag behind its webhooks by this much.
-REPLICA_LAG = 600
 
 NO_NEWS = "The notification log has no news since the last run: nothing to fetch."
 

@@ -23,6 +23,9 @@ DAY = 24 * HOUR
 # How long something may be wrong before runs only warn of it.
 TOLERANCE = HOUR
 
+# Seconds. A replica or a cache of the API may lag behind its webhooks by this much.
+REPLICA_LAG = 600
+
 # Closings to remember while no stream writes publications.
 MOST_CLOSED = 1_000
 
@@ -33,8 +36,8 @@ MOST_AWAITED = 20
 MANY_FAILING = 5
 
 # Whether a detail has to be fetched although its summary and its age do not ask for it: it was
-# named by a webhook, or any answer is awaited, or neither.
-Owed = Literal["no", "named", "any"]
+# named by a webhook, or has to be looked at again in the next run, or once no replica lags.
+Owed = Literal["no", "named", "again", "later"]
 
 # Which details a run fetches again. The setting has `notified`, too: whether a run is needed.
 Refresh = Literal["all", "changed"]
@@ -84,6 +87,12 @@ class KnownJob(NamedTuple):
     owed: Owed = "no"
     missing_since: int = 0
     failing_since: int = 0
+
+    def is_due(self, now: int) -> bool:
+        """Return whether the detail has to be fetched by now in any case."""
+        return self.owed in {"named", "again"} or (
+            self.owed == "later" and now - self.fetched_at >= REPLICA_LAG
+        )
 
     @property
     def publication(self) -> Publication | None:
@@ -320,7 +329,7 @@ class SyncState:
     def note_pending(self, job_ids: Iterable[str]) -> None:
         """Have the next run fetch these details, or find out that their jobs are gone."""
         for job_id in job_ids:
-            self.jobs[job_id] = self.jobs[job_id]._replace(owed="any", failing_since=0)
+            self.jobs[job_id] = self.jobs[job_id]._replace(owed="again", failing_since=0)
 
     def outage_since(self, now: int) -> int:
         """Return since when many details have been failing; 0 if few do.
@@ -335,22 +344,25 @@ class SyncState:
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
         """Note that the record of a job's detail has been written.
 
-        An answer may come from a replica or a cache that is behind. It has to be looked at once
-        more if it shows nothing of what a webhook was about, or if it and a summary that has
-        changed contradict each other: both are then requested again, and any answer counts.
+        An answer may come from a replica or a cache that is behind. The next run looks at it again
+        if it shows nothing of what a webhook was about, or if it and a summary that has changed
+        contradict each other. If it is still the same, a run looks once more after ten minutes, and
+        then any answer counts.
         """
         job, row_hash, detail_hash = self.jobs[ref.id], self.row_hash(ref), hash_of(detail)
-        is_named = job.owed == "named"
+        is_named, is_same = job.owed == "named", detail_hash == job.detail_hash
         is_changed = job.owed == "no" and job.fetched_at > 0 and job.row_hash != row_hash
         contradicts = any(detail.get(name, it) != it for name, it in ref.compared.items())
-        is_behind = (is_named and detail_hash == job.detail_hash) or (
-            (is_named or is_changed) and contradicts
-        )
+        owed: Owed = "no"
+        if (is_named and is_same) or ((is_named or is_changed) and contradicts):
+            owed = "again"
+        elif job.owed == "again" and is_same and self.run_time - job.fetched_at < REPLICA_LAG:
+            owed = "later"
         self.jobs[ref.id] = job._replace(
             row_hash=row_hash,
             detail_hash=detail_hash,
             fetched_at=self.run_time,
-            owed="any" if is_behind else "no",
+            owed=owed,
             failing_since=0,
         )
 

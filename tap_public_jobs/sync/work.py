@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 
 from tap_public_jobs.notifications import Notifications
-from tap_public_jobs.sync.state import HOUR, Cycle, KnownJob, LastRead, Refresh, SyncState, is_new
+from tap_public_jobs.sync.state import (
+    HOUR,
+    REPLICA_LAG,
+    Cycle,
+    KnownJob,
+    LastRead,
+    Refresh,
+    SyncState,
+    is_new,
+)
 
 # Seconds. A nightly run that begins a second early still begins a new cycle.
 RESUME_WITHIN = 20 * HOUR
@@ -57,33 +66,32 @@ def has_due_work(
         or state.has_new_gap(min(now, state.run_time))  # at the time of the last run
         or (state.cycle is not None and not state.cycle.has_ended)
         or any(state.forms.get(stream) != form for stream, form in forms.items())
-        or ("job_details" in forms and any(map(_is_owed, state.jobs.values())))
+        or ("job_details" in forms and any(_is_owed(it, now) for it in state.jobs.values()))
     )
 
 
 def looked_for(state: SyncState, now: int) -> set[str]:
     """Return the publicIds of the awaited jobs that a run looks for if it has no other work.
 
-    It looks for one that has waited twice as long as when a list was last read, so at first in
-    every run and then ever less often. One that no list shows for an hour waits for other work, as
-    a gap does.
+    It looks for one while a replica may lag, and then whenever it has waited twice as long as when
+    a list was last read. One that no list shows for an hour waits for other work, as a gap does.
     """
 
     def is_due(named_at: int) -> bool:
         waited, had_waited = now - named_at, state.run_time - named_at
         # If the clock was ahead in the last run, how long it had waited is unknown.
-        was_just_looked_for = had_waited <= waited < 2 * had_waited
+        was_just_looked_for = REPLICA_LAG <= had_waited <= waited < 2 * had_waited
         return is_new(named_at, min(now, state.run_time)) and not was_just_looked_for
 
     return {public_id for public_id, named_at in state.awaited.items() if is_due(named_at)}
 
 
-def _is_owed(job: KnownJob) -> bool:
+def _is_owed(job: KnownJob, now: int) -> bool:
     """Return whether a detail is to be fetched, and nothing is known to prevent it.
 
     What is known to fail waits for other work, and a job that no list shows is not fetched.
     """
-    is_owed = job.owed != "no" or not job.fetched_at
+    is_owed = job.is_due(now) or not job.fetched_at
     return is_owed and not (job.failing_since or job.missing_since)
 
 

@@ -4,7 +4,7 @@ import json
 import re
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cache, partial
 from itertools import cycle
@@ -100,9 +100,9 @@ class Histories(RuleBasedStateMachine):
         # Jobs whose details precede the state that the next run gets, and have not changed since.
         self.paid: set[str] = set()
         self.changed: set[str] = set()
-        # Jobs that a webhook names although their details may be as they were: each is looked at
-        # once more.
-        self.named: set[str] = set()
+        # How often each job that a webhook names may be looked at again, because its detail may be
+        # as it was.
+        self.named: dict[str, int] = {}
         for number in range(4):
             self.change(("edit", f"{number:02}", ""))
 
@@ -157,15 +157,21 @@ class Histories(RuleBasedStateMachine):
             for it in messages[: max(states, default=0)]
             if (it["type"], it.get("stream")) == ("RECORD", "job_details")
         }
-        self.paid |= fetched - self.named
+        self.paid |= fetched - self.named.keys()
         self.paid -= self.changed
-        self.named = (self.named - fetched) | self.changed
+        looks = {key: looks - (key in fetched) for key, looks in self.named.items()}
+        self.named = {key: left for key, left in looks.items() if left}
+        self.may_be_looked_at(self.changed)
         if abs(passed) >= DAY:  # a detail may be too old, or from the future
             self.paid.clear()
         is_whole = not self.pipeline.error and upto is None
         if is_whole and "job_publications" in selection:
             self.earliest = 0.0
         return is_whole
+
+    def may_be_looked_at(self, keys: Iterable[str]) -> None:
+        """These details may be fetched again in the next run, and once after ten minutes."""
+        self.named |= dict.fromkeys(keys, 2)
 
     def run_twice_if_it_fails(self, refresh: str, moment: dict[str, Any]) -> None:
         """What is wrong fails runs for an hour, however wrong the clock was before."""
@@ -209,7 +215,7 @@ class Histories(RuleBasedStateMachine):
         self.changed |= touched
         self.paid -= touched
         if kind == "rename":  # perhaps back
-            self.named |= touched
+            self.may_be_looked_at(touched)
         self.during.append({*self.api.published})
         self.log.append({self.log.name: {job["publicId"] for job in jobs}})
 
@@ -285,7 +291,7 @@ class Histories(RuleBasedStateMachine):
             self.run_twice_if_it_fails(refresh, moment)
             self.api.answers.clear()
             self.paid.discard(key)
-            self.named.add(key)
+            self.may_be_looked_at({key})
             # After an hour only news has a run under `notified` try it again.
             self.log.append({self.log.name: [job["publicId"]]})
 
@@ -336,7 +342,7 @@ class Histories(RuleBasedStateMachine):
         """Show all jobs again; notify of them, because a run may have known that it lacks some."""
         self.api.hidden, self.api.total, self.api.on_request = set(), "exact", lambda _: None
         self.paid.clear()
-        self.named = {*self.api.published}
+        self.may_be_looked_at(self.api.published)
         self.log.append({self.log.name: [job["publicId"] for job in self.api.published.values()]})
 
     @rule(refresh=ANY_REFRESH, key=JOBS)
@@ -375,7 +381,7 @@ class Histories(RuleBasedStateMachine):
         self.run(refresh)
         self.api.on_request, self.api.published = lambda _: None, new
         self.paid.clear()
-        self.named = {*new}
+        self.may_be_looked_at(new)
         assert self.run(refresh), self.pipeline.error
         self.check_tables()
 
@@ -388,7 +394,7 @@ class Histories(RuleBasedStateMachine):
         self.pipeline.state = json.loads(data.draw(st.sampled_from(self.states)))
         self.earliest = max(self.published, default=0) // 1000 + 1
         self.paid.clear()
-        self.named = {*self.api.published}
+        self.may_be_looked_at(self.api.published)
 
     @invariant()
     def what_is_published_is_never_lost(self) -> None:
