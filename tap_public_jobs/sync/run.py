@@ -140,8 +140,6 @@ class Run:
             sleep=self.services.sleep,
         )
         reading = reader.read()
-        if reading.has_drifted:  # it may have missed a job
-            reading = reader.read(reading, most_sweeps=1)
         unlisted = {ref.id for ref in self.outcomes.not_found} - reading.jobs.keys()
         is_complete = reading.is_accepted and not is_too_many(unlisted, self.listing.jobs)
         return reading.jobs if is_complete else None
