@@ -630,10 +630,10 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(later=2 * HOUR, warns="'pub-3'"),
         run(hide("9"), warns=f"'pub-9' is not in the list, but {BROKEN}"),
     ],
-    "an outage is new beside details that have failed for a day, which are no part of it": [
+    "an outage is new beside details that have failed for a week, which are no part of it": [
         run(fail(*range(5)), fails="'pub-0'"),
-        run(later=DAY, warns="'pub-0'"),
-        run(publish(*range(10, 30)), fail(*range(30)), later=DAY, fails="'pub-5'", warns="'pub-0'"),
+        run(fail("5"), later=6 * DAY, warns=f"'pub-5' is missing: {BROKEN} (for 6 days)"),
+        run(publish(*range(10, 30)), fail(*range(30)), later=DAY, fails="'pub-6'", warns="'pub-0'"),
     ],
     "after a lost state, a short list deletes nothing for an hour": [
         run(load_state({}), hide(7, 8, 9), total(10), fails="the list shows 7 of 10", activates=""),

@@ -35,6 +35,9 @@ MOST_AWAITED = 20
 # If this many details or more fail, they probably have one cause, such as an API that is down.
 MANY_FAILING = 5
 
+# Seconds. Details that have failed for longer are broken for good, and no part of an outage.
+LONGEST_OUTAGE = 7 * DAY
+
 # Whether a detail has to be fetched although its summary and its age do not ask for it: it was
 # named by a webhook, or has to be looked at again in the next run, or once no replica lags.
 Owed = Literal["no", "named", "again", "later"]
@@ -335,10 +338,11 @@ class SyncState:
         """Return since when many details have been failing; 0 if few do.
 
         While many fail, a further one is taken to have the same cause, and to be as old as the
-        oldest of them, because each would make runs fail for another hour. What has failed for more
-        than a day is left out: a few jobs that are broken for good must not hide an outage.
+        oldest of them, because each would make runs fail for another hour. A few jobs that are
+        broken for good must not hide an outage.
         """
-        lately = [job.failing_since for job in self.jobs.values() if now - job.failing_since < DAY]
+        since = [job.failing_since for job in self.jobs.values()]
+        lately = [at for at in since if now - at < LONGEST_OUTAGE]
         return min(lately) if len(lately) >= MANY_FAILING else 0
 
     def note_detail(self, ref: JobRef, detail: Mapping[str, Json]) -> None:
