@@ -270,7 +270,7 @@ def declared(**rules: object) -> dict[str, Any]:
 
 
 NO_LIST = answer_pages(PageError("page 1: 503"))
-EIGHT_TIMES = " ".join(["list"] * 8)
+TWICE = "list list"
 ALL_LOST = "10 of 10 published jobs disappeared from the list at once"
 # Of a run at 10:02.
 INCOMPLETE = (
@@ -327,7 +327,7 @@ GAPS: dict[str, tuple[Event, str, str]] = {
     "a total that is too large": (
         lambda it: total(lambda: 30 if it.api.requests[-1] == "page 1" else 5)(it),
         "the list shows 10 of 30 jobs",
-        EIGHT_TIMES,
+        TWICE,
     ),
     "no total": (total(None), "the list does not say how many jobs there are", "list"),
 }
@@ -721,7 +721,7 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         run(unpublish("3"), total(10), asks="list 3 0", closes="3"),
         run(asks="list"),
         run(later=HOUR - 61, asks="list"),
-        run(later=1, asks=EIGHT_TIMES, fails="the list shows 9 of 10 jobs"),
+        run(later=1, asks=TWICE, fails="the list shows 9 of 10 jobs"),
         run(unpublish("4"), later=HOUR, asks="list 4 1", closes="4", warns="8 of 10 jobs"),
     ],
     "a page beyond the last one that counts no job is no reason to read the list again": [
@@ -1007,8 +1007,8 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         run(asks=""),
     ],
     "a new job that the total counts, and the list does not show, is awaited": [
-        run(*UNLISTED, total(11), asks=EIGHT_TIMES, fails="the list shows 10 of 11 jobs"),
-        run(later=12 * 60, asks=f"new {EIGHT_TIMES}", fails="the list shows 10 of 11 jobs"),
+        run(*UNLISTED, total(11), asks=TWICE, fails="the list shows 10 of 11 jobs"),
+        run(later=12 * 60, asks=f"new {TWICE}", fails="the list shows 10 of 11 jobs"),
         run(heal, asks="new list new", writes="new"),
         run(asks=""),
     ],

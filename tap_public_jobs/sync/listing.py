@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from typing import NamedTuple
 
 from tap_public_jobs.api.client import PublicJobsClient
@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 
 Details = dict[JobRef, dict[str, Json]]
 
-MAX_SWEEPS = 8
+# Seconds before the list is read again. A cached total, or a replica, lags for some seconds.
+PAUSE = 5.0
 
 # Tries of a request for a detail that shows whether a job is published, or whether details work.
 TRIES_TO_CONFIRM = 3
@@ -47,10 +48,11 @@ DOUBTFUL_IF_ALL = 5
 
 
 class ListReading(NamedTuple):
-    """What the list showed, read once or several times.
+    """What the list showed, read once or twice.
 
     Attributes:
         jobs: The listed jobs by id, in the order in which they were first seen.
+        lacks: How many jobs its total counts beyond these and those that are known.
         shortfall: Why it may lack jobs that no run has seen; empty if it does not.
         short_since: When it first fell short; 0 once it shows its whole total.
         is_accepted: Whether it explains its total, or has fallen short for an hour.
@@ -58,6 +60,7 @@ class ListReading(NamedTuple):
     """
 
     jobs: dict[str, JobRef]
+    lacks: int
     shortfall: str
     short_since: int
     is_accepted: bool
@@ -68,9 +71,9 @@ class ListReading(NamedTuple):
 class ListReader:
     """Reads the list, and asks for the known jobs that it lacks.
 
-    The list can change between two pages, and a reader then misses jobs. So it is read until the
-    jobs that it shows and the known ones explain its total, and a known job that it lacks counts as
-    gone only if its own detail is gone too.
+    The list can change between two pages, and a reader then misses jobs. So it is read
+    again if the jobs that it shows and the known ones don't explain its total, and a known job that
+    it lacks counts as gone only if its own detail is gone too.
 
     Attributes:
         api: Answers requests.
@@ -90,38 +93,35 @@ class ListReader:
     sleep: Callable[[float], object]
     ignored_fields: frozenset[str] = frozenset()
 
-    def read(
-        self, earlier: ListReading | None = None, most_sweeps: int = MAX_SWEEPS
-    ) -> ListReading:
-        """Read the list until it explains its total, or was read often enough.
-
-        Args:
-            earlier: What it showed before, to add to.
-            most_sweeps: How often to read it.
+    def read(self) -> ListReading:
+        """Read the list, and once more if its total counts more jobs than it and the state explain.
 
         Raises:
             PublicJobsError: A page cannot be read.
         """
-        jobs = {**earlier.jobs} if earlier else {}
-        for number in count(1):
-            sweep = read_pages(self.api, self.ignored_fields)
-            jobs |= sweep.jobs  # a publicId may have changed since the last sweep
-            shown, explained = len(jobs), len(jobs.keys() | self.state.may_be_counted(self.now))
-            shortfall = sweep.shortfall(shown, explained)
-            since = self.state.short_since or (self.now if shortfall else 0)
-            # Known jobs that are not listed can explain the total of this run. But an old shortfall
-            # ends only when the list shows its total by itself.
-            short_since = since if sweep.shortfall(shown, shown) else 0
-            is_accepted = not (shortfall and is_new(short_since, self.now))
-            if is_accepted or not sweep.lacks(explained) or number == most_sweeps:
-                break
-            logger.info("Reading the list again: %s.", shortfall)
-            self.sleep(number)  # a cached total lags for some seconds
+        reading = self._sweep({})
+        if reading.lacks and not reading.is_accepted:
+            logger.info("Reading the list again: %s.", reading.shortfall)
+            self.sleep(PAUSE)
+            reading = self._sweep(reading.jobs)
+        return reading
+
+    def _sweep(self, earlier: Mapping[str, JobRef]) -> ListReading:
+        """Read the list once, and add the jobs to those that it showed before."""
+        sweep = read_pages(self.api, self.ignored_fields)
+        jobs = {**earlier, **sweep.jobs}  # a publicId may have changed since
+        shown, explained = len(jobs), len(jobs.keys() | self.state.may_be_counted(self.now))
+        shortfall = sweep.shortfall(shown, explained)
+        since = self.state.short_since or (self.now if shortfall else 0)
+        # Known jobs that are not listed can explain the total of this run. But an old shortfall
+        # ends only when the list shows its total by itself.
+        short_since = since if sweep.shortfall(shown, shown) else 0
         return ListReading(
             jobs=jobs,
+            lacks=sweep.lacks(explained),
             shortfall=shortfall,
             short_since=short_since,
-            is_accepted=is_accepted,
+            is_accepted=not (shortfall and is_new(short_since, self.now)),
             has_drifted=sweep.has_drifted,
         )
 
@@ -151,7 +151,7 @@ class ListReader:
             # A list that drifted may also lack a job with a new publicId: the old one is a 404.
             if lost or (reading.has_drifted and GONE in verdicts.values()):
                 logger.info("Reading the list again: it may lack jobs that are published.")
-                reading = self.read(reading, most_sweeps=1)
+                reading = self._sweep(reading.jobs)
         doubts = [(reading.short_since, reading.shortfall), *loss] if reading.shortfall else loss
         is_complete = not any(is_new(since, self.now) for since, _ in doubts)
         verdicts = {it: verdict for it, verdict in verdicts.items() if it not in reading.jobs}
