@@ -22,10 +22,10 @@ def plan_details(
             age, each at its own point, so that not all expire in one run.
 
     Returns:
-        Why each is fetched, in the order of the list; those that are known to fail come last.
+        Why each is fetched, in the order of the list.
     """
     reasons: dict[JobRef, Reason] = {}
-    for ref in sorted(listing.jobs.values(), key=lambda ref: state.jobs[ref.id].failing_since > 0):
+    for ref in listing.jobs.values():
         job = state.jobs[ref.id]
         age = state.run_time - job.fetched_at
         if not job.fetched_at:
