@@ -1109,6 +1109,30 @@ def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
     assert [api.tries[f"pub-{key}"] for key in "345"] == [1, None, 3]
 
 
+def test_missing_jobs_take_turns_so_that_each_closing_is_noticed(play: Play) -> None:
+    """A run asks for no more than 20 that still answer."""
+    pipeline = play(
+        run(publish(*range(10, 60)), refresh="changed"),
+        run(hide(*range(29)), fails="are not in the list"),
+        run(later=HOUR, warns="are not in the list"),
+    )
+
+    pipeline.api.unpublish(*map(str, range(20, 29)))
+    for _ in range(4):
+        pipeline.run(later=HOUR)
+
+    assert pipeline.closed == {*map(str, range(20, 29))}
+
+
+def test_three_broken_details_stop_no_closing(play: Play) -> None:
+    """They are the ones that were fetched longest ago, and so would be asked for first."""
+    play(
+        run(refresh="changed"),
+        run(fail(0, 1, 2), later=8 * DAY, fails="'pub-0'"),
+        run(unpublish("9"), later=HOUR, closes="9", warns="'pub-0'"),
+    )
+
+
 @pytest.mark.parametrize(
     ("failing", "tries"), [(range(10), [None] * 5 + [1] * 5), (range(1, 10), [None] * 10)]
 )
