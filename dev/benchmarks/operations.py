@@ -37,14 +37,19 @@ from dev.benchmarks.organisation import (
 )
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.notification_log import NotificationLog
+from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import WholeMessageWriter
 from tap_public_jobs.streams import PublicJobsStream
+from tap_public_jobs.sync.state_json import load
+from tap_public_jobs.sync.work import has_work
 from tap_public_jobs.tap import TapPublicJobs
 
 # In the quick form, and in the full.
 DAYS = (91, 365)
 
 RETRIED_AFTER = 12 * MINUTE
+# While frequent runs fail, there is an alert this often.
+ALERT_EVERY = HOUR
 # The parts of the year after which the key is replaced, and the state is lost.
 KEY_ROTATES, STATE_IS_LOST = 0.36, 0.82
 # A run may read the list this long after it began, because it retries or waits.
@@ -187,6 +192,8 @@ class Year:
         notified = [(at, event) for event in organisation.events for at in event.notified_at]
         self._notifications = sorted(notified, key=lambda it: it[0], reverse=True)
         self._events = [*reversed(organisation.events)]
+        # Since when runs of a frequent schedule fail, and when the last alert was.
+        self._failing_since = self._alerted_at = -math.inf
         # Events that the tables do not show yet, and after how many runs.
         self._pending: list[tuple[Event, int]] = []
         # When each detail was fetched last, and in which version; and absences that were asked for.
@@ -204,20 +211,41 @@ class Year:
                 self._fetched.clear()
             is_due = self._notify(at) or refresh != "notified"
             self.gateway.now = at
-            # A run without news after a run without work has no work either.
-            if is_idle and not is_due:
+            # To ask whether there is work takes less time than to run the tap.
+            if is_idle and not is_due and not self._has_work(at):
                 self._look_for_late_rows(at)
                 continue
             cause = self._run(refresh, is_due=is_due)
             is_idle = not self.gateway.requests
             self._look_for_late_rows(at)
-            if cause:
+            if self.schedule.every < RETRIED_AFTER:
+                self._note_result(at, cause)
+            elif cause:
                 self.tally.failures[cause] += 1
                 self.gateway.now += RETRIED_AFTER
                 self._notify(self.gateway.now)
                 if again := self._run(refresh, is_due=False):
                     self.tally.alerts.append(f"day {(at - BEGIN) / DAY:.2f}, {again}")
         return self.tally
+
+    def _has_work(self, at: float) -> bool:
+        """Return whether a run without news has anything to do."""
+        state = load(self.warehouse.state)
+        last = state.last_read
+        return last is None or has_work(state, Notifications(*last), int(at))
+
+    def _note_result(self, at: float, cause: str) -> None:
+        """Note the result of a frequent run, whose retry is the next one, as the schedule does."""
+        if not cause:
+            self._failing_since = self._alerted_at = -math.inf
+            return
+        if self._failing_since == -math.inf:
+            self._failing_since = at
+            self.tally.failures[cause] += 1
+        is_old = at - self._failing_since >= RETRIED_AFTER
+        if is_old and at - self._alerted_at >= ALERT_EVERY:
+            self._alerted_at = at
+            self.tally.alerts.append(f"day {(at - BEGIN) / DAY:.2f}, {cause}")
 
     def _notify(self, until: float) -> bool:
         """Note in the log what was notified until a moment, and return whether anything was."""
@@ -402,7 +430,9 @@ EXPLANATION = (
     "and is refused for a month, notifications that are lost, late or repeated, a new key, a new "
     "field and a lost state. In the worse year the list is also empty, halved, another "
     "organisation's or without its second page, its total is too high, and no detail answers. "
-    "A failed run is repeated after twelve minutes; if that fails too, it is an alert. "
+    "A failed run is repeated after twelve minutes; if that fails too, it is an alert. Runs every "
+    "two minutes are not repeated, and count once until one succeeds: there is an alert when they "
+    "have failed for twelve minutes, and then each hour. "
     "Dates and rows are wrong if no cache and no replica explains them; rows are late if two runs "
     "after that have not brought them. The least number of requests is that of somebody who knows "
     "what has changed; all tries that fail are surplus."
