@@ -68,6 +68,29 @@ def changed(old: Row, new: Row, column: str) -> bool:
     return bool(old[column] != new[column])
 
 
+def questions(value: str | None) -> list[Row]:
+    """What is a question in the JSON of a list."""
+    found = [it for it in json.loads(value or "[]") if isinstance(it, dict)]
+    rows = [
+        {name: stored(it.get(name)) for name in ("id", "question")}
+        | {"required": it.get("required")}
+        for it in found
+    ]
+    return [row for row in rows if row["id"] or row["question"]]
+
+
+def paired(old: list[Row], new: list[Row], name: str) -> list[tuple[Row, Row]]:
+    """Take those out that have the same value under this name."""
+    pairs = []
+    for before in [it for it in old if it[name]]:
+        after = next((it for it in new if it[name] == before[name]), None)
+        if after:
+            old.remove(before)
+            new.remove(after)
+            pairs.append((before, after))
+    return pairs
+
+
 def pay_as_text(row: Row) -> str | None:
     """A pay in old_pay or new_pay."""
     if not row["has_salary"]:
@@ -270,6 +293,31 @@ class History:
                     row[f"{name}_number"] = value if is_number else None
                     row[f"{name}_currency"] = version["currency"] if is_pay else None
                 rows.append(new | row)
+        return rows
+
+    def question_changes(self) -> list[Row]:
+        """A question is paired by its id, or else by its text."""
+        rows = []
+        for it in self.job_changes():
+            if it["field"] != "knockout_questions":
+                continue
+            old, new = questions(it["old_value"]), questions(it["new_value"])
+            pairs = paired(old, new, "id") + paired(old, new, "question")
+            found: list[Row] = [before | {"change": "removed"} for before in old]
+            found += [after | {"change": "added"} for after in new]
+            for before, after in pairs:
+                if changed(before, after, "question"):
+                    reworded = {"change": "reworded", "old_question": before["question"]}
+                    found.append(after | reworded)
+                if bool(before["required"]) != bool(after["required"]):
+                    change = "made required" if after["required"] else "made optional"
+                    found.append(after | {"change": change})
+            rows += [
+                it
+                | {"change": row["change"], "question": row["question"], "question_id": row["id"]}
+                | {"old_question": row.get("old_question"), "answer_required": row["required"]}
+                for row in found
+            ]
         return rows
 
     def _last_seen(self, new: Row) -> datetime:

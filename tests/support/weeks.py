@@ -71,6 +71,11 @@ def first_week(portal: Portal) -> None:
     edit(portal, 4, department=" \N{NO-BREAK SPACE}", note=None, other="")
     edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
     edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text ")
+    asked: list[Job] = [
+        {"id": name, "question": f"{name}?", "required": name == "a", "type": "boolean"}
+        for name in "abcde"
+    ]
+    edit(portal, 3, knockoutQuestions=asked)
     begin(portal, 1)
     build(portal)
 
@@ -86,6 +91,7 @@ def first_week(portal: Portal) -> None:
     job = published(portal)[4]
     portal.publish({name: value for name, value in job.items() if name not in {"note", "other"}})
     edit(portal, 5, remark="text")
+    edit(portal, 3, knockoutQuestions=asked[::-1])
     build(portal)
 
     begin(portal, 5)
@@ -99,6 +105,9 @@ def first_week(portal: Portal) -> None:
     begin(portal, 6)
     publish(portal, make_jobs(1, seed=106))
     edit(portal, 10, department="Moved")
+    others: list[Job] = [{"required": False}, {"question": "B?", "required": True}, {"id": "z"}]
+    asked[:3] = [question | other for question, other in zip(asked, others, strict=False)]
+    edit(portal, 3, knockoutQuestions=[*asked[:4], asked[4] | {"id": "y", "question": "Y?"}])
     build(portal, *CHANGES)
 
 

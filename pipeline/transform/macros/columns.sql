@@ -164,6 +164,16 @@ or another field would get it, it begins with field_, so that no field hides or 
 {% endmacro %}
 
 
+{# What a question says, from its JSON. Where neither an id nor a text is, there is no question. #}
+{% macro question_columns(item) -%}
+    {%- for column, name in {'question_id': 'id', 'question': 'question', 'type': 'type'}.items() %}
+    {{ text(json_as_text(json_value(item, "'" ~ name ~ "'"))) }} as {{ column }},
+    {%- endfor %}
+    case {{ json_as_text(json_value(item, "'required'")) }} when 'true' then true when 'false' then false end
+        as answer_required
+{%- endmacro %}
+
+
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
 {% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}

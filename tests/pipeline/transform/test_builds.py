@@ -115,6 +115,7 @@ def nine_days(portal: Portal) -> None:
     portal.day(9)
     portal.publish(8)
     portal.edit(3, minSalary=55_000, currency="CHF")
+    portal.edit(9, knockoutQuestions=[])
     night(portal)
 
 

@@ -24,10 +24,7 @@ answers as (
         department,
         seniority_level,
         question_number,
-        {{ text(json_as_text(json_value('item', "'id'"))) }} as question_id,
-        {{ text(json_as_text(json_value('item', "'question'"))) }} as question,
-        {{ text(json_as_text(json_value('item', "'type'"))) }} as type,
-        {{ json_as_text(json_value('item', "'required'")) }} as required
+        {{- question_columns('item') }}
     from questions
 )
 
@@ -43,6 +40,6 @@ select
     question_id,
     question,
     type,
-    case required when 'true' then true when 'false' then false end as answer_required
+    answer_required
 from answers
 where question is not null or question_id is not null
