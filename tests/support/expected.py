@@ -504,6 +504,31 @@ class History:
             week += 7 * DAY
         return rows
 
+    def nights(self) -> list[Row]:
+        """Nothing is missing in any of these listings."""
+        bounds = ("opened_after", "opened_by", "closed_after", "closed_by")
+        dated = {row[bound] for row in self.publication_periods() for bound in bounds}
+        known = [it for it in self._listings if it.built or it.time in dated]
+        rows: list[Row] = []
+        day = self._day(self._listings[0])
+        while day <= self._last_day:
+            of_day = [it for it in known if self._day(it) == day]
+            built = sum(it.built for it in of_day)
+            latest = max(it.time for it in known if self._day(it) <= day)
+            rows.append({
+                "organisation": self._schema,
+                "day": day,
+                "outcome": "complete" if built else "not built" if of_day else "no data",
+                "listings": len(of_day),
+                "built_listings": built,
+                "last_listed_at": latest,
+                "missing_jobs": 0 if built else None,
+                "missing_details": 0 if built else None,
+                "missing_since": None,
+            })  # fmt: skip
+            day += DAY
+        return rows
+
     def dates(self) -> list[Row]:
         years = (self._day(it).year for it in (self._listings[0], self._latest))
         first, end = (date(year + last, 1, 1) for last, year in enumerate(years))

@@ -338,6 +338,7 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
     write(f"unpublished_at = timestamp '{third}'", f"id = '{closed}'")
     portal.build(*HISTORY_ALONE)
     fourth = listed(4, reopened, state_is_lost=True)
+    warehouse.run(f"delete from public_jobs.job_details where id = '{kept}'")  # noqa: S608
     portal.build(*HISTORY_ALONE)
     fifth = listed(5, state_is_lost=True)
     portal.build()
@@ -349,6 +350,15 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
         (reopened, fourth, fifth, None, None),
     }
     assert not warehouse.rows("analytics.job_changes")
+    names = ("outcome", "missing_jobs", "missing_details", "missing_since")
+    nights = sorted(warehouse.rows("analytics.nights"), key=lambda row: row["day"])
+    assert [tuple(row[name] for name in names) for row in nights] == [
+        ("complete", 0, 0, None),
+        ("gaps", 4, 0, second),
+        ("gaps", 2, 0, second),
+        ("gaps", 0, 1, second),
+        ("gaps", 0, 1, second),
+    ]
 
 
 def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -> None:

@@ -52,7 +52,7 @@ def test_the_days_are_those_of_a_zone_and_every_field_has_a_column(board: Portal
     variables = {"time_zone": ZONE, "extra_fields": "all"}
     board.build("--vars", json.dumps(variables))
     history = History(board.listings, zone=ZONE)
-    for table in ("daily_open_jobs", "weekly_open_jobs", "dates"):
+    for table in ("daily_open_jobs", "weekly_open_jobs", "nights", "dates"):
         assert_holds(board.warehouse, table, history)
 
     fields = board.warehouse.rows(
