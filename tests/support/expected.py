@@ -48,6 +48,10 @@ def monday(day: date) -> date:
     return day - day.weekday() * DAY
 
 
+def first_of_month(day: date) -> date:
+    return day.replace(day=1)
+
+
 def stored(value: object) -> object:
     """Numbers are doubles; text has no blanks at its ends, and is null if nothing is left."""
     if isinstance(value, int | float):
@@ -476,11 +480,22 @@ class History:
         ]
 
     def weekly_open_jobs(self) -> list[Row]:
+        return self._open_jobs_at_end_of("week", monday, lambda week: week + 7 * DAY)
+
+    def monthly_open_jobs(self) -> list[Row]:
+        return self._open_jobs_at_end_of(
+            "month", first_of_month, lambda month: first_of_month(month + 31 * DAY)
+        )
+
+    def _open_jobs_at_end_of(
+        self, part: str, begin: Callable[[date], date], after: Callable[[date], date]
+    ) -> list[Row]:
         rows: list[Row] = []
         periods = self.publication_periods()
-        week = monday(self._day(self._listings[0]))
-        while week <= self._last_day:
-            local_end = datetime.combine(week + 7 * DAY, time.min, self._zone)
+        day = begin(self._day(self._listings[0]))
+        while day <= self._last_day:
+            next_day = after(day)
+            local_end = datetime.combine(next_day, time.min, self._zone)
             end = local_end.astimezone(UTC).replace(tzinfo=None)
             number = max(number for number, it in enumerate(self._listings) if it.time < end)
             time_of_it = self._listings[number].time
@@ -496,12 +511,12 @@ class History:
                     self._job(job) | {it: period[it] for it in ("opened_after", "opened_by")}
                 )
                 rows[-1] |= {
-                    "week": week,
+                    part: day,
                     "days_open": days(min(end, self._latest.time) - period["opened_by"]),
-                    "is_carried_forward": self._day(self._latest) < week,
-                    "has_all_organisations": week + 7 * DAY > self._all_listed_on,
+                    "is_carried_forward": self._day(self._latest) < day,
+                    "has_all_organisations": next_day > self._all_listed_on,
                 }
-            week += 7 * DAY
+            day = next_day
         return rows
 
     def nights(self) -> list[Row]:
@@ -536,7 +551,7 @@ class History:
             {
                 "day": day,
                 "week": monday(day),
-                "month": day.replace(day=1),
+                "month": first_of_month(day),
                 "quarter": day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
                 "year": day.year,
             }

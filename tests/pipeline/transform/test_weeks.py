@@ -52,7 +52,8 @@ def test_the_days_are_those_of_a_zone_and_every_field_has_a_column(board: Portal
     variables = {"time_zone": ZONE, "extra_fields": "all"}
     board.build("--vars", json.dumps(variables))
     history = History(board.listings, zone=ZONE)
-    for table in ("daily_open_jobs", "weekly_open_jobs", "nights", "dates"):
+    of_days = ("daily_open_jobs", "weekly_open_jobs", "monthly_open_jobs", "nights", "dates")
+    for table in of_days:
         assert_holds(board.warehouse, table, history)
 
     fields = board.warehouse.rows(

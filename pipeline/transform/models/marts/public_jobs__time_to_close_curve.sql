@@ -1,4 +1,4 @@
-{%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type', 'quarter'] -%}
+{%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type', 'quarter', 'month'] -%}
 {%- set group = 'organisation, dimension, value' -%}
 {%- set so_far = '(partition by ' ~ group ~ ' order by days)' -%}
 
@@ -8,7 +8,9 @@ with periods as (
     select
         *,
         'all' as overall,
-        cast({{ first_day_of('quarter', local_time('opened_by')) }} as {{ dbt.type_string() }}) as quarter,
+        {%- for part in ('quarter', 'month') %}
+        cast({{ first_day_of(part, local_time('opened_by')) }} as {{ dbt.type_string() }}) as {{ part }},
+        {%- endfor %}
         (days_open_at_least + days_open_at_most) / 2 as days
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
     where opened_after is not null

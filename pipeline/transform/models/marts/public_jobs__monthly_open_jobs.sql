@@ -1,0 +1,1 @@
+{{ open_jobs_at_end_of('month') }}
