@@ -5,6 +5,7 @@ The real tap syncs the portal, real targets load what it writes, and real dbt bu
 
 import contextlib
 import copy
+import csv
 import json
 import os
 import subprocess
@@ -31,6 +32,7 @@ from tap_public_jobs.tap import TapPublicJobs
 
 TRANSFORM = REPOSITORY / "pipeline" / "transform"
 DBT_2 = "dbt==2.0.0rc196"  # a candidate: releases download parts of themselves
+METRICFLOW = "dbt-metricflow==0.15.0"
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
 Ended = subprocess.CompletedProcess[str]
@@ -132,6 +134,22 @@ class DuckDB(Builds):
         python = dbt_command(self.utility).with_name("python")
         code = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(sys.stdin.read())"
         subprocess.run([python, "-c", code, self.file], input=statement, text=True, check=True)
+
+    def metrics(self, *names: str, by: str) -> list[dict[str, str]]:
+        """Ask MetricFlow for metrics, by what the last build wrote of their definitions."""
+        project, answer = self.folder / "metrics", self.folder / "metrics.csv"
+        if not project.exists():
+            project.mkdir()
+            (project / "target").symlink_to(self.folder / "dbt")
+            for part in self.project.iterdir():
+                (project / part.name).symlink_to(part)
+        dbt = plugin("utilities", self.utility)["pip_url"]
+        query = ("query", "--metrics", ",".join(names), "--group-by", by, "--csv", str(answer))
+        run(
+            installed(f"{dbt} {METRICFLOW}") / "mf", *query, folder=project, **self.shell
+        ).succeeded()
+        with answer.open(encoding="utf-8") as file:
+            return list(csv.DictReader(file))
 
 
 @dataclass

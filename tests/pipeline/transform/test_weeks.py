@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.expected import MODELS, TABLES, History, assert_holds
-from support.portal import Portal, new_warehouse, opened
+from support.expected import MODELS, TABLES, History, assert_holds, first_of_month
+from support.portal import DuckDB, Portal, new_warehouse, opened
 from support.weeks import ZONE, eight_weeks
 
 pytestmark = pytest.mark.e2e
@@ -45,6 +45,47 @@ def test_what_another_system_published_again_is_reposted(board: Portal) -> None:
         before = rows[row["reposted_from"]]
         for name in ("job_title", "location"):
             assert before[name] == row[name]
+
+
+def numbers(values: list[str]) -> list[float | None]:
+    return [float(value) if value else None for value in values]
+
+
+@pytest.mark.parametrize("board", KINDS[:1], indirect=True)
+def test_metricflow_answers_as_the_tables_do(board: Portal) -> None:
+    """Levels are those of a month's last day or last week; all else adds up, but for the median."""
+    assert isinstance(board.warehouse, DuckDB)
+    history = History(board.listings)
+    days, jobs = history.daily_open_jobs(), history.weekly_open_jobs()
+    expected: dict[str, list[float | None]] = {}
+    for month in {first_of_month(row["day"]) for row in days}:
+        of_month = [row for row in days if first_of_month(row["day"]) == month]
+        last_day = max(row["day"] for row in of_month)
+        is_open = sum(row["open_jobs"] for row in of_month if row["day"] == last_day)
+        opened, closed = (sum(row[flow] for row in of_month) for flow in ("opened", "closed"))
+        weeks = [row["week"] for row in jobs if first_of_month(row["week"]) == month]
+        listed = [row["has_salary"] for row in jobs if row["week"] == max(weeks)]
+        share = sum(filter(None, listed)) / len(listed)
+        expected[str(month)] = [is_open, opened, closed, opened - closed, share]
+    names = ("open", "opened", "closed", "net_openings", "share_with_pay")
+    medians = {
+        (row["dimension"], row["value"]): row["median_days"]
+        for row in board.warehouse.rows("analytics.time_to_close")
+    }
+    for opened_in, values in expected.items():
+        values.append(medians["month", opened_in])
+
+    found = board.warehouse.metrics(
+        *(f"public_jobs_{name}" for name in (*names, "time_to_close_by_month")),
+        by="metric_time__month",
+    )
+    answers = {time[:10]: numbers(values) for time, *values in map(dict.values, found)}
+    assert answers == expected
+    (overall,) = board.warehouse.metrics(
+        "public_jobs_time_to_close", by="public_jobs_of_a_group__organisation"
+    )
+    organisation, *median = overall.values()
+    assert (organisation, numbers(median)) == ("public_jobs", [medians["overall", "all"]])
 
 
 def test_the_days_are_those_of_a_zone_and_every_field_has_a_column(board: Portal) -> None:
