@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from e2e.pipeline import Settings, installed, plugin, variables
 from support.portal import TRANSFORM, dbt_command
 
@@ -83,6 +84,40 @@ def test_target_and_dbt_write_one_file_in_turns(first: str, tmp_path: Path) -> N
         there = [it for it in (turn - 2, turn - 1) if it >= 0]
         rows = [(it, 5 * (2000 + it), f"a{it}") for it in there]
         assert seen == (f"{rows}\n" if turn else "")
+
+
+# Of these tables, in a file of this name, the last one that stays ends a block of metadata, and the
+# next block has become free.
+MANY = """
+import duckdb, json, sys
+columns = ", ".join(f"r + {number} as c{number}" for number in range(60))
+create = "create table t{} as select {} from range(3) as it (r)"
+for statements in (
+    [create.format(number, columns) for number in range(70)],
+    [*(f"drop table t{number}" for number in range(42, 70)), "checkpoint"],
+):
+    with duckdb.connect(sys.argv[1]) as database:
+        for name, value in json.loads(sys.argv[2]).items():
+            database.execute(f"set {name} = '{value}'")
+        database.execute("; ".join(statements))
+"""
+READ = """
+import duckdb, sys
+database = duckdb.connect(sys.argv[1])
+print([database.execute(f"from t{number}").fetchall()[2][59] for number in range(42)])
+"""
+
+
+@pytest.mark.e2e
+def test_the_target_reads_what_dbt_has_left_of_many_tables(tmp_path: Path) -> None:
+    profiles = yaml.safe_load((TRANSFORM / "profiles.yml").read_text("utf-8"))
+    settings = json.dumps(profiles["public_jobs"]["outputs"]["duckdb"]["settings"])
+    file = tmp_path / "m.duckdb"
+    dbt = dbt_command("dbt-duckdb").with_name("python")
+    subprocess.run([dbt, "-c", MANY, file, settings], check=True)
+    target = installed(plugin("loaders", "target-duckdb")["pip_url"]) / "python"
+    seen = subprocess.check_output([target, "-c", READ, file], text=True)
+    assert json.loads(seen) == [2 + 59] * 42
 
 
 URL = (
