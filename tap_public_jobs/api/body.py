@@ -27,11 +27,12 @@ DEEPEST = 100
 # Digits of an integer; Python refuses to convert more of them to an `int`.
 MOST_DIGITS = 4300
 
-# Bytes read at once; decompressed, they are a megabyte at most.
-CHUNK = 1024
+# Bytes read at once.
+CHUNK = 64 * 1024
 
-# One thread parses all bodies, because parsing takes several times the memory of a body, and each
-# thread would keep what it has taken.
+# One thread parses all larger bodies, because parsing can take fifty times the memory of a body, and
+# each thread would keep what it has taken. To hand over a smaller one takes longer than to parse it.
+SMALL = 64 * 1024
 _PARSER = ThreadPoolExecutor(1)
 
 
@@ -64,7 +65,8 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
     # The body is decompressed here, because urllib3 would read on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
-        body.write(decoder.decompress(chunk) if decoder else chunk)
+        rest = LARGEST + 1 - body.tell()  # a kilobyte can decompress to a megabyte
+        body.write(decoder.decompress(chunk, rest) if decoder else chunk)
         if max(received, body.tell()) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
             raise BodyError(msg)
@@ -74,7 +76,10 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
     head = Message()
     head["Content-Type"] = response.headers.get("Content-Type", "")
     charset = head.get_content_charset("utf-8")
-    return _PARSER.submit(json_object, body.getvalue(), charset).result()
+    content = body.getvalue()
+    if len(content) <= SMALL:
+        return json_object(content, charset)
+    return _PARSER.submit(json_object, content, charset).result()
 
 
 def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:
