@@ -54,10 +54,12 @@ QUESTIONS = (
         """,
     ),
     Question(
-        "What has changed since Monday?",
+        "What has happened since Monday? (On a Monday, since the one before.)",
         """
-        select event, count(*) as jobs, any_value(job_title) as for_example
-        from analytics.last_week_changes
+        select event, count(distinct job_key) as jobs, any_value(job_title) as for_example
+        from analytics.job_events
+        cross join (select max(listed_at) as today from analytics.listings)
+        where happened_by >= date_trunc('week', today - interval '1 day')
         group by event
         order by event;
         """,
@@ -76,10 +78,9 @@ QUESTIONS = (
     Question(
         "Which job was published again?",
         """
-        select job_title, period,
-               date_diff('day', opened_by, coalesce(closed_by, today)) as days_open
+        select job_title, period, days_open_at_least as days_open,
+               case when was_open_before then 'or longer' else '' end as note
         from analytics.publication_periods
-        cross join (select max(listed_at) as today from analytics.listings)
         where job_key in (select job_key from analytics.jobs_ever where periods > 1)
         order by job_title, period;
         """,
