@@ -114,9 +114,8 @@ def _show_weeks(database: Path) -> None:
         click.echo(
             f"This demo plays eight weeks of an organisation with {JOBS} jobs at first: roles\n"
             "open, close and change, and each night a sync loads them into DuckDB. The tap,\n"
-            "the target and dbt are real; only their clock moves faster. It takes about a\n"
-            "minute and a half, and the first time as long as it takes to install Meltano\n"
-            f"and dbt. It writes {DATABASE} and {DATABASE.with_suffix('.html')}.\n\n"
+            "the target and dbt are real; only their clock moves faster. It takes 90 seconds,\n"
+            f"the first time longer, and writes {DATABASE} and {DATABASE.with_suffix('.html')}.\n\n"
             f"A sandbox of the Public Jobs API serves the jobs at {base_url}.\n"
         )
         meltano.install(variables)
