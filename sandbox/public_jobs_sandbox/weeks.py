@@ -31,8 +31,12 @@ NIGHTS = 56
 # As many as are published in all of them.
 MOST_JOBS = 1000
 WORKING_DAYS, DAYS = 5, 7
+# The last nights follow working days, so there is news since Monday on whatever day the demo runs.
+WEEKEND_AFTER = 2
 # What happens before one night alone.
 CLOSED, REOPENED, RENAMED, RAISED, QUARTER_ENDS = 8, 22, 17, 41, 46
+# No role closes before as many others have opened after it.
+OPEN_AT_LEAST = 8
 # The scheduler does not run in one night, and one job's detail fails in others.
 MISSED, FAILING = 26, range(33, 37)
 
@@ -65,6 +69,7 @@ class Recruiters:
         self._sandbox = sandbox
         self._random = Random(8)  # noqa: S311 - a story, not secrets
         known = sandbox.organisation.postings
+        self._opened: list[str] = []
         self._new = (job for job in make_jobs(MOST_JOBS) if job["publicId"] not in known)
         self._returns = self._any()
         self._fails = ""
@@ -73,7 +78,7 @@ class Recruiters:
 
     def day_before(self, night: int) -> None:
         """Make the changes that a night's sync finds."""
-        if night % DAYS < WORKING_DAYS:
+        if (night + WEEKEND_AFTER) % DAYS < WORKING_DAYS:
             self._work()
         if night == CLOSED:
             self._sandbox.unpublish(self._returns["publicId"])
@@ -116,11 +121,17 @@ class Recruiters:
         for job in self._new:
             if job["department"] in {"Engineering", "Operations"} or not grows:
                 self._sandbox.publish(job | self._rename(job))
+                self._opened.append(job["publicId"])
                 return
 
     def _close(self, number: int) -> None:
+        """Most of what closes has opened before the eyes of dbt, which then knows after how long."""
         for _ in range(number):
-            self._sandbox.unpublish(self._any()["publicId"])
+            published = {it["publicId"] for it in self._published()}
+            known = [it for it in self._opened[:-OPEN_AT_LEAST] if it in published]
+            is_known = known and self._random.random() < 0.7  # noqa: PLR2004
+            public_id = self._random.choice(known) if is_known else self._any()["publicId"]
+            self._sandbox.unpublish(public_id)
 
     def _raise_pay(self, public_id: str, factor: float) -> None:
         job = self._sandbox.organisation.postings[public_id].job
