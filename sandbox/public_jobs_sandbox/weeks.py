@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import subprocess
+import textwrap
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -31,12 +32,13 @@ NIGHTS = 56
 # As many as are published in all of them.
 MOST_JOBS = 1000
 WORKING_DAYS, DAYS = 5, 7
+INDENT = " " * 4
 # The last nights follow working days, so there is news since Monday on whatever day the demo runs.
 WEEKEND_AFTER = 2
 # What happens before one night alone.
 CLOSED, REOPENED, RENAMED, RAISED, QUARTER_ENDS = 8, 22, 17, 41, 46
 # No role closes before as many others have opened after it.
-OPEN_AT_LEAST = 8
+OPEN_AT_LEAST = 24
 # The scheduler does not run in one night, and one job's detail fails in others.
 MISSED, FAILING = 26, range(33, 37)
 
@@ -67,7 +69,7 @@ class Recruiters:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._random = Random(8)  # noqa: S311 - a story, not secrets
+        self._random = Random(11)  # noqa: S311 - a story, not secrets
         known = sandbox.organisation.postings
         self._opened: list[str] = []
         self._new = (job for job in make_jobs(MOST_JOBS) if job["publicId"] not in known)
@@ -125,11 +127,11 @@ class Recruiters:
                 return
 
     def _close(self, number: int) -> None:
-        """Most of what closes has opened before the eyes of dbt, which then knows after how long."""
+        """Half of what closes has opened in these weeks, so dbt knows after how long."""
         for _ in range(number):
             published = {it["publicId"] for it in self._published()}
             known = [it for it in self._opened[:-OPEN_AT_LEAST] if it in published]
-            is_known = known and self._random.random() < 0.7  # noqa: PLR2004
+            is_known = known and self._random.random() < 0.5  # noqa: PLR2004
             public_id = self._random.choice(known) if is_known else self._any()["publicId"]
             self._sandbox.unpublish(public_id)
 
@@ -269,11 +271,11 @@ def play(
             published = len(sandbox.organisation.published())
             click.echo(f"  week {night // DAYS + 1}: {published} open jobs")
         if night == MISSED:
-            click.echo("    A night without a sync.")
+            click.echo(f"{INDENT}A night without a sync.")
             continue
         missing = sync(tap, config, json.loads(state.read_text("utf-8")), messages)
         if missing:
-            click.echo(f"    The tap ended with 1: {missing}")
+            click.echo(textwrap.indent(textwrap.fill(f"The tap ended with 1: {missing}"), INDENT))
         *_, last = messages.read_text("utf-8").splitlines()
         state.write_text(json.dumps(json.loads(last)["value"]), "utf-8")
         warehouse.load(messages)
