@@ -46,7 +46,7 @@ OPTIONS = (
 )
 FIRST = dt.datetime(2026, 8, 3, 4)  # noqa: DTZ001  # as warehouses hold it: UTC without a zone
 WEEK, WEEKS = dt.timedelta(weeks=1), 6
-OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 60, 0.09, 11
+OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 90, 0.09, 11
 LISTS = ("open", "without_pay", "reposts", "events")
 PICTURES = ("levels", "flows", "department", "ages", "pay", "places")
 DIMENSIONS = ("organisation", "department", "location", "seniority_level", "type")
