@@ -4,7 +4,7 @@
 organisations as (
     select organisation, min(day) as since
     from (
-        select organisation, listed_on as day from listings
+        select organisation, day from nights where built_listings > 0
         union all
         select organisation, from_day from job_spells
     ) as days
@@ -12,19 +12,16 @@ organisations as (
     order by organisation
 ),
 
--- Each night of each organisation.
-nights as (
-    select
-        organisation,
-        listed_on as day,
-        max(listed_at) as listed_at
-    from listings
-    group by organisation, listed_on
+-- Each day on which the list of an organisation was read.
+listed as (
+    select organisation, day, last_listed_at as listed_at
+    from nights
+    where listings > 0
     order by organisation, day
 ),
 
 latest as (
-    select max(listed_at) as listed_at from listings
+    select max(listed_at) as listed_at from listed
 ),
 
 -- A year is what the page compares at most, and the longest course that it draws.

@@ -15,6 +15,7 @@ import argparse
 import base64
 import datetime as dt
 import gzip
+import html
 import json
 import sys
 from collections.abc import Sequence
@@ -42,8 +43,8 @@ Table = dict[str, list[Any]]
 FOLDER = Path(__file__).parent
 NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
 # The final tables that numbers.sql reads, and what it selects for the page.
-FINAL = ("job_spells", "job_events", "jobs_ever", "listings")
-SHOWN = ("organisations", "nights", "spells", "events")
+FINAL = ("job_spells", "job_events", "jobs_ever", "nights")
+SHOWN = ("organisations", "listed", "spells", "events")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="where the page goes")
     parser.add_argument("--analytics", metavar="NAME", help="the schema of the final tables")
     parser.add_argument("--organisation", action="append", help="show only this one; repeatable")
+    parser.add_argument("--name", default="", help="what the page calls the organisation")
     given = parser.parse_args(arguments)
     is_address = POSTGRESQL.match(given.warehouse)
     beside = Path("public-jobs.html") if is_address else Path(given.warehouse).with_suffix(".html")
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             build = BUILD.format("postgres" if is_address else "duckdb")
             analytics = given.analytics or found(run, build, FINAL)
             tables = read(run, analytics, given.organisation or ())
-        file.write_text(page(tables), "utf-8")
+        file.write_text(page(tables, given.name), "utf-8")
     except WarehouseError as error:
         sys.exit(str(error))
     except OSError as error:
@@ -122,18 +124,19 @@ def _packed(values: Sequence[Any]) -> object:
     return {"texts": [*places], "places": of_rows}
 
 
-def page(tables: dict[str, Table]) -> str:
+def page(tables: dict[str, Table], name: str = "") -> str:
     """Return the page. Its data is compressed, so no text of a job can end the script around it."""
     columns = {
-        name: {
+        shown: {
             column: _packed([row[place] for row in table["rows"]])
             for place, column in enumerate(table["columns"])
         }
-        for name, table in tables.items()
+        for shown, table in tables.items()
     }
     data = gzip.compress(json.dumps(columns, separators=(",", ":")).encode(), mtime=0)
     template = (FOLDER / "page.html").read_text("utf-8")
-    return template.replace("{{ data }}", base64.b64encode(data).decode())
+    filled = template.replace("{{ data }}", base64.b64encode(data).decode())
+    return filled.replace("{{ name }}", html.escape(name))
 
 
 if __name__ == "__main__":

@@ -139,7 +139,8 @@ def _show_weeks(database: Path) -> None:
         )
     answer(database, QUESTIONS)
     # If that fails, its error says why.
-    command = [sys.executable, str(REPOSITORY / DASHBOARD), str(database)]
+    page = [sys.executable, str(REPOSITORY / DASHBOARD)]
+    command = [*page, str(database), "--name", sandbox.organisation.name]
     drawn = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)  # noqa: S603  # no user input
     if drawn.returncode == 0:
         click.echo(f"\nPictures of it: open {DATABASE.with_suffix('.html')} in a browser.")

@@ -41,11 +41,17 @@ ROWS: Tables = {
         KEY | {"happened_by": "2026-11-02", "event": "repriced", "change_percent": 2.5},
         NEW | {"happened_by": "2026-11-02 04:00", "event": "closed", "days_open": 2},
     ],
-    "listings": [
-        {"organisation": name, "listed_at": f"2026-11-{day} {hour}", "listed_on": f"2026-11-{day}"}
-        for name, day, hour in (
-            *(("acme", 28, "04:00"), ("acme", 29, "04:00"), ("acme", 29, "16:00")),
-            ("globex", 29, "04:00"),
+    # A day without a listing has the last one before it.
+    "nights": [
+        {"organisation": name, "day": f"2026-11-{day}", "listings": listings}
+        | {"built_listings": listings, "last_listed_at": f"2026-11-{last}"}
+        for name, day, listings, last in (
+            *(
+                ("acme", 27, 1, "27 04:00"),
+                ("acme", 28, 0, "27 04:00"),
+                ("acme", 29, 2, "29 16:00"),
+            ),
+            ("globex", 29, 1, "29 04:00"),
         )
     ],
 }
@@ -75,8 +81,8 @@ def as_text(value: Any) -> Any:
 
 SHOWN: Tables = {
     "organisations": [{"organisation": "acme"}, {"organisation": "globex"}],
-    "nights": [
-        {"organisation": "acme", "listed_at": "2026-11-28 04"},
+    "listed": [
+        {"organisation": "acme", "listed_at": "2026-11-27 04"},
         {"organisation": "acme", "listed_at": "2026-11-29 16"},
         {"organisation": "globex", "listed_at": "2026-11-29 04"},
     ],
@@ -104,7 +110,7 @@ def test_both_databases_give_the_page_the_same(tmp_path: Path, database: str) ->
     assert [name for name, rows in tables.items() if not rows] == []
     for name, rows in SHOWN.items():
         assert [{column: row[column] for column in rows[0]} for row in tables[name]] == rows
-    for name in ("organisations", "nights"):
+    for name in ("organisations", "listed"):
         assert [it["organisation"] for it in alone.pop(name)] == ["globex"]
     assert not any(alone.values())
 
@@ -114,12 +120,12 @@ def in_one_order(tables: Tables) -> dict[str, list[str]]:
 
 
 def test_no_text_of_a_job_is_html(tmp_path: Path) -> None:
-    """A page says nothing of a job but in its compressed data."""
+    """A page says nothing of a job but in its compressed data; its name is an attribute."""
     evil = "</script><b>R&D</b>"
     rows = ROWS | {"job_spells": [KEY | DAYS | ENDS | {"job_title": evil}]}
     file = made(tmp_path, rows)
 
-    page.main([file])
+    page.main([file, "--name", evil])
 
     text = Path(file).with_suffix(".html").read_text("utf-8")
     (data,) = re.findall(r'id="data">(.*?)</script>', text)
