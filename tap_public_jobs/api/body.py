@@ -30,8 +30,9 @@ MOST_DIGITS = 4300
 # Bytes read at once.
 CHUNK = 64 * 1024
 
-# One thread parses all larger bodies, because parsing can take fifty times the memory of a body, and
-# each thread would keep what it has taken. To hand over a smaller one takes longer than to parse it.
+# One thread parses all larger bodies, because parsing can take fifty times the memory of a body,
+# and each thread would keep what it has taken. To hand over a smaller one takes longer than to
+# parse it.
 SMALL = 64 * 1024
 _PARSER = ThreadPoolExecutor(1)
 
