@@ -29,7 +29,7 @@ AT_MOST = 20
 # A title comes from elsewhere: it must not format the message, link, or call everybody.
 HARMLESS = str.maketrans(
     {"*": "\u2217", "`": "'", "<": "\u2039", ">": "\u203a", "[": "(", "]": ")", "~": "\u223c"}
-    | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216"}
+    | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216", "_": "\u02cd", "#": "\u2060#"}
 )
 
 Row = dict[str, Any]

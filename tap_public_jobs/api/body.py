@@ -56,9 +56,9 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         urllib3.exceptions.HTTPError: It is cut off or late.
     """
     deadline = time.monotonic() + seconds
-    # No other encoding was asked for, and a body in one is not JSON.
-    is_compressed = response.headers.get("Content-Encoding", "").lower() in {"gzip", "deflate"}
-    decoder = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS) if is_compressed else None
+    # A body in another encoding is not JSON.
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    decoder = _Decoder() if encoding in {"gzip", "x-gzip", "deflate"} else None
     body = io.BytesIO()
     received = 0
     # `read1` returns what has arrived; other methods wait for more, up to the timeout each time.
@@ -80,6 +80,30 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
     if len(content) <= SMALL:
         return json_object(content, charset)
     return _PARSER.submit(json_object, content, charset).result()
+
+
+class _Decoder:
+    """Decompresses gzip or deflate within bounds; gzip may have several members (RFC 1952)."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
+        self._is_first = True
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        """Return what the next part of a body becomes, or its first `most` bytes."""
+        found = b""
+        while data and len(found) < most:
+            if self._member.eof:
+                self._member = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
+                self._is_first = False
+            try:
+                found += self._member.decompress(data, most - len(found))
+            except zlib.error:
+                if self._is_first:
+                    raise
+                break  # what follows a member and is none is padding
+            data = self._member.unused_data
+        return found
 
 
 def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:
