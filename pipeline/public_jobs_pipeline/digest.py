@@ -228,12 +228,11 @@ def section(title: str, lines: Sequence[str]) -> Iterable[str]:
 
 def line(event: Row, *, name: bool) -> str:
     """Return an event in one line; `name` says whether it names the organisation."""
-    job = ", ".join(safe(event[it]) for it in ("title", "department", "location") if event[it])
+    job = [safe(event[it]) for it in ("title", "department", "location") if event[it]]
     url = str(event["url"] or "")
     if url.startswith(("https://", "http://")) and not set(url) & set("()<>| \\\n"):
-        title, *rest = job.partition(", ") if event["title"] else (job, "")
-        job = "".join([f"[{title}]({url})", *rest])
-    return f"{job}{of(event) if name else ''}{what_happened(event)}"
+        job[0] = f"[{job[0]}]({url})"
+    return f"{', '.join(job)}{of(event) if name else ''}{what_happened(event)}"
 
 
 def of(row: Row) -> str:

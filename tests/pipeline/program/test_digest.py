@@ -78,7 +78,7 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
     ]
     fields[0]["field"] = "sentFromTheBeginning"
     events = [
-        event("opened", 3, **PLACE),
+        event("opened", 3, **PLACE, job_title="Cook, by night"),
         event("opened", 3, odd),
         event("opened", 3, "Odd"),
         event("opened", 2, "Two days ago"),
@@ -96,7 +96,7 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
         "**Opened (3)**",
         "- \u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y) @\u2060everyone \u2039!here\u203a",
-        "- [Cook](https://acme.example/cook), Kitchen, Bern",
+        "- [Cook, by night](https://acme.example/cook), Kitchen, Bern",
         "- Odd",
         "**Reopened (1)**",
         "- [Cook](https://acme.example/cook): back after 1 day",
