@@ -58,6 +58,14 @@ latest as (
     inner join {{ kind }}_hashed as before on versions.old_scd_id = before.dbt_scd_id
 ),
 {% endfor %}
+listings as (
+    select
+        organisation,
+        listed_at,
+        lag(listed_at) over (partition by organisation order by listed_at) as previous_listed_at
+    from {{ ref('public_jobs', 'public_jobs__listing_history') }}
+),
+
 shown as (
     select
         history.job_key,
@@ -69,7 +77,7 @@ shown as (
         lag(history.dbt_valid_to) over {{ by_build }} < history.dbt_valid_from as was_removed,
         listings.previous_listed_at
     from {{ ref('public_jobs', 'public_jobs__publication_history') }} as history
-    left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
+    left join listings
         on history.organisation = listings.organisation and history.listed_at = listings.listed_at
 ),
 
@@ -126,7 +134,7 @@ left join {{ ref('public_jobs', 'public_jobs__stg_summary_versions') }} as in_fo
 left join {{ ref('public_jobs', 'public_jobs__stg_job_history') }} as summaries
     on in_force.dbt_scd_id = summaries.dbt_scd_id
 {%- if kind == 'summary' %}
-left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
+left join listings
     on compared.organisation = listings.organisation and compared.seen_by = listings.listed_at
 left join returned on compared.job_key = returned.job_key and compared.seen_by = returned.listed_at
 {%- endif %}
