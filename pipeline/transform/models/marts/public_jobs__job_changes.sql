@@ -31,13 +31,14 @@ new_changes as (
     {%- endif %}
 ),
 
--- One side after the other, because the texts of both do not fit in memory.
-{%- for side, key in {'old': 'old_scd_id', 'new': 'dbt_scd_id'}.items() %}
+-- One side after the other, because the texts of both do not fit in memory. By the time too, because the
+-- database then passes over the texts of older versions.
+{%- for side, keys in {'old': ['old_scd_id', 'old_valid_from'], 'new': ['dbt_scd_id', 'dbt_valid_from']}.items() %}
 {{ side }}_names as (
     select changes.*, sent.additional_fields, {{ json_names('sent.additional_fields') }} as name
     from new_changes as changes
     inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as sent
-        on changes.{{ key }} = sent.dbt_scd_id
+        on changes.{{ keys[0] }} = sent.dbt_scd_id and changes.{{ keys[1] }} = sent.dbt_valid_from
     {{ json_names_rows('sent.additional_fields') }}
     where changes.field = 'additional_fields'
 ),
@@ -55,7 +56,8 @@ new_changes as (
         {{ number_of('sent', columns) }} as number,
         {{ pay if 'currency' in columns else 'null' }} as currency
     from new_changes as changes
-    inner join {{ ref('public_jobs', history) }} as sent on changes.{{ key }} = sent.dbt_scd_id
+    inner join {{ ref('public_jobs', history) }} as sent
+        on changes.{{ keys[0] }} = sent.dbt_scd_id and changes.{{ keys[1] }} = sent.dbt_valid_from
     where changes.kind = '{{ kind }}' and changes.field <> 'additional_fields'
     union all
     {%- endfor %}

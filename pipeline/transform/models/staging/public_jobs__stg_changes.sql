@@ -40,9 +40,15 @@ latest as (
         {%- endfor %}
     from {{ ref('public_jobs', history) }}
     {%- if is_incremental() %}
-    where
-        dbt_scd_id in (select dbt_scd_id from {{ kind }}_new)
-        or dbt_scd_id in (select old_scd_id from {{ kind }}_new)
+    -- By the time too, because the database then passes over the texts of older versions.
+    inner join (
+        select distinct dbt_scd_id, dbt_valid_from
+        from (
+            select dbt_scd_id, dbt_valid_from from {{ kind }}_new
+            union all
+            select old_scd_id, old_valid_from from {{ kind }}_new
+        ) as of_both
+    ) as needed using (dbt_scd_id, dbt_valid_from)
     {%- endif %}
 ),
 
@@ -112,7 +118,9 @@ select
     '{{ kind }}' as kind,
     changed.field,
     compared.dbt_scd_id,
+    compared.dbt_valid_from,
     compared.old_scd_id,
+    compared.old_valid_from,
     -- No listing bounds a change unless a build saw what it showed.
     {%- if kind == 'summary' %}
     case
