@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import subprocess
-import textwrap
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,7 +31,6 @@ NIGHTS = 56
 # As many as are published in all of them.
 MOST_JOBS = 1000
 WORKING_DAYS, DAYS = 5, 7
-INDENT = " " * 4
 # The last nights follow working days, so there is news since Monday on whatever day the demo runs.
 WEEKEND_AFTER = 2
 # What happens before one night alone.
@@ -271,11 +269,11 @@ def play(
             published = len(sandbox.organisation.published())
             click.echo(f"  week {night // DAYS + 1}: {published} open jobs")
         if night == MISSED:
-            click.echo(f"{INDENT}A night without a sync.")
+            click.echo("    A night without a sync.")
             continue
         missing = sync(tap, config, json.loads(state.read_text("utf-8")), messages)
         if missing:
-            click.echo(textwrap.indent(textwrap.fill(f"The tap ended with 1: {missing}"), INDENT))
+            click.echo(f"    The tap ended with 1: {missing}")
         *_, last = messages.read_text("utf-8").splitlines()
         state.write_text(json.dumps(json.loads(last)["value"]), "utf-8")
         warehouse.load(messages)
