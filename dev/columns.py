@@ -41,6 +41,14 @@ TYPES = {
 JSON_TEXT = {column_of(field, "snake_case") for field in (QUESTIONS, OTHERS)}
 """Columns of text that hold JSON."""
 
+IN_MARTS = {
+    "location": "Where the job is, as the API spells it; one place may have several spellings, "
+    "for which the seed locations has one city and country.",
+    "department": "Department that the job belongs to. After a rename, closed jobs and earlier "
+    "versions keep the old name until the seed departments has it.",
+}
+"""Fields whose meaning in the final tables has more to it than in the raw ones."""
+
 LATEST_LISTING = """\
 select min(listed_at) from (
 {%- for schema in schemas() %}
@@ -192,7 +200,7 @@ def _described(table: str, columns: Sequence[str]) -> list[str]:
     lines = []
     for name in columns:
         _, sub = columns_of(table)[name]
-        words = sub["description"].replace(", exact", "")  # numbers are doubles here
+        words = IN_MARTS.get(name, sub["description"]).replace(", exact", "")  # they are doubles
         lines += [
             f"      - name: {name}",
             f"        data_type: {'double precision' if _group(name, sub) == 'number' else 'text'}",

@@ -164,11 +164,9 @@ class PublicJobsStream(Stream):
             for message in super()._generate_record_messages(record):
                 # Flattening keeps an object that is null, for which there is no column then.
                 columns = self._written_columns[message.stream]
-                message.record = {
-                    name: it
-                    for name, it in message.record.items()
-                    if it is not None or name in columns
-                }
+                for name in message.record.keys() - columns:
+                    if message.record[name] is None:
+                        del message.record[name]
                 yield message
         except Exception as error:  # whatever the expression raises
             msg = (

@@ -90,14 +90,41 @@ def test_the_records_shown_are_real() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "file"), [("dockerfile", "*Dockerfile*"), ("yaml", "*schedule*/*kubernetes*")]
+    ("language", "files"),
+    [
+        ("dockerfile", ["*Dockerfile*"]),
+        ("yaml", ["*schedule*/*kubernetes*"]),
+        ("ini", ["*schedule*/*}}.service*", "*schedule*/*}}.timer*"]),
+    ],
 )
-def test_the_page_on_deploying_shows_what_the_template_makes(language: str, file: str) -> None:
-    (made,) = (REPOSITORY / "pipeline" / "template").glob(file)
+def test_the_page_on_deploying_shows_what_the_template_makes(
+    language: str, files: list[str]
+) -> None:
+    template = REPOSITORY / "pipeline" / "template"
 
     assert blocks(language, PAGES["deploy"]) == [
-        made.read_text(encoding="utf-8").strip().replace("{{ unit }}", "my-pipeline") + "\n"
+        filled_in(made.read_text(encoding="utf-8")) for it in files for made in template.glob(it)
     ]
+
+
+def test_the_page_on_deploying_shows_the_line_of_cron() -> None:
+    (made,) = (REPOSITORY / "pipeline" / "template").glob("*schedule*/*crontab*")
+
+    for line in "\n".join(blocks("cron", PAGES["deploy"])).splitlines():
+        assert line in filled_in(made.read_text(encoding="utf-8")).splitlines()
+
+
+def filled_in(text: str) -> str:
+    """Return a file of the template as a project has it whose alert is mail."""
+    answers = {
+        "name": "my_pipeline",
+        "unit": "my-pipeline",
+        "folder": "/opt/public-jobs",
+        "errors": "",
+    }
+    for name, answer in answers.items():
+        text = text.replace(f"{{{{ {name} }}}}", answer)
+    return text.strip() + "\n"
 
 
 def test_every_message_that_has_a_heading_is_one_that_a_test_provokes() -> None:

@@ -286,6 +286,18 @@ def test_a_change_of_another_posting_is_seen_and_its_webhook_is_not_awaited(
     assert pipeline.sync_state["awaited"] == []
 
 
+@pytest.mark.parametrize("value", [None, "text", 5, [1], [{}], [{"publicId": []}], {"a": 1}])
+def test_a_field_with_the_name_for_other_postings_is_a_field_like_any_other(
+    api: FakeApi, value: object
+) -> None:
+    api.edit("3", otherPostings=value)
+    pipeline = first_run(api)
+
+    assert pipeline.error == ""
+    fields = json.loads(pipeline.hard.rows["jobs"]["3"]["additionalFields"])
+    assert fields == {"otherPostings": value}
+
+
 @pytest.mark.parametrize("name", ["viewCount", "view_count"])
 def test_a_field_that_always_changes_is_named_and_can_be_ignored(
     api: FakeApi, caplog: pytest.LogCaptureFixture, name: str

@@ -27,6 +27,8 @@ ABOUT = (
     "known after this file was written. sha256 is of the fields and the questions."
 )
 INDEX, JOBS = "index.jsonl", "jobs"
+# What each line of the index has besides its file.
+OF_A_LINE = {"job_key", "changed_by", "published", "may_be_missing_before", "sha256"}
 LONGEST_NUMBER = 1000
 # How many versions, with their texts, are in memory.
 AT_ONCE = 200
@@ -69,15 +71,17 @@ class Archive:
         for number, text in enumerate(texts, 1):
             try:
                 line = json.loads(text)
-                if line["file"]:
-                    self.lines[line["file"]] = line
+                if (name := line["file"]) is not None:
+                    if not (isinstance(name, str) and line.keys() >= OF_A_LINE):
+                        raise TypeError(name)  # noqa: TRY301  # is caught with those of Python
+                    self.lines[name] = line
             except (ValueError, KeyError, TypeError):
                 message = (
                     f"Line {number} of {index} cannot be read: restore the file, or delete it, and "
                     "the next run makes it from the other files."
                 )
                 raise Flaw(message) from None
-        there = {str(it.relative_to(self.folder)) for it in self.folder.rglob(f"{JOBS}/*/*")}
+        there = {str(it.relative_to(self.folder)) for it in self.folder.glob(f"{JOBS}/*/*")}
         for name, line in self.lines.items():
             if name not in there:
                 self.flaws.append(
@@ -394,7 +398,8 @@ class Lines(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self._lines = [""]
-        self.feed(html)
+        # Of marked sections, Python's parser knows some, and fails over others.
+        self.feed(html.replace("<![", "<!-["))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002

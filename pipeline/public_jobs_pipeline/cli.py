@@ -26,6 +26,8 @@ from public_jobs_pipeline.project import Flaw, Project
 OF_THE_NETWORK = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"
 )  # fmt: skip
+# Days; a century.
+LONGEST = 36_500
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -39,7 +41,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     copies.add_argument("folder", type=Path)
     copies.add_argument(
-        "--keep-days", type=int, metavar="N", help="delete what closed more than N days ago"
+        "--keep-days", type=days, metavar="N", help="delete what closed more than N days ago"
     )
     copies.add_argument(
         "--warehouse", metavar="FILE", help="a DuckDB file, or an address: postgresql://…"
@@ -64,6 +66,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for it in (parser, copies, sync):
         it.set_defaults(mode=schedule.by_hand)
     return parser.parse_args(arguments)
+
+
+def days(text: str) -> int:
+    """Read a number of days; a negative one would delete what closes in the future."""
+    number = int(text)
+    if not 0 <= number <= LONGEST:
+        raise ValueError(text)
+    return number
 
 
 def main(arguments: list[str] | None = None) -> int:

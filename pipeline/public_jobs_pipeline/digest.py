@@ -29,7 +29,7 @@ AT_MOST = 20
 # A title comes from elsewhere: it must not format the message, link, or call everybody.
 HARMLESS = str.maketrans(
     {"*": "\u2217", "`": "'", "<": "\u2039", ">": "\u203a", "[": "(", "]": ")", "~": "\u223c"}
-    | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216"}
+    | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216", "_": "\u02cd", "#": "\u2060#"}
 )
 
 Row = dict[str, Any]
@@ -228,12 +228,11 @@ def section(title: str, lines: Sequence[str]) -> Iterable[str]:
 
 def line(event: Row, *, name: bool) -> str:
     """Return an event in one line; `name` says whether it names the organisation."""
-    job = ", ".join(safe(event[it]) for it in ("title", "department", "location") if event[it])
+    job = [safe(event[it]) for it in ("title", "department", "location") if event[it]]
     url = str(event["url"] or "")
     if url.startswith(("https://", "http://")) and not set(url) & set("()<>| \\\n"):
-        title, *rest = job.partition(", ") if event["title"] else (job, "")
-        job = "".join([f"[{title}]({url})", *rest])
-    return f"{job}{of(event) if name else ''}{what_happened(event)}"
+        job[0] = f"[{job[0]}]({url})"
+    return f"{', '.join(job)}{of(event) if name else ''}{what_happened(event)}"
 
 
 def of(row: Row) -> str:

@@ -80,8 +80,7 @@ class Project(NamedTuple):
         """How to ask the tables."""
         if self.warehouse == "duckdb":
             return "uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
-        schema = environment()["env"]["PUBLIC_JOBS_ANALYTICS"]
-        return f"select * from {schema}.open_jobs"  # noqa: S608  # only shown
+        return f"select * from {analytics()}.open_jobs"  # noqa: S608  # only shown
 
     @property
     def state_id(self) -> str:
@@ -112,9 +111,23 @@ def check_settings() -> None:
             where = f", line {place.line + 1}" if place else ""
             message = f"{file.absolute()}{where} is not YAML in UTF-8: correct it."
             raise Flaw(message) from error
+    environment()
 
 
 def environment() -> dict[str, Any]:
-    """Return Meltano's environment that runs use."""
-    (found, *_) = yaml.safe_load(MELTANO_YML.read_text("utf-8"))["environments"]
-    return dict(found)
+    """Return Meltano's environment that runs use.
+
+    Raises:
+        Flaw: There is none.
+    """
+    try:
+        (found, *_) = yaml.safe_load(MELTANO_YML.read_text("utf-8-sig"))["environments"]
+        return {"name": found["name"]} | found
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"{MELTANO_YML.absolute()} has no environment with a name: add it again."
+        raise Flaw(message) from error
+
+
+def analytics() -> str:
+    """Return the schema of the final tables."""
+    return str((environment().get("env") or {}).get("PUBLIC_JOBS_ANALYTICS") or "analytics")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from public_jobs_pipeline import env, tables
-from public_jobs_pipeline.project import Flaw, Project, environment
+from public_jobs_pipeline.project import Flaw, Project, analytics
 from public_jobs_pipeline.tables import RunQuery
 
 # A copy for readers, because one who has the database itself open would lock it.
@@ -31,8 +31,7 @@ def opened(project: Project, names: Sequence[str]) -> Iterator[tuple[RunQuery, s
     """
     try:
         with tables.opened(address(project)) as run:
-            expected = environment().get("env", {}).get("PUBLIC_JOBS_ANALYTICS", "analytics")
-            yield run, tables.found(run, BUILD, names, expected)
+            yield run, tables.found(run, BUILD, names, analytics())
     except tables.WarehouseError as error:
         raise Flaw(str(error)) from None
     except ModuleNotFoundError:

@@ -3,6 +3,9 @@
 The tap, the target and dbt are the real ones. The tap and the sandbox read the clock, which stands
 at four o'clock when a night begins, goes on as any clock does, and ends today. dbt takes the times
 of history from what the tap writes, so it needs no clock.
+
+Nobody works at weekends, whichever day is today. What happens is planned by working days, of which
+eight weeks always have forty and four weeks twenty, so that each day's demo has the same numbers.
 """
 
 import contextlib
@@ -14,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -30,15 +34,13 @@ from tap_public_jobs.tap import TapPublicJobs
 NIGHTS = 56
 # As many as are published in all of them.
 MOST_JOBS = 1000
-WORKING_DAYS, DAYS = 5, 7
-# The last nights follow working days, so there is news since Monday on whatever day the demo runs.
-WEEKEND_AFTER = 2
-# What happens before one night alone.
-CLOSED, REOPENED, RENAMED, RAISED, QUARTER_ENDS = 8, 22, 17, 41, 46
-# No role closes before as many others have opened after it.
-OPEN_AT_LEAST = 24
-# The scheduler does not run in one night, and one job's detail fails in others.
-MISSED, FAILING = 26, range(33, 37)
+DAYS, SATURDAY = 7, 5
+# What happens on one working day alone, counted from 0.
+CLOSED, REOPENED, RENAMED, RETITLED, RAISED, QUARTER_ENDS = 6, 16, 13, 24, 29, 34
+# The scheduler does not run in one night, and the detail of the retitled job fails in some.
+MISSED, FAILING_NIGHTS = 26, 4
+# So many of the latest jobs stay open.
+YOUNGEST = 15
 
 
 class Clock:
@@ -54,8 +56,15 @@ class Clock:
 
     def begin(self, night: int) -> None:
         """Go to four o'clock of a night; the last one is now."""
-        start = self._today - timedelta(days=NIGHTS - 1 - night)
+        start = self._start(night)
         self._ahead = start.timestamp() - time.time() if night < NIGHTS - 1 else 0.0
+
+    def follows_a_working_day(self, night: int) -> bool:
+        """Return whether the day before a night is none of a weekend."""
+        return (self._start(night) - timedelta(days=1)).weekday() < SATURDAY
+
+    def _start(self, night: int) -> datetime:
+        return self._today - timedelta(days=NIGHTS - 1 - night)
 
     def wait(self, seconds: float) -> None:
         """Let time pass at once."""
@@ -68,34 +77,40 @@ class Recruiters:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._random = Random(11)  # noqa: S311 - a story, not secrets
-        known = sandbox.organisation.postings
-        self._opened: list[str] = []
-        self._new = (job for job in make_jobs(MOST_JOBS) if job["publicId"] not in known)
+        self._at_first = {*sandbox.organisation.postings}
+        self._new = (job for job in make_jobs(MOST_JOBS) if job["publicId"] not in self._at_first)
         self._returns = self._any()
-        self._fails = ""
+        self._fails, self._nights_failing = "", 0
         self._rename: Callable[[Job], Job] = lambda _: {}
+        self._days = count()
         sandbox.fail_next("http_400", times=None, path=self._is_failing)
 
-    def day_before(self, night: int) -> None:
-        """Make the changes that a night's sync finds."""
-        if (night + WEEKEND_AFTER) % DAYS < WORKING_DAYS:
-            self._work()
-        if night == CLOSED:
+    def end_night(self) -> None:
+        """Count the nights in which a detail fails."""
+        self._nights_failing = max(0, self._nights_failing - 1)
+
+    def work(self) -> str:
+        """Make the changes of a working day, and return what the demo says of them."""
+        self._work()
+        day = next(self._days)
+        if day == CLOSED:
             self._sandbox.unpublish(self._returns["publicId"])
-        if night == REOPENED:
+        if day == REOPENED:
             self._sandbox.publish(self._returns["publicId"])
-        if night == RENAMED:
-            self._rename = renamed("People", "People & Culture")
-            self._sandbox.edit_all(self._rename)
-        if night == QUARTER_ENDS:
+        if day == QUARTER_ENDS:
             self._close(9)
-        if night == RAISED:
+        if day == RAISED:
             for job in (it for it in self._published() if it["department"] == "Sales"):
                 self._raise_pay(job["publicId"], 1.04)
-        if night == FAILING.start:
+        if day == RETITLED:
             job = self._published()[0]
             self._sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle'].strip()} (all levels)")
-        self._fails = self._published()[0]["publicId"] if night in FAILING else ""
+            self._fails, self._nights_failing = job["publicId"], FAILING_NIGHTS
+        if day == RENAMED:
+            self._rename = renamed("People", "People & Culture")
+            self._sandbox.edit_all(self._rename)
+            return "The department People is now called People & Culture."
+        return ""
 
     def _work(self) -> None:
         """Open, close and reprice a few."""
@@ -105,7 +120,7 @@ class Recruiters:
         self._raise_pay(self._any()["publicId"], self._random.choice((1.03, 1.05, 1.08)))
 
     def _is_failing(self, request: SeenRequest) -> bool:
-        return bool(self._fails) and request.path.endswith(f"/{self._fails}")
+        return self._nights_failing > 0 and request.path.endswith(f"/{self._fails}")
 
     def _published(self) -> list[Job]:
         return [it.job for it in self._sandbox.organisation.published()]
@@ -121,17 +136,16 @@ class Recruiters:
         for job in self._new:
             if job["department"] in {"Engineering", "Operations"} or not grows:
                 self._sandbox.publish(job | self._rename(job))
-                self._opened.append(job["publicId"])
                 return
 
     def _close(self, number: int) -> None:
-        """Half of what closes has opened in these weeks, so dbt knows after how long."""
+        """Close some, of which half have opened since the first night: their time is known."""
         for _ in range(number):
-            published = {it["publicId"] for it in self._published()}
-            known = [it for it in self._opened[:-OPEN_AT_LEAST] if it in published]
+            opened = [it for it in self._published() if it["publicId"] not in self._at_first]
+            known = opened[:-YOUNGEST]
             is_known = known and self._random.random() < 0.5  # noqa: PLR2004
-            public_id = self._random.choice(known) if is_known else self._any()["publicId"]
-            self._sandbox.unpublish(public_id)
+            job = self._random.choice(known) if is_known else self._any()
+            self._sandbox.unpublish(job["publicId"])
 
     def _raise_pay(self, public_id: str, factor: float) -> None:
         job = self._sandbox.organisation.postings[public_id].job
@@ -262,12 +276,14 @@ def play(
     state.write_text("{}", "utf-8")
     for night in range(NIGHTS):
         clock.begin(night)
-        organisation.day_before(night)
+        said = organisation.work() if clock.follows_a_working_day(night) else ""
         if night == NIGHTS - 1:
             break
         if night % DAYS == 0:
             published = len(sandbox.organisation.published())
             click.echo(f"  week {night // DAYS + 1}: {published} open jobs")
+        if said:
+            click.echo(f"    {said}")
         if night == MISSED:
             click.echo("    A night without a sync.")
             continue
@@ -277,4 +293,5 @@ def play(
         *_, last = messages.read_text("utf-8").splitlines()
         state.write_text(json.dumps(json.loads(last)["value"]), "utf-8")
         warehouse.load(messages)
+        organisation.end_night()
     return state

@@ -27,11 +27,12 @@ DEEPEST = 100
 # Digits of an integer; Python refuses to convert more of them to an `int`.
 MOST_DIGITS = 4300
 
-# Bytes read at once; decompressed, they are a megabyte at most.
-CHUNK = 1024
+# Bytes read at once.
+CHUNK = 64 * 1024
 
-# One thread parses all bodies, because parsing takes several times the memory of a body, and each
-# thread would keep what it has taken.
+# One thread parses all larger bodies, because parsing can take fifty times the memory of a body,
+# and each thread would keep that. To hand over a smaller one takes longer than to parse it.
+SMALL = 64 * 1024
 _PARSER = ThreadPoolExecutor(1)
 
 
@@ -55,16 +56,17 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         urllib3.exceptions.HTTPError: It is cut off or late.
     """
     deadline = time.monotonic() + seconds
-    # No other encoding was asked for, and a body in one is not JSON.
-    is_compressed = response.headers.get("Content-Encoding", "").lower() in {"gzip", "deflate"}
-    decoder = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS) if is_compressed else None
+    # A body in another encoding is not JSON.
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    decoder = _Decoder() if encoding in {"gzip", "x-gzip", "deflate"} else None
     body = io.BytesIO()
     received = 0
     # `read1` returns what has arrived; other methods wait for more, up to the timeout each time.
     # The body is decompressed here, because urllib3 would read on until it has output.
     while chunk := response.raw.read1(CHUNK, decode_content=False):
         received += len(chunk)
-        body.write(decoder.decompress(chunk) if decoder else chunk)
+        rest = LARGEST + 1 - body.tell()  # a kilobyte can decompress to a megabyte
+        body.write(decoder.decompress(chunk, rest) if decoder else chunk)
         if max(received, body.tell()) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
             raise BodyError(msg)
@@ -74,7 +76,34 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
     head = Message()
     head["Content-Type"] = response.headers.get("Content-Type", "")
     charset = head.get_content_charset("utf-8")
-    return _PARSER.submit(json_object, body.getvalue(), charset).result()
+    content = body.getvalue()
+    if len(content) <= SMALL:
+        return json_object(content, charset)
+    return _PARSER.submit(json_object, content, charset).result()
+
+
+class _Decoder:
+    """Decompresses gzip or deflate within bounds; gzip may have several members (RFC 1952)."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
+        self._is_first = True
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        """Return what the next part of a body becomes, or its first `most` bytes."""
+        found = b""
+        while data and len(found) < most:
+            if self._member.eof:
+                self._member = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
+                self._is_first = False
+            try:
+                found += self._member.decompress(data, most - len(found))
+            except zlib.error:
+                if self._is_first:
+                    raise
+                break  # what follows a member and is none is padding
+            data = self._member.unused_data
+        return found
 
 
 def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:

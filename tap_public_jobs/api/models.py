@@ -26,6 +26,7 @@ class JobRef:
         summary_hash: Hash of the summary in the list, without ignored fields.
         summary: As the API sent it; None if the list does not show the job.
         ignored: Fields of the summary that do not show whether the job has changed.
+        others: Further items of the list with its id, which its summary has, too.
     """
 
     id: str
@@ -33,24 +34,20 @@ class JobRef:
     summary_hash: str = ""
     summary: dict[str, Json] | None = field(default=None, compare=False, repr=False)
     ignored: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    others: tuple["JobRef", ...] = field(default=(), compare=False, repr=False)
 
     @property
     def public_ids(self) -> list[str]:
         """Those of all items of the list that share the id."""
-        others = (self.summary or {}).get(OTHER_POSTINGS, ())
-        return [self.public_id, *(other["publicId"] for other in others)]
+        return [self.public_id, *(other.public_id for other in self.others)]
 
     @property
     def compared(self) -> dict[str, Json]:
         """The fields of the summary that show whether the job has changed."""
-
-        def compared(summary: dict[str, Json]) -> dict[str, Json]:
-            return {name: it for name, it in summary.items() if name not in self.ignored}
-
-        fields = compared(self.summary or {})
-        if others := fields.get(OTHER_POSTINGS):
-            fields[OTHER_POSTINGS] = [*map(compared, others)]
-        return fields
+        summary = self.summary or {}
+        if self.others:
+            summary = summary | {OTHER_POSTINGS: [other.compared for other in self.others]}
+        return {name: it for name, it in summary.items() if name not in self.ignored}
 
 
 class Page(NamedTuple):
@@ -81,8 +78,9 @@ class HeldSlots(NamedTuple):
 
 def hash_of(value: Json) -> str:
     """Hash a JSON value into 8 characters, regardless of the order of its keys."""
-    text = json.dumps(value, sort_keys=True, default=str)
-    # JSON can escape half a surrogate pair, which strict UTF-8 refuses.
+    # To escape long texts would take longer than all else here.
+    text = json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
+    # JSON can have half a surrogate pair, which strict UTF-8 refuses.
     digest = blake2b(text.encode(errors="surrogatepass"), digest_size=6).digest()
     return urlsafe_b64encode(digest).decode()
 
@@ -115,7 +113,7 @@ def one_job(postings: Iterable[JobRef]) -> JobRef:
     if not others:
         return first
     summary = {**(first.summary or {}), OTHER_POSTINGS: [ref.summary for ref in others]}
-    return _hashed(replace(first, summary=summary))
+    return _hashed(replace(first, summary=summary, others=(*others,)))
 
 
 def _hashed(ref: JobRef) -> JobRef:

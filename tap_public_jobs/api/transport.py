@@ -56,7 +56,7 @@ class Session(requests.Session):
         self.stream = True
         self.auth = lambda request: request  # else .netrc would replace the key
         self.headers["Accept"] = "application/json"
-        self.headers["Accept-Encoding"] = "gzip, deflate"  # `body` reads no other
+        self.headers["Accept-Encoding"] = "gzip"  # servers disagree on what deflate is
         self.headers.update(headers)
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not these.

@@ -37,6 +37,8 @@ def storable(value: Json) -> Json:
         The value itself if there is nothing to replace.
     """
     if isinstance(value, str):
+        if value.isascii() and "\0" not in value:  # which takes no time, unlike a pattern
+            return value
         return _UNSTORABLE.sub(REPLACEMENT, value)
     if isinstance(value, dict):
         return {storable(key): storable(item) for key, item in value.items()}

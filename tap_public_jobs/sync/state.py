@@ -360,7 +360,7 @@ class SyncState:
         owed: Owed = "no"
         if (is_named and is_same) or ((is_named or is_changed) and contradicts):
             owed = "again"
-        elif job.owed == "again" and is_same and self.run_time - job.fetched_at < REPLICA_LAG:
+        elif is_same and job.owed != "no" and self.run_time - job.fetched_at < REPLICA_LAG:
             owed = "later"
         self.jobs[ref.id] = job._replace(
             row_hash=row_hash,

@@ -100,6 +100,7 @@ def test_a_column_that_is_not_declared_or_never_null_is_left_out() -> None:
         ({"type": "number"}, Decimal("1E-300"), "1E-300"),
         ({"type": "number"}, 1, True),
         ({"type": "number"}, -(2**53), -(2**53) - 1),
+        ({"type": "number", "minimum": 1}, 2**53, 2**53 + 1),
         ({"type": "integer"}, 0, False),
         ({"type": "boolean"}, True, 1),
         ({"type": "array"}, [], {}),

@@ -197,7 +197,8 @@ class History:
             "organisation": self._schema,
             "job_key": f"{self._schema}/{job['id']}",
             "salary_period": period,
-            "has_salary": bool(ends),
+            # Of a job that no build saw, nothing is known.
+            "has_salary": bool(ends) if "jobTitle" in job else None,
             **dict.fromkeys(("city", "country", "is_remote")),  # no file of locations says them
             "additional_fields": {k: v for k, v in job.items() if k not in FIELDS["job_details"]},
         }
@@ -235,6 +236,7 @@ class History:
             before = listing.time
         for row in found:
             first, last = row["opened_after"], row["closed_by"] or before
+            row["was_open_before"] = first is None
             row["is_open"] = row["closed_by"] is None
             row["days_open_at_least"] = days((row["closed_after"] or before) - row["opened_by"])
             row["days_open_at_most"] = first and days(last - first)
@@ -247,7 +249,6 @@ class History:
             | {
                 "last_seen_at": self._latest.time,
                 "last_changed_by": changed.get(row["id"]),
-                "was_open_before": row["opened_after"] is None,
                 "days_open": row["days_open_at_least"],
             }
             for row in self.publication_periods()
@@ -258,7 +259,8 @@ class History:
         jobs: dict[str, Row] = {}
         for row in self.publication_periods():
             before = jobs.get(row["id"], row | {"days_open": 0})
-            first = {name: before[name] for name in ("opened_after", "opened_by")}
+            names = ("opened_after", "opened_by", "was_open_before")
+            first = {name: before[name] for name in names}
             length = round(before["days_open"] + row["days_open_at_least"], 1)
             jobs[row["id"]] = row | first | {"periods": row["period"], "days_open": length}
         return list(jobs.values())
@@ -368,7 +370,7 @@ class History:
         rows: list[Row] = []
         before: dict[str, Any] = {}
         for it in self.publication_periods():
-            was_open = {"was_open_before": it["opened_after"] is None}
+            was_open = {"was_open_before": it["was_open_before"]}
             if it["opened_after"]:
                 back = it["period"] > 1
                 event: Row = {"event": "reopened" if back else "opened"} | was_open
@@ -437,7 +439,7 @@ class History:
                         "public_id": period["public_id"],
                         "pay": pay_as_text(version),
                         "opened_on": self._local_day(period["opened_by"]),
-                        "was_open_before": period["opened_after"] is None,
+                        "was_open_before": period["was_open_before"],
                         "from_day": self._local_day(start),
                         "until_day": self._local_day(min(until, end)),
                         "began_as": "changed" if start > period["opened_by"] else begins,
@@ -507,9 +509,8 @@ class History:
                     and it["opened_by"] <= time_of_it
                     and (it["is_open"] or time_of_it < it["closed_by"])
                 )
-                rows.append(
-                    self._job(job) | {it: period[it] for it in ("opened_after", "opened_by")}
-                )
+                opening = ("opened_after", "opened_by", "was_open_before")
+                rows.append(self._job(job) | {it: period[it] for it in opening})
                 rows[-1] |= {
                     part: day,
                     "days_open": days(min(end, self._latest.time) - period["opened_by"]),

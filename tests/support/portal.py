@@ -136,9 +136,11 @@ class DuckDB(Builds):
         subprocess.run([python, "-c", code, self.file], input=statement, text=True, check=True)
 
     def metrics(self, *names: str, by: str) -> list[dict[str, str]]:
-        """Ask MetricFlow for metrics, by what the last build wrote of their definitions."""
+        """Ask MetricFlow for metrics of the last build."""
         project, answer = self.folder / "metrics", self.folder / "metrics.csv"
         if not project.exists():
+            status, output = self.dbt("parse")  # a build here writes no definitions
+            assert status == 0, output
             project.mkdir()
             (project / "target").symlink_to(self.folder / "dbt")
             for part in self.project.iterdir():

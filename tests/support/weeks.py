@@ -72,7 +72,7 @@ def first_week(portal: Portal) -> None:
     edit(portal, 4, department=" \N{NO-BREAK SPACE}", note=None, other="")
     edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
     edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text ")
-    asked = [
+    asked: list[Job] = [
         {"id": name, "question": f"{name}?", "required": name == "a", "type": "boolean"}
         for name in "abcde"
     ]

@@ -49,6 +49,7 @@ stays as (
         periods.id,
         periods.public_id,
         periods.is_open,
+        periods.was_open_before,
         periods.opened_after,
         periods.opened_by,
         periods.closed_by,
@@ -81,8 +82,12 @@ select
     {%- endfor %}
     stays.opened_after,
     stays.opened_by,
+    stays.was_open_before,
     {{ days_between('stays.opened_by', 'least(parts.end_at, parts.last_listed_at)') }}
         as days_open,
+    locations.city,
+    locations.country,
+    locations.is_remote,
     parts.last_listed_at < parts.start_at as is_carried_forward,
     parts.end_at > parts.all_listed_at as has_all_organisations
 from parts
@@ -95,4 +100,5 @@ inner join stays
             stays.is_open
             or (parts.end_at <= stays.closed_by and parts.end_at <= parts.last_listed_at)
         )
+left join {{ locations() }} as locations on stays.location = {{ text('locations.location') }}
 {%- endmacro %}

@@ -17,7 +17,10 @@ from support.expected import Tables, make
 
 SCHEMA = "acme_jobs_analytics"  # as the stand-in of the project says
 FIRST, SECOND, END = "0001-01-01", "2026-11-03 04:00:00.5", "9999-12-31"
-HTML = "<h2>Cook</h2>For\n&amp; with us:<ul><li>soup</li><li><p>bread</p></li></ul>"
+HTML = (
+    "<h2>Cook</h2><![odd[1]]><![endif]-->For\n&amp; with us:<ul><li>soup</li><li><p>bread</p></li>"
+    "</ul>"
+)
 QUESTIONS = '[{"id": "q", "question": "Can you cook?", "required": true}, "odd"]'
 OTHERS = '{"skills": ["soup", {"a": 1e400}], "empty": [], "note": "<b>Hot</b>", "half": "\\ud83d"}'
 
@@ -301,7 +304,10 @@ def test_what_closed_long_ago_is_deleted_and_stays_away(kept: ProjectAtWork) -> 
         (["kept", "--warehouse", "no.duckdb"], "duckdb", "no.duckdb is not a file. Build them: "),
         (["kept", "--warehouse", "x://me:secret@h"], "duckdb", "An address other than postgresql"),
         (["calls", "--warehouse", "some.duckdb"], "duckdb", "calls: File exists. Correct it, or "),
-        (["damaged", "--warehouse", "some.duckdb"], "duckdb", "Line 1 of damaged/index.jsonl can"),
+        *(
+            ([it, "--warehouse", "some.duckdb"], "duckdb", f"Line 1 of {it}/index.jsonl cannot be")
+            for it in ("damaged-0", "damaged-1", "damaged-2")
+        ),
     ],
 )
 def test_an_error_is_one_line_that_names_the_remedy(
@@ -309,11 +315,20 @@ def test_an_error_is_one_line_that_names_the_remedy(
 ) -> None:
     project.answer(warehouse=warehouse)
     made(ROWS, "some.duckdb")
-    project.write("damaged/index.jsonl", "{\n")
+    for number, line in enumerate(("{", '{"file": 5}', '{"file": "jobs/a/b.json"}')):
+        project.write(f"damaged-{number}/index.jsonl", f"{line}\n")
 
     assert project.run("archive", *arguments)[0] == 1
     (line,) = project.errors.splitlines()
     assert line.startswith(says)
+
+
+@pytest.mark.parametrize("days", ["-1", "1000000000", "two"])
+def test_a_number_of_days_that_is_none_deletes_nothing(kept: ProjectAtWork, days: str) -> None:
+    before = files()
+    with pytest.raises(SystemExit):
+        kept.run("archive", "kept", "--keep-days", days)
+    assert files() == before
 
 
 def test_two_runs_at_once_do_not_write_one_archive(kept: ProjectAtWork) -> None:  # noqa: ARG001

@@ -38,7 +38,7 @@ JOBS: list[Row] = [
     {"job_key": "acme/Cook", "job_url": "https://acme.example/cook", "is_open": True},
     {"job_key": "acme/Clerk", "job_url": "https://acme.example/clerk", "is_open": False},
     {"job_key": "acme/Odd", "job_url": "javascript:alert(1)", "is_open": True},
-    {"job_key": "acme/*Chef* [x](http://y) @everyone\n<!here>", "is_open": True},
+    {"job_key": "acme/# *Chef* _x_ [x](http://y) @everyone\n<!here>", "is_open": True},
     {"job_key": "globex/Cook", "is_open": True},
 ]
 COUNTS = "3 opened, 1 reopened, 2 closed, 2 repriced, 1 new field"
@@ -71,14 +71,14 @@ def night(
 
 def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) -> None:
     """No title formats it, links or calls anybody."""
-    odd = "*Chef* [x](http://y) @everyone\n<!here>"
+    odd = "# *Chef* _x_ [x](http://y) @everyone\n<!here>"
     fields = [
         {"organisation": "acme", "field": "remotePolicy", "types": "string", "first_seen_at": at}
         for at in ("2026-11-01 04:00", "2026-11-03 04:00")
     ]
     fields[0]["field"] = "sentFromTheBeginning"
     events = [
-        event("opened", 3, **PLACE),
+        event("opened", 3, **PLACE, job_title="Cook, by night"),
         event("opened", 3, odd),
         event("opened", 3, "Odd"),
         event("opened", 2, "Two days ago"),
@@ -95,8 +95,8 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
         f"acme: {COUNTS}",
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
         "**Opened (3)**",
-        "- \u2217Chef\u2217 (x)(http:\u2060//y) @\u2060everyone \u2039!here\u203a",
-        "- [Cook](https://acme.example/cook), Kitchen, Bern",
+        "- \u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y) @\u2060everyone \u2039!here\u203a",
+        "- [Cook, by night](https://acme.example/cook), Kitchen, Bern",
         "- Odd",
         "**Reopened (1)**",
         "- [Cook](https://acme.example/cook): back after 1 day",

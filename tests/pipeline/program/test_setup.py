@@ -78,6 +78,25 @@ def test_a_file_of_settings_that_meltano_cannot_read_is_named(
     assert project.errors == says
 
 
+@pytest.mark.parametrize("text", ["a: 1", "environments:", "environments: []", "environments: [a]"])
+def test_settings_without_an_environment_are_named(project: ProjectAtWork, text: str) -> None:
+    project.write("meltano.yml", text)
+
+    assert project.run("sync")[:2] == (1, [])
+    says = f"{project.folder}/meltano.yml has no environment with a name: add it again.\n"
+    assert project.errors == says
+
+
+def test_an_environment_needs_no_variables(project: ProjectAtWork) -> None:
+    """What dbt then takes for the name of the schema is also asked."""
+    project.answer(warehouse="postgres")
+    project.write("meltano.yml", "environments: [{name: prod, env: }]")
+
+    status, _, said = project.run("sync", LOADS="done")
+
+    assert (status, said.splitlines()[-1]) == (0, "Ask them: select * from analytics.open_jobs")
+
+
 NAMES = ["TARGET_POSTGRES_SQLALCHEMY_URL", "MELTANO_DATABASE_URI", "TAP_PUBLIC_JOBS_CHANGES_URL"]
 
 

@@ -72,14 +72,14 @@ def test_metricflow_answers_as_the_tables_do(board: Portal) -> None:
         (row["dimension"], row["value"]): row["median_days"]
         for row in board.warehouse.rows("analytics.time_to_close")
     }
-    for name, values in expected.items():
-        values.append(medians["month", name])
+    for opened_in, values in expected.items():
+        values.append(medians["month", opened_in])
 
     found = board.warehouse.metrics(
         *(f"public_jobs_{name}" for name in (*names, "time_to_close_by_month")),
         by="metric_time__month",
     )
-    answers = {month[:10]: numbers(values) for month, *values in map(dict.values, found)}
+    answers = {time[:10]: numbers(values) for time, *values in map(dict.values, found)}
     assert answers == expected
     (overall,) = board.warehouse.metrics(
         "public_jobs_time_to_close", by="public_jobs_of_a_group__organisation"

@@ -21,13 +21,13 @@ events as (
         cast(null as {{ double() }}) as change_percent,
         {{ days_between('closed_before', 'opened_by') }} as days_away,
         cast(null as {{ double() }}) as days_open,
-        opened_after is null as was_open_before
+        was_open_before
     from periods
     where opened_after is not null
     union all
     select
         job_key, 'closed', closed_after, closed_by, null, null, null, null, null,
-        days_open_at_least, opened_after is null
+        days_open_at_least, was_open_before
     from periods
     where closed_by is not null
     union all

@@ -86,9 +86,12 @@ select
     {%- for column in of_the_version %}
     in_{{ column }} as {{ column }},
     {%- endfor %}
+    locations.city,
+    locations.country,
+    locations.is_remote,
     pay,
     least({{ local_day('opened_by') }}, last_listed_on) as opened_on,
-    opened_after is null as was_open_before,
+    was_open_before,
     least({{ local_day('in_force_from') }}, last_listed_on) as from_day,
     case
         when closed_by is null and in_force_until = {{ end_of_time() }} then cast('9999-12-31' as date)
@@ -108,3 +111,4 @@ select
         else 'closed'
     end as ended_as
 from spells
+left join {{ locations() }} as locations on spells.in_location = {{ text('locations.location') }}

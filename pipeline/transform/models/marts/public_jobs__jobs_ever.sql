@@ -112,6 +112,7 @@ select
     jobs.opened_by,
     jobs.closed_after,
     jobs.closed_by,
+    jobs.opened_after is null as was_open_before,
     jobs.days_open,
     jobs.reposted_from,
     jobs.reposted_after,

@@ -23,7 +23,7 @@ jobs as (
         periods.opened_after,
         periods.opened_by,
         publications.last_seen_at,
-        periods.opened_after is null as was_open_before,
+        periods.was_open_before,
         periods.days_open_at_least as days_open,
         time_to_close.median_days as department_median_days,
         changes.last_changed_by,

@@ -253,6 +253,7 @@ select
     versions.location,
     versions.seniority_level,
     versions.type,
+    versions.has_salary,
     opened.closed_by is null as is_open,
     opened.opened_after,
     opened.opened_by,
@@ -261,6 +262,7 @@ select
     case
         when listings.built_at < opened.closed_by or opened.closed_by is null then listings.built_at
     end as built_by,
+    opened.opened_after is null as was_open_before,
     {{ days_between('opened.opened_by', 'opened.open_until') }} as days_open_at_least,
     {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
         as days_open_at_most,

@@ -1,4 +1,4 @@
-{%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type', 'quarter', 'month'] -%}
+{%- set dimensions = ['overall', 'department', 'location', 'seniority_level', 'type', 'has_salary', 'quarter', 'month'] -%}
 {%- set group = 'organisation, dimension, value' -%}
 {%- set so_far = '(partition by ' ~ group ~ ' order by days)' -%}
 
@@ -9,7 +9,7 @@ with periods as (
         *,
         'all' as overall,
         {%- for part in ('quarter', 'month') %}
-        cast({{ first_day_of(part, local_time('opened_by')) }} as {{ dbt.type_string() }}) as {{ part }},
+        {{ first_day_of(part, local_time('opened_by')) }} as {{ part }},
         {%- endfor %}
         (days_open_at_least + days_open_at_most) / 2 as days
     from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
@@ -21,7 +21,7 @@ grouped as (
     select
         organisation,
         '{{ dimension }}' as dimension,
-        {{ or_not_given(dimension) }} as value,
+        {{ or_not_given('cast(' ~ dimension ~ ' as ' ~ dbt.type_string() ~ ')') }} as value,
         days,
         case when is_open then 0 else 1 end as closed
     from periods
