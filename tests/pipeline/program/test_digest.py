@@ -95,8 +95,10 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
         f"acme: {COUNTS}",
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
         "**Opened (3)**",
-        "- \u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y) @\u2060everyone "
-        "\u2039!here\u203a",
+        (
+            "- \u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y) @\u2060everyone "
+            "\u2039!here\u203a"
+        ),
         "- [Cook, by night](https://acme.example/cook), Kitchen, Bern",
         "- Odd",
         "**Reopened (1)**",
