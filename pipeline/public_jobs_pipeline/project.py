@@ -122,7 +122,7 @@ def environment() -> dict[str, Any]:
     """
     try:
         (found, *_) = yaml.safe_load(MELTANO_YML.read_text("utf-8-sig"))["environments"]
-        return {"name": found["name"]} | found
+        return dict(found, name=found["name"])
     except (KeyError, TypeError, ValueError) as error:
         message = f"{MELTANO_YML.absolute()} has no environment with a name: add it again."
         raise Flaw(message) from error
