@@ -643,7 +643,7 @@ STATES: dict[str, tuple[int, str, dict[str, str]]] = {
     "pay": (1280, "light", {"#pay h2": "What roles pay in EUR a year"}),
     "closed": (1280, "light", {"#flows .note": "opened"}),
     "all closed": (1280, "dark", {"h1": "No role is open, 1 fewer than on 3 Aug 2026"}),
-    "two years": (1440, "dark", {"#about": "known since 3 Nov 2024"}),
+    "two years": (1440, "dark", {"#about": "known since 1 Nov 2024"}),
 }
 
 
