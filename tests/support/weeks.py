@@ -32,7 +32,7 @@ def eight_weeks(portal: Portal) -> None:
 def begin(portal: Portal, night: int, **later: float) -> None:
     """Begin a night, with a signed URL and a counter that are others in each."""
     portal.now = FIRST_NIGHT + timedelta(days=night - 1, **later)
-    now = portal.now.timestamp()
+    now = int(portal.now.timestamp())
     edit(portal, 7, applyUrl=f"https://example.com/apply?signature={now}", viewCount=now)
 
 
