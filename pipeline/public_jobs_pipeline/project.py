@@ -121,9 +121,10 @@ def environment() -> dict[str, Any]:
         Flaw: There is none.
     """
     try:
-        (found, *_) = yaml.safe_load(MELTANO_YML.read_text("utf-8-sig"))["environments"]
-        return {"name": found["name"]} | found
-    except (KeyError, TypeError, ValueError) as error:
+        found: dict[str, Any] = yaml.safe_load(MELTANO_YML.read_text("utf-8-sig"))
+        first = found["environments"][0]
+        return {"name": first["name"], **first}
+    except (IndexError, KeyError, TypeError) as error:
         message = f"{MELTANO_YML.absolute()} has no environment with a name: add it again."
         raise Flaw(message) from error
 

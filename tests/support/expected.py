@@ -262,7 +262,9 @@ class History:
             names = ("opened_after", "opened_by", "was_open_before")
             first = {name: before[name] for name in names}
             length = round(before["days_open"] + row["days_open_at_least"], 1)
-            jobs[row["id"]] = row | first | {"periods": row["period"], "days_open": length}
+            # A job of which nothing is known has no pay here.
+            summed = {"periods": row["period"], "days_open": length}
+            jobs[row["id"]] = row | first | summed | {"has_salary": bool(row["has_salary"])}
         return list(jobs.values())
 
     def job_versions(self) -> list[Row]:

@@ -46,9 +46,9 @@ target-duckdb has no empty text.
 {%- endmacro %}
 
 
-{# The value of the field that a row of `changed` names, in a version of its job, as text. #}
+{# The value of the field that a row of `changes` names, in a version of its job, as text. #}
 {% macro value_of(version, columns) -%}
-    case changed.field
+    case changes.field
         {%- for column, group in columns.items() %}
         {%- set value = version ~ '.' ~ column %}
         when '{{ column }}' then {{ number_as_text(value) if group == 'number' else value }}
@@ -59,7 +59,7 @@ target-duckdb has no empty text.
 
 {# The same as a number, if it is one. #}
 {% macro number_of(version, columns) -%}
-    case changed.field
+    case changes.field
         {%- for column, group in columns.items() if group == 'number' %}
         when '{{ column }}' then {{ version }}.{{ column }}
         {%- endfor %}

@@ -286,7 +286,9 @@ select
     organisation,
     job_key,
     dbt_scd_id,
+    dbt_valid_from,
     lag(dbt_scd_id) over {{ by_time }} as old_scd_id,
+    lag(dbt_valid_from) over {{ by_time }} as old_valid_from,
     row_number() over {{ by_time }} as version,
     seen_by,
     case

@@ -71,6 +71,7 @@ def night(
 
 def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) -> None:
     """No title formats it, links or calls anybody."""
+    harmless = "\u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y)"
     odd = "# *Chef* _x_ [x](http://y) @everyone\n<!here>"
     fields = [
         {"organisation": "acme", "field": "remotePolicy", "types": "string", "first_seen_at": at}
@@ -95,7 +96,7 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
         f"acme: {COUNTS}",
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
         "**Opened (3)**",
-        "- \u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y) @\u2060everyone \u2039!here\u203a",
+        f"- {harmless} @\u2060everyone \u2039!here\u203a",
         "- [Cook, by night](https://acme.example/cook), Kitchen, Bern",
         "- Odd",
         "**Reopened (1)**",
