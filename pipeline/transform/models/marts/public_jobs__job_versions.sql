@@ -49,19 +49,14 @@ versions as (
             and numbered.in_force_from >= summary_versions.in_force_from
             and numbered.in_force_from < summary_versions.in_force_until
     inner join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_job_history')) }} as summaries
-        -- By the time too, because the database then passes over the texts of older versions.
-        on
-            summary_versions.dbt_scd_id = summaries.dbt_scd_id
-            and summary_versions.dbt_valid_from = summaries.dbt_valid_from
+        on summary_versions.dbt_scd_id = summaries.dbt_scd_id
     left join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_detail_versions')) }} as detail_versions
         on
             numbered.job_key = detail_versions.job_key
             and numbered.in_force_from >= detail_versions.in_force_from
             and numbered.in_force_from < detail_versions.in_force_until
     left join {{ in_this_file(ref('public_jobs', 'public_jobs__stg_job_detail_history')) }} as details
-        on
-            detail_versions.dbt_scd_id = details.dbt_scd_id
-            and detail_versions.dbt_valid_from = details.dbt_valid_from
+        on detail_versions.dbt_scd_id = details.dbt_scd_id
 )
 
 select

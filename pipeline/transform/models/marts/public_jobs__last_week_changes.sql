@@ -3,14 +3,6 @@ with latest as (
     from {{ ref('public_jobs', 'public_jobs__listings') }}
 ),
 
--- The times of changes without the values, so that the database passes over the values of older ones.
-recent as (
-    select distinct changes.changed_by
-    from {{ ref('public_jobs', 'public_jobs__job_changes') }} as changes
-    cross join latest
-    where changes.changed_by > cast({{ dbt.dateadd('hour', -167, 'latest.listed_at') }} as timestamp)
-),
-
 events as (
     select
         organisation,
@@ -40,7 +32,6 @@ events as (
         old_value,
         new_value
     from {{ ref('public_jobs', 'public_jobs__job_changes') }}
-    inner join recent using (changed_by)
 )
 
 select
