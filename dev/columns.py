@@ -112,7 +112,8 @@ uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
 ```
 
 Open `.meltano/dbt/duckdb/static_index.html` in a browser.
-In a project of the template, begin with `.venv/bin/meltano invoke`; on PostgreSQL, write `postgres` for `duckdb`, in the path too.
+In a project of the template, begin with `.venv/bin/meltano invoke`; \
+on PostgreSQL, write `postgres` for `duckdb`, in the path too.
 
 ## What a null means
 
