@@ -105,13 +105,15 @@ The database has the same descriptions as comments.
 `\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
 `select table_name, column_name, comment from duckdb_columns() where schema_name = 'analytics'`.
 
-As a site of dbt's own, with the lineage of each table:
+As a site of dbt's own, with the lineage of each table, in the clone:
 
 ```bash
 uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
 ```
 
 Open `.meltano/dbt/duckdb/static_index.html` in a browser.
+In a project of the template, begin with `.venv/bin/meltano invoke`; \
+on PostgreSQL, write `postgres` for `duckdb`, in the path too.
 
 ## What a null means
 

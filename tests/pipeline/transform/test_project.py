@@ -38,6 +38,20 @@ def test_the_page_for_analysts_lists_every_table() -> None:
     assert built <= set(listed)
 
 
+def test_the_readme_lists_every_variable_with_its_default() -> None:
+    """That of grants is for `--vars` alone: dbt doesn't give a package's project file any other."""
+    folders = ("macros", "models", "seeds", "snapshots")
+    files = [it for folder in folders for it in (TRANSFORM / folder).rglob("*.[sy][qm]l")]
+    used = {name for it in files for name in re.findall(r"\bvar\('+(\w+)'", it.read_text("utf-8"))}
+    readme = (TRANSFORM / "README.md").read_text("utf-8")
+    table = readme.partition("| variable | default |")[2].partition("\n\n")[0]
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
+    set_here = yaml.safe_load((TRANSFORM / "dbt_project.yml").read_text("utf-8"))["vars"]
+
+    assert used == {*listed}
+    assert {name: yaml.safe_load(listed[name].strip("`")) for name in set_here} == set_here
+
+
 def test_both_utilities_take_the_same_dbt() -> None:
     of_duckdb, of_postgres = (
         plugin("utilities", name)["pip_url"].split() for name in ("dbt-duckdb", "dbt-postgres")
