@@ -24,7 +24,8 @@ DASHBOARD = Path("pipeline", "dashboard", "page.py")
 BUILD = "dbt-duckdb:build"
 # As README has it.
 START = """\
-pip install uv && git clone https://git.example.com/public-jobs/tap-public-jobs
+pip install uv
+git clone https://git.example.com/public-jobs/tap-public-jobs
 uvx copier copy --trust tap-public-jobs my-pipeline
 my-pipeline/sync"""
 
@@ -149,7 +150,7 @@ def _show_weeks(database: Path) -> None:
         "analytics. Each demo replaces it. To ask it more:\n\n"
         f"  uvx --from duckdb-cli duckdb -readonly {DATABASE}\n\n"
         "docs/query/questions.md has more questions.\n\n"
-        "With your own key, beside this folder:\n\n"
+        "With your own key, beside this folder (write `cd ..` for the first two lines):\n\n"
         f"{textwrap.indent(START, '  ')}\n\n"
-        "The second asks for the key, the warehouse and the schedule; the third loads and builds."
+        "copier asks for the key, the warehouse and the schedule; sync loads and builds."
     )

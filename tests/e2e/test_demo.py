@@ -72,7 +72,7 @@ def test_readme_shows_what_the_demo_prints(shown: str) -> None:
     assert README.partition("```text\n")[2].partition("```")[0].strip() in shown
 
 
-def test_it_begins_with_what_it_will_do_and_ends_with_the_three_commands(shown: str) -> None:
+def test_it_begins_with_what_it_will_do_and_ends_with_the_commands(shown: str) -> None:
     """The first screen ends before the first answer."""
     start = README.partition("## Set it up")[2].partition("```sh\n")[2].partition("```")[0]
     opened, _, _ = shown.partition("\n1. ")
