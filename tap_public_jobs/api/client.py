@@ -91,7 +91,7 @@ class PublicJobsClient:
     timeout: float
     has_answered: bool = False
     retries: int = 0
-    _counting: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _key_checked_at: float = -math.inf  # when a refused detail last asked for page 1
 
     @property
@@ -159,7 +159,7 @@ class PublicJobsClient:
         Raises:
             PublicJobsError: The key is refused.
         """
-        with self._counting:
+        with self._lock:
             if self._key_checked_at >= since:
                 return  # if the key is refused, the one who asks ends the run
             self._key_checked_at = time.monotonic()
@@ -260,7 +260,7 @@ class PublicJobsClient:
         return _FaultError(f"{place(url)}: {type(error).__name__}: {said}")
 
     def _log_retry(self, details: Mapping[str, Json]) -> None:
-        with self._counting:
+        with self._lock:
             self.retries += 1
         line = "Try %(tries)d of %(of)d failed: %(exception)s. Trying again in %(wait).1f s."
         logger.warning(line, details)

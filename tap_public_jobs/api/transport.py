@@ -147,7 +147,9 @@ class Session(requests.Session):
                 wait = wait or 0.0
             pacing = throttle.rejected(sent, wait, is_own=is_own)
         else:
-            pacing = throttle.answered(sent, is_doubtful=status in DOUBTFUL)
+            # Before anything else was answered, a 403 is about the key.
+            may_be_limit = status != HTTPStatus.FORBIDDEN or throttle.has_answered_since(-math.inf)
+            pacing = throttle.answered(sent, is_doubtful=status in DOUBTFUL and may_be_limit)
         log_pacing(throttle, status, pacing)
         return response
 
@@ -204,8 +206,11 @@ def is_rejection(response: Response) -> bool:
 
     The status of a rejection is not documented (API page, "Errors"). The tap takes it to be 429,
     any client error or 503 that says when to try again, or 403 or 503 when no request is left.
+    401, 404 and 410 are answers about the key and the job, whatever headers a gateway adds.
     """
     status, headers = response.status_code, response.headers
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
+        return False
     left = headers.get("RateLimit-Remaining", headers.get("X-RateLimit-Remaining"))
     return (
         status == HTTPStatus.TOO_MANY_REQUESTS

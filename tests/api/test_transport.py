@@ -158,6 +158,9 @@ def test_a_rejected_request_is_sent_again_and_is_no_failed_try(
     [
         (403, {"RateLimit-Remaining": "1"}),
         (404, {"RateLimit-Remaining": "0"}),
+        (401, {"Retry-After": "1"}),
+        (404, {"Retry-After": "1"}),
+        (410, {"Retry-After": "1"}),
         (403, {}),
         (503, {}),
         (500, {"Retry-After": "1"}),
