@@ -16,7 +16,7 @@ And for dbt:
 - The type of a JSON value, and its text: macros of DuckDB do that.
 - A MERGE's values without the name of their table.
 - Transactions: there are none.
-- A temporary table with the name of a database: it stays.
+- A temporary table or view with the name of a database: it stays.
 """
 
 import gzip
@@ -45,7 +45,7 @@ execute = FakeSnowflakeCursor.execute
 def understood(cursor: FakeSnowflakeCursor, command: str, *others: Any, **options: Any) -> Any:
     if re.match(r"\s*show objects ", command):
         command = re.sub(r" in (\S+)", lambda it: f" in schema {it[1].upper()}", command, count=1)
-    command = re.sub(r"(create or replace) temporary (table)", r"\1 \2", command)
+    command = re.sub(r"(create or replace)\s+temporary (table|view)", r"\1 \2", command)
     if re.match(r"\s*merge into ", command):
         into, values, columns = command.partition("values (")
         columns = re.sub(r'("\w+")(?=[,)])', r"DBT_INTERNAL_SOURCE.\1", columns)
