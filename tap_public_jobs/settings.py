@@ -160,7 +160,7 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
     Args:
         config: The settings as they reached the tap, without defaults.
     """
-    exported = {it for name, value in config.items() for it in _exported(name, value)}
+    exported = {it for name, value in config.items() for it in _variables_of(name, value)}
     for name in _variables().keys() - exported:
         why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
         logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
@@ -169,11 +169,11 @@ def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
         logger.warning("%s has no effect: did you mean %s?", match[0], right)
 
 
-def _exported(name: str, value: Json) -> Iterator[str]:
+def _variables_of(name: str, value: Json) -> Iterator[str]:
     """Yield a setting and the parts of an object for which Meltano sets a variable of its own."""
     yield re.sub(r"[^a-z0-9]", "_", name.lower())
     for key, part in value.items() if isinstance(value, dict) else ():
-        yield from _exported(f"{name}_{key}", part)
+        yield from _variables_of(f"{name}_{key}", part)
 
 
 def _unknown(name: str) -> str:

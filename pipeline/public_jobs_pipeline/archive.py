@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from public_jobs_pipeline.project import Flaw
-from public_jobs_pipeline.tables import RunQuery, literal, quoted
+from public_jobs_pipeline.tables import Row, RunQuery, literal, quoted, rows
 
 TABLES = ("job_versions", "job_changes", "publication_periods", "listings")
 ABOUT = (
@@ -40,8 +40,6 @@ NOT_CONTENT = {
     *("version", "in_force_from", "in_force_until", "updated_at", "has_salary"),
     *(f"{kind}_{end}" for kind in ("salary", "annual") for end in ("low", "middle", "high")),
 }
-
-Row = dict[str, Any]
 
 
 class Archive:
@@ -219,9 +217,7 @@ class History:
         self._known = {file_name(it): it for it in self._versions}
 
     def _rows(self, sql: str) -> list[Row]:
-        answer = self._run(sql.format(self._schema))
-        names = [column[0] for column in answer.description]
-        return [dict(zip(names, it, strict=True)) for it in answer.fetchall()]
+        return rows(self._run, sql.format(self._schema))
 
     def closed_before(self, days: int | None) -> set[str]:
         """Return the jobs that closed more than these days before the latest listing."""
@@ -303,10 +299,7 @@ class History:
         jobs = ", ".join(sorted({literal(it["job_key"]) for it in lines}))
         by_file = {it["file"]: it for it in lines}
         sql = f"select * from {self._schema}.job_versions where job_key in ({jobs})"  # noqa: S608
-        answer = self._run(sql)
-        names = [column[0] for column in answer.description]
-        for values in answer.fetchall():
-            row = dict(zip(names, values, strict=True))
+        for row in rows(self._run, sql):
             if line := by_file.get(file_name(row)):
                 yield line, {it: of for it, of in row.items() if it not in NOT_CONTENT}
 
@@ -376,7 +369,7 @@ def in_order(line: Row) -> tuple[str, str, str]:
 def file_name(version: Row) -> str:
     """Return where the file of a version is, safe on every file system.
 
-    The hash tells apart what a name without odd characters cannot.
+    The hash keeps ids apart that differ only in characters that the name leaves out.
     """
     job_key = version["job_key"]
     words = re.sub(r"[^a-z0-9]+", "-", job_key.lower()).strip("-")[:60]

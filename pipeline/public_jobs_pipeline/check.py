@@ -12,7 +12,7 @@ from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project, check_se
 # Of a TCP port.
 LARGEST_PORT = 65_535
 # How the address of a PostgreSQL begins, before ://.
-DRIVERS = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
+SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
 # The variables that may hold one.
 ADDRESSES = (
     "TARGET_POSTGRES_SQLALCHEMY_URL",
@@ -61,7 +61,7 @@ def is_address(text: str) -> bool:
     is_port = url.port is None or url.port <= LARGEST_PORT
     # SQLAlchemy takes a % that encodes nothing for itself, and profiles.yml of dbt does not.
     is_encoded = not re.search(r"%(?![\da-fA-F]{2})", text)
-    is_known = url.drivername in DRIVERS  # dbt reads any, and the loader no other
+    is_known = url.drivername in SCHEMES  # dbt reads any, and the loader no other
     return (
         is_known
         and is_port

@@ -17,7 +17,7 @@ import yaml
 
 from public_jobs_pipeline import alerts, env, meltano, warehouse
 from public_jobs_pipeline.project import Flaw, Project
-from public_jobs_pipeline.tables import RunQuery, literal, quoted
+from public_jobs_pipeline.tables import Row, RunQuery, literal, quoted, rows
 
 URL = "DIGEST_URL"
 DAYS = {"day": 1, "week": 7}
@@ -32,7 +32,6 @@ HARMLESS = str.maketrans(
     | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216", "_": "\u02cd", "#": "\u2060#"}
 )
 
-Row = dict[str, Any]
 Times = dict[str, datetime]
 """A time of each organisation."""
 
@@ -193,13 +192,6 @@ def read(run: RunQuery, schema: str, since: Times, until: Times) -> Digest:
         ]
 
     return Digest(since, until, are_new(events), are_new(fields))
-
-
-def rows(run: RunQuery, sql: str) -> list[Row]:
-    """Return the rows of a query, by the names of its columns."""
-    answer = run(sql)
-    names = [column[0] for column in answer.description]
-    return [dict(zip(names, it, strict=True)) for it in answer.fetchall()]
 
 
 def text_of(found: Digest, zone: ZoneInfo) -> str:

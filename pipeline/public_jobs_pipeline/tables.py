@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 RunQuery = Callable[[str], Any]
 """Runs a query; the answer has `description` and `fetchall()`."""
 
+Row = dict[str, Any]
+"""A row, by the names of its columns."""
+
 POSTGRESQL = re.compile(r"postgres(ql)?(\+\w+)?://")
 BUILD = "Build them: meltano run tap-public-jobs target-{0} dbt-{0}:build"
 
@@ -117,6 +120,13 @@ def found(run: RunQuery, build: str, tables: Sequence[str], expected: str = "") 
         message = f"{' and '.join(schemas)} have final tables: name one with --analytics NAME."
         raise WarehouseError(message)
     return str(schemas[0])
+
+
+def rows(run: RunQuery, sql: str) -> list[Row]:
+    """Return the rows of a query."""
+    answer = run(sql)
+    names = [column[0] for column in answer.description]
+    return [dict(zip(names, it, strict=True)) for it in answer.fetchall()]
 
 
 def quoted(name: str) -> str:
