@@ -118,7 +118,7 @@ def environment() -> dict[str, Any]:
     """Return Meltano's environment that runs use.
 
     Raises:
-        Flaw: There is none.
+        Flaw: meltano.yml has no environment.
     """
     try:
         found: dict[str, Any] = yaml.safe_load(MELTANO_YML.read_text("utf-8-sig"))

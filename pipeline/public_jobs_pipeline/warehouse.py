@@ -43,7 +43,7 @@ def address(project: Project) -> str:
     """Return the file or the address of the tables.
 
     Raises:
-        Flaw: There is none that can be read from here.
+        Flaw: The tables cannot be read from here.
     """
     if project.warehouse not in DRIVERS:
         message = "Tables in Snowflake and BigQuery cannot be read from here."

@@ -39,7 +39,7 @@ DAYS, SATURDAY = 7, 5
 CLOSED, REOPENED, RENAMED, RETITLED, RAISED, QUARTER_ENDS = 6, 16, 13, 24, 29, 34
 # The scheduler does not run in one night, and the detail of the retitled job fails in some.
 MISSED, FAILING_NIGHTS = 26, 4
-# So many of the latest jobs stay open.
+# How many of the latest jobs stay open.
 YOUNGEST = 15
 
 
