@@ -78,10 +78,9 @@ class HeldSlots(NamedTuple):
 
 def hash_of(value: Json) -> str:
     """Hash a JSON value into 8 characters, regardless of the order of its keys."""
-    # To escape long texts would take longer than all else here.
-    text = json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
-    # JSON can have half a surrogate pair, which strict UTF-8 refuses.
-    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=6).digest()
+    # States have such hashes: with others, each detail would be fetched again.
+    text = json.dumps(value, sort_keys=True, default=str)
+    digest = blake2b(text.encode(), digest_size=6).digest()
     return urlsafe_b64encode(digest).decode()
 
 
