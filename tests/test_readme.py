@@ -10,6 +10,8 @@ import pytest
 from e2e.pipeline import REPOSITORY
 from harness import catalog_of, demo, sync
 
+from dev.checks import commands
+
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 FILES = sorted((REPOSITORY / "docs").rglob("*.md"))
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FILES}
@@ -52,6 +54,19 @@ def test_links_lead_somewhere() -> None:
     ]
 
     assert not missing
+
+
+def test_every_bash_block_is_on_a_page_whose_commands_are_run() -> None:
+    """A block that is not run is `sh`, so that nobody takes it for tried."""
+    pages = {path.relative_to(REPOSITORY).as_posix(): path for path in EVERYWHERE}
+    with_bash = {
+        name
+        for name, path in pages.items()
+        for block in commands.blocks(path.read_text(encoding="utf-8"))
+        if path.suffix == ".md" and block.language == "bash"
+    }
+
+    assert with_bash == {*commands.ORDER}
 
 
 def test_the_page_on_design_names_what_exists() -> None:
