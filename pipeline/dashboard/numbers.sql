@@ -24,13 +24,20 @@ latest as (
     select max(listed_at) as listed_at from listed
 ),
 
+-- One place may have several spellings: it is the city that the seed of locations says, if it says one.
+-- Two cities may have one name.
+places as (
+    select distinct location, coalesce(city || ', ' || country, city, location) as place
+    from job_spells
+),
+
 -- A year is what the page compares at most, and the longest course that it draws.
 spells as (
     select
         spells.organisation,
         coalesce(spells.job_title, spells.public_id) as job_title,
         spells.department,
-        spells.location,
+        places.place,
         spells.seniority_level,
         spells.type,
         spells.currency,
@@ -53,6 +60,7 @@ spells as (
         jobs.reposted_after
     from job_spells as spells
     inner join jobs_ever as jobs on spells.job_key = jobs.job_key
+    left join places on spells.location = places.location
     cross join latest
     where spells.until_day >= cast(latest.listed_at - interval '400 days' as date)
     order by spells.opened_on, spells.job_title, spells.job_key, spells.spell
@@ -67,7 +75,7 @@ events as (
         events.event,
         coalesce(events.job_title, events.public_id) as job_title,
         events.department,
-        events.location,
+        places.place,
         events.seniority_level,
         events.type,
         jobs.currency,
@@ -87,6 +95,7 @@ events as (
         case when jobs.is_open then jobs.job_url end as job_url
     from job_events as events
     inner join jobs_ever as jobs on events.job_key = jobs.job_key
+    left join places on events.location = places.location
     cross join latest
     where events.happened_by > latest.listed_at - interval '400 days'
     order by events.happened_by desc, events.job_title, events.job_key, events.event, events.field

@@ -16,7 +16,7 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from public_jobs_sandbox.webhook_demo import show_webhook
-from public_jobs_sandbox.weeks import NIGHTS, Clock, DemoWarehouse, play
+from public_jobs_sandbox.weeks import NIGHTS, Clock, DemoWarehouse, copy_transform, play
 
 JOBS = 120
 DATABASE = Path("output", "demo.duckdb")
@@ -109,8 +109,10 @@ def _show_weeks(database: Path) -> None:
     sandbox = Sandbox.demo(JOBS, options=options, clock=clock.now)
     with tempfile.TemporaryDirectory() as name, serving(sandbox) as base_url:
         folder = Path(name)
+        transform = copy_transform(folder / "transform")
         variables = meltano.environment(sandbox, base_url, database, folder) | {
-            "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "changed"
+            "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "changed",
+            "DBT_DUCKDB_PROJECT_DIR": str(transform),  # Meltano's name of it
         }
         click.echo(
             f"This demo plays eight weeks of an organisation with {JOBS} jobs at first: roles\n"
@@ -128,7 +130,7 @@ def _show_weeks(database: Path) -> None:
             "detail_refresh": "changed",
             "column_naming": "snake_case",
         }
-        with DemoWarehouse(variables, folder) as warehouse:
+        with DemoWarehouse(variables, transform, folder) as warehouse:
             state = play(sandbox, clock, config, warehouse, folder)
         variables["TAP_PUBLIC_JOBS__STATE"] = str(state)
         click.echo(f"\nThe last night is now, and runs as yours would:\n\n{COMMAND} {BUILD}")

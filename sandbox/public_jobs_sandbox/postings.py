@@ -79,6 +79,24 @@ def make_jobs(count: int, *, seed: int = 1, organisation: str = "Halden Robotics
     return jobs
 
 
+def spellings(place: Place) -> tuple[str, ...]:
+    """Return how jobs write a place, the usual way first."""
+    if "(" in place.city:
+        return (place.city,)
+    return (f"{place.city}, {place.country}", place.city, f"{place.country} - {place.city}")
+
+
+def locations() -> str:
+    """Return the seed of locations, which has each spelling of each place, as CSV."""
+    lines = ["location,city,country,is_remote"]
+    for place in PLACES:
+        is_remote = place.city.startswith("Remote")
+        city = "" if is_remote else place.city.partition(",")[0]
+        end = f"{city},{place.country},{str(is_remote).lower()}"
+        lines += [f'"{spelling}",{end}' for spelling in spellings(place)]
+    return "\n".join(lines)
+
+
 def reworded(job: Job) -> Job:
     """Return the field that changes if an organisation says something new in all its texts."""
     news = f"{INTRO}<p>This year we open two more sites &amp; hire in all departments.</p>"
@@ -106,9 +124,10 @@ def _untidy(job: Job, place: Place, organisation: str) -> Job:
     random = Random(job["id"])  # noqa: S311 - postings, not secrets
     words = {"city": place.city, "department": job["department"]}
     language = place.language if random.randrange(3) == 0 else "English"
-    title, location = job["jobTitle"], job["location"]
-    if "(" not in location and random.randrange(5) == 0:
-        location = random.choice((place.city, f"{place.country} - {place.city}"))
+    title = job["jobTitle"]
+    location, *others = spellings(place)
+    if others and random.randrange(5) == 0:
+        location = random.choice(others)
     duties = job["keyResponsibilities"].splitlines()
     return (
         job
@@ -164,7 +183,7 @@ def _make_job(random: Random, site: str) -> tuple[Job, Place]:
         "id": str(identifier),
         "publicId": public_id,
         "jobTitle": title,
-        "location": place.city if "(" in place.city else f"{place.city}, {place.country}",
+        "location": spellings(place)[0],
         "department": name,
         "type": _employment(random, seniority),
         "seniorityLevel": seniority.level,

@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -25,7 +26,7 @@ from typing import Any, Self
 import click
 
 from public_jobs_sandbox.meltano import REPOSITORY, SCHEMA
-from public_jobs_sandbox.postings import Job, make_jobs, renamed
+from public_jobs_sandbox.postings import Job, locations, make_jobs, renamed
 from public_jobs_sandbox.state import Sandbox, SeenRequest
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
@@ -227,11 +228,23 @@ def sync(
     return ""
 
 
-class DemoWarehouse:
-    """The DuckDB file of the demo: what loads it, and what builds in it."""
+def copy_transform(folder: Path) -> Path:
+    """Copy the dbt project, and fill its seed of locations as a user would."""
+    shutil.copytree(REPOSITORY / "pipeline" / "transform", folder)
+    (folder / "seeds" / "public_jobs__locations.csv").write_text(locations(), "utf-8")
+    return folder
 
-    def __init__(self, variables: dict[str, str], folder: Path) -> None:
-        transform = REPOSITORY / "pipeline" / "transform"
+
+class DemoWarehouse:
+    """The DuckDB file of the demo: what loads it, and what builds in it.
+
+    Args:
+        variables: The environment.
+        transform: The dbt project.
+        folder: For logs and settings.
+    """
+
+    def __init__(self, variables: dict[str, str], transform: Path, folder: Path) -> None:
         shell = variables | {
             "DBT_PROJECT_DIR": str(transform),
             "DBT_PROFILES_DIR": str(transform),

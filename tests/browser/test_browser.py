@@ -27,6 +27,7 @@ from e2e.scenario import job_row
 from e2e.stores import TABLES, Row
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.weeks import copy_transform
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -49,7 +50,7 @@ WEEK, WEEKS = dt.timedelta(weeks=1), 6
 OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 90, 0.09, 11
 LISTS = ("open", "without_pay", "reposts", "events")
 PICTURES = ("levels", "flows", "department", "ages", "pay", "places")
-DIMENSIONS = ("organisation", "department", "location", "seniority_level", "type")
+DIMENSIONS = ("organisation", "department", "place", "seniority_level", "type")
 EVIL = '<img src="https://evil.example/x"><script>document.title = "owned"</script>'
 AXE = (
     "axe.run().then((it) => arguments[0](it.violations.map((one) => [one.id, one.nodes[0].html])))"
@@ -147,8 +148,9 @@ def run_page(warehouse: DuckDB) -> None:
 
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory: pytest.TempPathFactory) -> DuckDB:
-    """Six weeks with a build after each."""
-    warehouse = DuckDB(tmp_path_factory.mktemp("weeks"))
+    """Six weeks with a build after each, and with a seed of locations."""
+    folder = tmp_path_factory.mktemp("weeks")
+    warehouse = DuckDB(folder, project=copy_transform(folder / "transform"))
     for week, tables in enumerate(history(WEEKS), start=1):
         load(warehouse, tables)
         warehouse.build(*(HISTORY_ALONE if week < WEEKS else WITHOUT_TESTS))
@@ -216,12 +218,24 @@ class Final:
     choice: dict[str, str]
     to: dt.date
 
+    @cached_property
+    def places(self) -> dict[str | None, str | None]:
+        """What a location is called: a city, with its country, if that is known."""
+        return {
+            it["location"]: f"{it['city']}, {it['country']}" if it["city"] else it["location"]
+            for it in self.warehouse.rows("analytics.job_spells")
+        }
+
     def rows(self, table: str) -> list[Row]:
-        """The rows that all filters choose."""
+        """The rows that all filters choose, with their places."""
         search = self.choice.get("q", "").lower()
+        rows = self.warehouse.rows(f"analytics.{table}")
         return [
             row
-            for row in self.warehouse.rows(f"analytics.{table}")
+            for row in [
+                it | {"place": self.places.get(it["location"])} if "location" in it else it
+                for it in rows
+            ]
             if all(
                 (row[name] or "not given") == value
                 for name, value in self.choice.items()
@@ -282,7 +296,7 @@ def equals_dbt(browser: Driver, warehouse: DuckDB, **choice: str) -> None:
         assert len(is_open) == len(final.rows("open_jobs"))
     heading = texts(browser, "h1")[0]
     names = [it for name, it in choice.items() if name not in ("from", "to", "q")]
-    assert all(it in heading and it in browser.title for it in names)
+    assert all(worded(it) in heading and worded(it) in browser.title for it in names)
     change = len(is_open) - final.total("open_jobs", then, then)
     word = "more" if change > 0 else "fewer"
     assert f", {abs(change):,} {word} than" in heading if change else ", as many as" in heading
@@ -303,11 +317,28 @@ def equals_dbt(browser: Driver, warehouse: DuckDB, **choice: str) -> None:
         assert [*map(number, flows)] == expected, cell
     groups_equal(shown, final, is_open, then)
     growth_equals(browser, final, then)
+    peaks_equal(browser, shown["flows"], final.to, then)
     if is_open:
-        ages = [(to - it["opened_on"]).days for it in is_open]
-        assert tiles(browser)[4].lstrip("\u2265 ").startswith(f"{statistics.median(ages):g} day")
+        assert tiles(browser)[4] == old(is_open, to)
     pay_equals(browser, shown["pay"], paid)
     lists_equal(browser, shown, final, is_open, then)
+
+
+CODES = {"full_time": "Full time", "part_time": "Part time"}
+CODES |= {it: it.capitalize() for it in ("internship", "contract", "temporary")}
+CODES |= {it: it.capitalize() for it in ("intern", "junior", "mid", "senior", "lead", "principal")}
+
+
+def worded(code: str) -> str:
+    """What people call a type or a level of the sandbox."""
+    return CODES.get(code, code)
+
+
+def old(is_open: list[Row], to: dt.date) -> str:
+    """The share of the roles that have been open for four weeks, if that is known of all."""
+    is_old = [to - it["opened_on"] >= 4 * WEEK for it in is_open]
+    unknown = [it["was_open_before"] and to - it["opened_on"] < 4 * WEEK for it in is_open]
+    return "\u2013" if any(unknown) else f"{int(100 * sum(is_old) / len(is_old) + 0.5)}%"
 
 
 def groups_equal(shown: Lists, final: Final, is_open: list[Row], then: dt.date) -> None:
@@ -317,13 +348,15 @@ def groups_equal(shown: Lists, final: Final, is_open: list[Row], then: dt.date) 
     )
     expected = {(it, now[it], before[it], now[it] - before[it]) for it in now | before}
     assert {(row[0], *map(number, row[1:])) for row in shown["department"]} == expected
-    places = Counter((it["department"], it["location"]) for it in is_open)
+    places = Counter((it["department"], it["place"]) for it in is_open)
     found = {(row[0], row[1]): int(row[2]) for row in shown["places"]}
     assert found == {(a or "not given", b or "not given"): it for (a, b), it in places.items()}
-    at_least = [it for it in is_open if it["was_open_before"]]
-    assert [sum(map(number, it)) for it in [*zip(*shown["ages"], strict=True)][1:]] == [
-        *([len(is_open) - len(at_least), len(at_least)] if is_open else [])
-    ]
+    first = [it for it in is_open if it["was_open_before"]]
+    ages = {name: number(roles) for name, roles in shown["ages"]}
+    if first:
+        days = (final.to - max(it["opened_on"] for it in first)).days
+        assert ages.pop(f"at least {days} day{'s' * (days != 1)}") == len(first)
+    assert sum(ages.values()) == len(is_open) - len(first)
 
 
 def growth_equals(browser: Driver, final: Final, then: dt.date) -> None:
@@ -344,6 +377,22 @@ def growth_equals(browser: Driver, final: Final, then: dt.date) -> None:
         assert moves[name][0] - moves[name][1] == most
 
 
+def peaks_equal(browser: Driver, flows: list[list[str]], to: dt.date, then: dt.date) -> None:
+    """The first lines name a week in which twice as many as in any other opened or closed."""
+    lead = texts(browser, "#lead")[0].replace("\xa0", " ")
+    for place, kind in enumerate(("opened", "closed"), start=1):
+        weeks = sorted(
+            ((int(row[place]), dt.datetime.strptime(row[0], "%d %b %Y").date()) for row in flows),  # noqa: DTZ007
+            reverse=True,
+        )
+        stands_out = False
+        if len(weeks) > 3:
+            (most, week), (next_most, _), *_ = weeks
+            is_within = then < week < monday(to - DAY)
+            stands_out = is_within and most >= 5 and most >= 2 * next_most
+        assert (f" {kind} (" in lead) == stands_out
+
+
 def pay_equals(browser: Driver, shown: list[list[str]], paid: list[Row]) -> None:
     """Of the largest currency and period, whose amounts are those of a year if that is known."""
     groups = defaultdict(list)
@@ -357,7 +406,7 @@ def pay_equals(browser: Driver, shown: list[list[str]], paid: list[Row]) -> None
     assert sizes.get(heading) == max(sizes.values(), default=None)
     levels = defaultdict(list)
     for level, *amounts in groups.get(heading, ()):
-        levels[level or "not given"].append(amounts)
+        levels[worded(level) if level else "not given"].append(amounts)
     assert {row[0]: [number(it) for it in row[1:]] for row in shown} == {
         level: [
             len(its),
@@ -399,16 +448,18 @@ def lists_equal(
     ]
     kinds, roles = (texts(browser, f"#happened li > :nth-child({place})") for place in (2, 3))
     assert Counter(zip(kinds, roles, strict=True)) == Counter(of_week)
+    ages = texts(browser, "#happened .closed ~ .what")
+    assert [it for it in ages if not it.startswith("was open for ")] == []
 
 
-FILTERS = ("department", "location", "seniority_level", "type", "currency")
+FILTERS = ("department", "place", "seniority_level", "type", "currency")
 CHOICES: list[dict[str, str]] = [
     {},
     {"department": "Sales"},
     {"department": "Engineering", "seniority_level": "senior"},
     {"currency": ""},
     {"type": ""},
-    {"location": ""},
+    {"place": ""},
     {"q": "ENGINEER"},
     {"from": "2026-08-12", "to": "2026-08-26"},
     dict.fromkeys(FILTERS, "") | {"from": "2026-08-12", "to": "2026-08-26", "q": "e"},
@@ -424,7 +475,7 @@ def test_every_number_is_what_dbt_says(
 
     What a choice leaves empty is that of a role which was open all the time.
     """
-    spells = weeks.rows("analytics.job_spells")
+    spells = Final(weeks, {}, dt.date.max).rows("job_spells")
     role = next(it for it in spells if it["ended_as"] == "open" and it["was_open_before"])
     equals_dbt(browser, weeks, **{name: it or role[name] for name, it in choice.items()})
 
@@ -439,6 +490,8 @@ def test_all_can_read_it(browser: Driver, weeks: DuckDB, width: int, theme: str)
     lists = "document.querySelector('#lists').getBoundingClientRect().height"
     height = f"return document.documentElement.scrollHeight - {lists}"
     assert browser.execute_script(height) <= 4500
+    # A seed of locations has one city for three spellings, so all places are there.
+    assert width < 640 or not [it for it in texts(browser, "#places text") if "others" in it]
 
 
 def test_twenty_organisations_are_as_clear_as_one(browser: Driver, tmp_path: Path) -> None:
@@ -592,7 +645,7 @@ def readable(browser: Driver, warehouse: DuckDB, width: int, theme: str) -> None
 
 
 # Days before the first listing: opened after, first seen, last seen, unpublished.
-CLOSED = [(60, 59, 51, 50), (16, 15, 13, 12), (16, 15, 13, 12)]
+CLOSED = [(60, 59, 51, 50), (30, 29, 24, 23), *[(16, 15, 13, 12)] * 6]
 # What the API says of a role's pay, and how the page writes it.
 PAY = [
     ("EUR", 40, 60, "year", "EUR 40\u201360 per year"),
@@ -616,6 +669,7 @@ def tables_of(state: str) -> Tables:
     for job, pay in zip(tables["jobs"], PAY, strict=False):
         job |= dict(zip(("currency", "minSalary", "maxSalary", "salaryPeriod"), pay, strict=False))
         job["seniorityLevel"] = "lead" if job["minSalary"] == 80000 else "mid"
+        job["type"] = "FULL_TIME" if job["minSalary"] == 80000 else "CDI"
         if state == "one job":
             job |= {"jobTitle": EVIL, "department": f"{EVIL} {'long ' * 40}", "jobUrl": EVIL}
             job["location"] = FORMULA
@@ -641,7 +695,15 @@ STATES: dict[str, tuple[int, str, dict[str, str]]] = {
         | {"#tiles div:nth-child(2) .value": "\u2013"},
     ),
     "pay": (1280, "light", {"#pay h2": "What roles pay in EUR a year"}),
-    "closed": (1280, "light", {"#flows .note": "opened"}),
+    "closed": (
+        1280,
+        "light",
+        {
+            "#flows .note": "opened",
+            "#lead": "6 opened (all in the week of 13\u00a0Jul)"
+            " and 7 closed (6 in the week of 20\u00a0Jul)",
+        },
+    ),
     "all closed": (1280, "dark", {"h1": "No role is open, 1 fewer than on 3 Aug 2026"}),
     "two years": (1440, "dark", {"#about": "known since 1 Nov 2024"}),
 }
@@ -670,6 +732,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
     if state == "pay":
         shown = everything(browser)
         assert sorted(row[-2] for row in shown["open"]) == sorted(it[-1] for it in PAY)
+        assert texts(browser, "[name=type] option") == ["All", "CDI", "Full time"]
         assert "2 roles in another currency" in texts(browser, "#pay .note")[0]
         # A range that is cut says so.
         assert "up to 900k" in texts(browser, "#pay text")
@@ -684,7 +747,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
         shown = everything(browser)
         assert shown["open"][0][0] == EVIL
         (row,) = csv_of(browser)
-        assert row["location"] == INERT
+        assert row["place"] == INERT
         assert row["job_title"] == EVIL
 
 

@@ -165,6 +165,16 @@ def test_each_question_has_an_answer(shown: str, warehouse: duckdb.DuckDBPyConne
     assert {row[0]: int(row[1]) for row in events} == Counter(event for event, _ in of_jobs)
 
 
+def test_each_spelling_has_its_place(warehouse: duckdb.DuckDBPyConnection) -> None:
+    """So that the page counts a city once; remote jobs have none."""
+    spellings = "select distinct location, city, is_remote from analytics.job_spells"
+    found = warehouse.execute(spellings).fetchall()
+    cities = {city for _, city, _ in found}
+
+    assert len(cities) < len(found)
+    assert all(city or is_remote for _, city, is_remote in found)
+
+
 def test_it_says_what_went_wrong_and_asks_only_what_is_new(shown: str) -> None:
     """A night without a sync, a detail that fails for four nights, and no request too many."""
     assert "A night without a sync." in shown

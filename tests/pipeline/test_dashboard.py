@@ -21,15 +21,18 @@ from support.expected import KEY, Tables, make
 DAYS: Row = {"opened_on": "2026-10-31", "from_day": "2026-10-31", "until_day": "9999-12-31"}
 ENDS: Row = {"began_as": "opened", "ended_as": "open"}
 SALARY: Row = {"has_salary": True, "currency": "EUR", "salary_period": "Month", "pay": "EUR 5000"}
+# A city of the seed of locations, and a location that it lacks.
+BERN: Row = {"location": "CH - Bern", "city": "Bern", "country": "Switzerland"}
+AFAR: Row = {"location": "From afar"}
 LONG, SHORTENED = "é" * 61, f"{'é' * 60}…"
 NEW = KEY | {"job_key": "acme/2", "id": "2", "public_id": "new"}
 # Two roles of acme, one of them open no longer, a third that closed two years ago, and another
 # organisation without any.
 ROWS: Tables = {
     "job_spells": [
-        KEY | DAYS | ENDS | SALARY | {"job_title": "Cook", "salary_low": 4000.5},
+        KEY | DAYS | ENDS | SALARY | BERN | {"job_title": "Cook", "salary_low": 4000.5},
         NEW | DAYS | {"until_day": "2026-11-02", "began_as": "found", "ended_as": "closed"},
-        KEY | DAYS | {"job_key": "acme/3", "until_day": "2024-11-02", "ended_as": "closed"},
+        KEY | DAYS | AFAR | {"job_key": "acme/3", "until_day": "2024-11-02", "ended_as": "closed"},
     ],
     "jobs_ever": [
         KEY | {"job_url": "https://a.example/1", "is_open": True, "reposted_after": "2026-10-01"},
@@ -37,8 +40,8 @@ ROWS: Tables = {
         KEY | {"job_key": "acme/3", "is_open": False},
     ],
     "job_events": [
-        KEY | {"happened_by": "2026-11-03", "event": "edited", "new_value": LONG},
-        KEY | {"happened_by": "2026-11-02", "event": "repriced", "change_percent": 2.5},
+        KEY | BERN | {"happened_by": "2026-11-03", "event": "edited", "new_value": LONG},
+        KEY | AFAR | {"happened_by": "2026-11-02", "event": "repriced", "change_percent": 2.5},
         NEW | {"happened_by": "2026-11-02 04:00", "event": "closed", "days_open": 2},
     ],
     # A day without a listing has the last one before it.
@@ -87,15 +90,18 @@ SHOWN: Tables = {
         {"organisation": "globex", "listed_at": "2026-11-29 04"},
     ],
     "spells": [
-        {"job_title": "Cook", "job_url": "https://a.example/1", "reposted_after": "2026-10-01 00"},
+        {"job_title": "Cook", "job_url": "https://a.example/1", "reposted_after": "2026-10-01 00"}
+        | {"place": "Bern, Switzerland"},
         # A role that is closed has no page any more.
-        {"job_title": "new", "job_url": None, "reposted_after": None},
+        {"job_title": "new", "job_url": None, "reposted_after": None, "place": None},
     ],
     # A long text ends with dots, so that nobody takes two beginnings for the whole.
     "events": [
-        {"happened_by": "2026-11-03 00", "event": "edited", "new_value": SHORTENED},
-        {"happened_by": "2026-11-02 04", "event": "closed", "new_value": None},
-        {"happened_by": "2026-11-02 00", "event": "repriced", "new_value": None},
+        {"happened_by": "2026-11-03 00", "event": "edited", "new_value": SHORTENED}
+        | {"place": "Bern, Switzerland"},
+        {"happened_by": "2026-11-02 04", "event": "closed", "new_value": None, "place": None},
+        {"happened_by": "2026-11-02 00", "event": "repriced", "new_value": None}
+        | {"place": "From afar"},
     ],
 }
 

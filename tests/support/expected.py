@@ -83,11 +83,11 @@ def questions(value: str | None) -> list[Row]:
     return [row for row in rows if row["id"] or row["question"]]
 
 
-def paired(old: list[Row], new: list[Row], name: str) -> list[tuple[Row, Row]]:
-    """Take those out that have the same value under this name."""
+def paired(old: list[Row], new: list[Row], *names: str) -> list[tuple[Row, Row]]:
+    """Take those out that have the same values under these names."""
     pairs = []
-    for before in [it for it in old if it[name]]:
-        after = next((it for it in new if it[name] == before[name]), None)
+    for before in [it for it in old if it[names[0]]]:
+        after = next((it for it in new if all(it[name] == before[name] for name in names)), None)
         if after:
             old.remove(before)
             new.remove(after)
@@ -304,13 +304,14 @@ class History:
         return rows
 
     def question_changes(self) -> list[Row]:
-        """A question is paired by its id, or else by its text."""
+        """A question is paired by its id and text, or else by its id, or else by its text."""
         rows = []
         for it in self.job_changes():
             if it["field"] != "knockout_questions":
                 continue
             old, new = questions(it["old_value"]), questions(it["new_value"])
-            pairs = paired(old, new, "id") + paired(old, new, "question")
+            pairs = paired(old, new, "id", "question")
+            pairs += paired(old, new, "id") + paired(old, new, "question")
             found: list[Row] = [before | {"change": "removed"} for before in old]
             found += [after | {"change": "added"} for after in new]
             for before, after in pairs:

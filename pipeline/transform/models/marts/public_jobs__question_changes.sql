@@ -16,13 +16,13 @@ items as (
     {{ json_elements_rows('questions') }}
 ),
 
--- By what they say, so that their order says nothing.
+-- Numbered by what they say, so that their order says nothing.
 questions as (
     select
         *,
         row_number() over (
-            partition by {{ key }}, side, question_id order by question, answer_required
-        ) as nth_of_id
+            partition by {{ key }}, side, question_id, question order by answer_required
+        ) as nth_of_both
     from (
         select {{ key }}, side,
             {{- question_columns('item') }}
@@ -31,19 +31,38 @@ questions as (
     where question is not null or question_id is not null
 ),
 
--- A question is the one with the same id, or else the one with the same text.
+-- Of several with one id, those that say the same come first.
+same as (
+    select
+        *,
+        count(*) over (partition by {{ key }}, question_id, question, nth_of_both) = 2 as is_same
+    from questions
+),
+
+of_id as (
+    select
+        *,
+        row_number() over (
+            partition by {{ key }}, side, question_id, is_same order by question, answer_required
+        ) as nth_of_id
+    from same
+),
+
+-- A question is the one with the same id and text, or else with the same id, or else with the same text.
 named as (
     select
         *,
         case
+            when question_id is not null and is_same
+                then 'same' || chr(31) || question_id || chr(31) || coalesce(question, '')
             when
                 question_id is not null
-                and count(*) over (partition by {{ key }}, question_id, nth_of_id) = 2
+                and count(*) over (partition by {{ key }}, question_id, is_same, nth_of_id) = 2
                 then 'id' || chr(31) || question_id
             when question is not null then 'text' || chr(31) || question
             else 'no text' || chr(31) || question_id
         end as name
-    from questions
+    from of_id
 ),
 
 numbered as (
