@@ -1,7 +1,8 @@
 """Every stop of a first load into every target, and the run that resumes it.
 
 All rows are right then, and what is fetched again is at most what docs/operate/on-call.md says.
-Weekly, because it takes a quarter of an hour: `uv run pytest tests/e2e/stops.py -k target-duckdb`
+Weekly, because a target takes three to six minutes, and all of them three quarters of an hour:
+`uv run pytest -n 0 tests/e2e/stops.py -k target-duckdb`
 """
 
 import json
