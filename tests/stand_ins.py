@@ -74,6 +74,7 @@ class ProjectAtWork:
         for name, text in PROGRAMS.items():
             self.write(name, text).chmod(0o755)
         self.write("meltano.yml", MELTANO_YML)
+        self.write("plugins.yml", "plugins: {}")
         self.write("output/warehouse.duckdb", "rows")
         self.write(".env.example", "TAP_PUBLIC_JOBS_API_KEY=\n")
         self.write(".env", "TAP_PUBLIC_JOBS_API_KEY=key\n")
@@ -131,6 +132,7 @@ class ProjectAtWork:
 
 
 MELTANO_YML = """
+include_paths: [plugins.yml]
 environments:
   - name: prod
     state_id_suffix: acme_jobs

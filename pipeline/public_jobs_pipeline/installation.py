@@ -7,7 +7,7 @@ from pathlib import Path
 
 from public_jobs_pipeline import check, env
 from public_jobs_pipeline.meltano import MELTANO
-from public_jobs_pipeline.project import ELSEWHERE, Flaw, Project
+from public_jobs_pipeline.project import ELSEWHERE, Flaw, Project, check_settings
 from public_jobs_pipeline.warehouse import DRIVERS
 
 MELTANO_VERSION, APPRISE_VERSION = "~=4.4", "~=2.2"
@@ -32,6 +32,7 @@ def set_up(project: Project) -> int:
             "MELTANO_DATABASE_URI": f"sqlite:///{here}/.meltano/meltano.db",
             "MELTANO_STATE_BACKEND_URI": "systemdb",
         }
+    check_settings()
     install(project)
     FOLDER.write_text(f"{here}\n", "utf-8")
     Path("output").mkdir(exist_ok=True)

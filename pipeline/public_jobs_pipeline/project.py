@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import yaml
 
 ANSWERS = Path(".copier-answers.yml")
-MELTANO_YML, PLUGINS_YML = Path("meltano.yml"), Path("plugins.yml")
+MELTANO_YML = Path("meltano.yml")
 # Environments that GitHub and Kubernetes make anew for each run, with the state elsewhere.
 ELSEWHERE = ("github", "kubernetes")
 TAP = "tap-public-jobs"
@@ -97,21 +97,34 @@ def state_id_without_name(project: Project) -> str:
 def check_settings() -> None:
     """Find a file of settings that Meltano cannot read, because its error may name another one.
 
+    It says nothing at all of an included file that is missing, and then knows no plugin.
+
     Raises:
         Flaw: It has to be corrected first.
     """
-    for file in (MELTANO_YML, *filter(Path.exists, [PLUGINS_YML])):
-        try:
-            dict(yaml.safe_load(file.read_text("utf-8-sig")))
-        except FileNotFoundError as error:
-            message = f"{file.absolute()} is missing: take it from git again."
-            raise Flaw(message) from error
-        except (IsADirectoryError, TypeError, ValueError, yaml.YAMLError) as error:
-            place = getattr(error, "problem_mark", None)
-            where = f", line {place.line + 1}" if place else ""
-            message = f"{file.absolute()}{where} is not YAML in UTF-8: correct it."
-            raise Flaw(message) from error
+    for name in settings_in(MELTANO_YML).get("include_paths") or []:
+        for file in Path().glob(name) if "*" in name else [Path(name)]:
+            settings_in(file)
     environment()
+
+
+def settings_in(file: Path) -> dict[str, Any]:
+    """Read a file of settings.
+
+    Raises:
+        Flaw: Meltano cannot read it.
+    """
+    try:
+        return dict(yaml.safe_load(file.read_text("utf-8-sig")))
+    except FileNotFoundError as error:
+        included = "" if file == MELTANO_YML else f", which {MELTANO_YML} includes,"
+        message = f"{file.absolute()}{included} is missing: take it from git again."
+        raise Flaw(message) from error
+    except (IsADirectoryError, TypeError, ValueError, yaml.YAMLError) as error:
+        place = getattr(error, "problem_mark", None)
+        where = f", line {place.line + 1}" if place else ""
+        message = f"{file.absolute()}{where} is not YAML in UTF-8: correct it."
+        raise Flaw(message) from error
 
 
 def environment() -> dict[str, Any]:

@@ -78,6 +78,20 @@ def test_a_file_of_settings_that_meltano_cannot_read_is_named(
     assert project.errors == says
 
 
+@pytest.mark.parametrize("command", ["setup", "check", "sync"])
+def test_a_file_of_settings_that_is_missing_is_named(project: ProjectAtWork, command: str) -> None:
+    """Meltano ignores it, so nothing would be installed, and the database would be blamed."""
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write("meltano.yml", "include_paths: [none/*.yml, mine.yml]\nenvironments: [{name: a}]")
+
+    assert project.run(command, UV="true")[:2] == (1, [])
+    says = f"{project.folder}/mine.yml, which meltano.yml includes, is missing: take it from git"
+    assert says in project.errors
+
+    project.write("mine.yml", "plugins: {}")
+    assert project.run(command, UV="true", LOADS="done")[0] == 0
+
+
 @pytest.mark.parametrize("text", ["a: 1", "environments:", "environments: []", "environments: [a]"])
 def test_settings_without_an_environment_are_named(project: ProjectAtWork, text: str) -> None:
     project.write("meltano.yml", text)
