@@ -303,10 +303,10 @@ class TapPublicJobs(Tap):
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
-        settings.warn_of_unused_variables(self._config)
+        unused = settings.unused_variables(self._config)
         self._config = settings.with_defaults(self._config)
         hide(settings.secrets(self._config))
-        errors = settings.problems(self._config)
+        errors = [*unused, *settings.problems(self._config)]
         if errors and raise_errors:
             raise SetupError(" ".join(errors))
         return errors

@@ -112,6 +112,10 @@ def refused(**config: Any) -> str:
             "select is no setting of the tap, but an extra of Meltano's: write it beside `config`",
         ),
         ({"schema": {}, "metadata": {}}, "schema is no setting of the tap, but an extra of Meltan"),
+        ({"selects": []}, "selects is no setting of the tap, but select is an extra of Meltano's"),
+        ({"TAP_PUBLIC_JOBS_PAGE_SIZE": 5}, "PAGE_SIZE is not a setting: did you mean page_size?"),
+        ({"stream_maps.jobs.type": "x"}, "stream_maps is one object: write it into meltano.yml, "),
+        ({"stream_maps_jobs": "x"}, "stream_maps is one object: write it into meltano.yml, or"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
         ({"ignored_fields": ["id"]}, "ignored_fields must not have id or publicId, because a deta"),
@@ -325,15 +329,9 @@ def test_text_in_the_place_of_a_number_or_a_boolean_is_read_as_one() -> None:
         ("TAP_PUBLIC_JOBS_COLOUR", "colour is not a setting."),
         ("TAP_PUBLIC_JOBS_PAGE_SIZE", f"{REMEDY}."),
         ("TAP_PUBLICJOBS_API_KEY", "did you mean TAP_PUBLIC_JOBS_API_KEY?"),
-        (
-            "TAP_PUBLIC_JOBS_SELECT",
-            "select is no setting of the tap, but an extra of Meltano's: wr",
-        ),
         ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
         ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
-        ("TAP_PUBLIC_JOBS__SELECT", None),  # an extra of Meltano's
         ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOB__LOCATION", None),  # what Meltano makes of stream_maps
-        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE", "stream_maps is one object: write it into melt"),
         ("TAP_PUBLIC_JOBS_BASE_URL_OLD", "base_url_old is not a setting: did you mean base_url?"),
         ("TAP_GITHUB_PAGE_SISE", None),
     ],
@@ -354,6 +352,55 @@ def test_a_variable_without_effect_is_warned_of(
     assert len(unused) == bool(warning)
     assert "".join(unused).startswith(f"{variable} has no effect: {warning}" if warning else "")
     assert last == "shade is not a setting. It has no effect."
+
+
+@pytest.mark.parametrize(
+    ("variables", "error"),
+    [
+        (
+            {"TAP_PUBLIC_JOBS_SELECT": "[]"},
+            "TAP_PUBLIC_JOBS_SELECT has no effect: select is no setting of the tap, but an extra ",
+        ),
+        (
+            {"TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE": "__NULL__"},
+            "TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE has no effect: stream_maps is one object: write",
+        ),
+        # Without Meltano.
+        (
+            {"TAP_PUBLIC_JOBS__SELECT": "[]"},
+            "TAP_PUBLIC_JOBS__SELECT has no effect here: choose in --catalog.",
+        ),
+        # What Meltano exports of meltano.yml and the environment.
+        ({"MELTANO_EXTRACT__SELECT": "[]", "TAP_PUBLIC_JOBS__SELECT": "[]"}, ""),
+        (
+            {"MELTANO_EXTRACT__SELECT": "[]", "TAP_PUBLIC_JOBS__METADATA_JOBS_SELECTED": "no"},
+            "TAP_PUBLIC_JOBS__METADATA_JOBS_SELECTED has no effect here: write the whole one as J",
+        ),
+        ({"MELTANO_EXTRACT__METADATA_JOBS_SELECTED": "false"}, ""),
+        ({"MELTANO_EXTRACT__SELCT": "[]"}, "Meltano has no extra selct: did you mean select?"),
+        (
+            {"MELTANO_EXTRACT__METDATA_JOBS_SELECTED": "false"},
+            "Meltano has no extra metdata_jobs_selected: did you mean metadata?",
+        ),
+        (
+            {"MELTANO_EXTRACT__STREAM_MAPS_JOBS_TYPE": "__NULL__"},
+            "stream_maps is a setting: write it under `config` of the plugin, not beside it.",
+        ),
+        ({"MELTANO_EXTRACT__IGNORED_FIELDS": "[]"}, "ignored_fields is a setting: write it under"),
+        ({"MELTANO_EXTRACT__LOAD_SCHEMA": "x", "MELTANO_EXTRACT__COLOUR": "x"}, ""),
+    ],
+)
+def test_what_chooses_streams_or_columns_in_vain_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], error: str
+) -> None:
+    """Else, what somebody wants to leave out would be written."""
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+
+    if error:
+        assert refused().startswith(error)
+    else:
+        TapPublicJobs(config=GOOD)
 
 
 # The places that describe the settings, which have to agree.
