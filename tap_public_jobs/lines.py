@@ -49,7 +49,7 @@ def closest(name: str, names: Iterable[str], alike: float = 0.75) -> str:
     """
 
     def snake_case(text: str) -> str:
-        return re.sub("(?<=[a-z])(?=[A-Z])|-", "_", text).lower()
+        return re.sub("(?<=[a-z])(?=[A-Z])|-", "_", text).strip().lower()
 
     known = {snake_case(each): each for each in names}
     close = difflib.get_close_matches(snake_case(name), known, n=1, cutoff=alike)

@@ -28,7 +28,7 @@ from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.records.naming import field_of
 from tap_public_jobs.report import Counts, Report
-from tap_public_jobs.selection import shared_names, wrong_maps
+from tap_public_jobs.selection import shared_names, wrong_columns, wrong_maps
 from tap_public_jobs.streams import (
     JobDetails,
     JobPublications,
@@ -122,7 +122,8 @@ class TapPublicJobs(Tap):
         columns = {
             it.tap_stream_id: it.schema.to_dict()["properties"] for it in self.catalog.streams
         }
-        if wrong := wrong_maps(self.config.get("stream_maps", {}), columns):
+        wrong = [*wrong_maps(self.config.get("stream_maps", {}), columns), *wrong_columns(columns)]
+        if wrong:
             raise SetupError(" ".join(wrong))
         try:
             super().setup_mapper()
