@@ -1,5 +1,6 @@
 """The settings: their schema, how they are read, and what is wrong with them."""
 
+import io
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
 
@@ -23,7 +25,7 @@ logger = logging.getLogger(__name__)
 # A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
 _NEIGHBOUR = re.compile("TAP_PUBLIC_JOBS_(.+_)(?:API_KEY|API_KEY_FILE|BASE_URL)")
-_MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)TAP_?PUBLIC_?JOBS?_(.+)")
+_MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)(?:(?i:TAP)[_-]?)?(?i:PUBLIC)[_-]?(?i:JOBS?)[_-](.+)")
 
 # JSON schema of the settings: the tap's own, and those of every SDK tap except BATCH.
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
@@ -64,9 +66,11 @@ def from_environment() -> dict[str, Json]:
     fit stays text, and an unknown setting is included, for `problems` to name.
 
     Raises:
-        SetupError: `.env` is not in UTF-8, or cannot be read.
+        SetupError: `.env` is not in UTF-8, or cannot be read, or a line with a setting cannot.
     """
     try:
+        if Path(".env").is_file():
+            _check_lines(Path(".env").read_text("utf-8-sig"))
         load_dotenv(".env", encoding="utf-8-sig")
     except OSError as error:
         msg = f"The file .env cannot be read: {error.strerror}."
@@ -75,6 +79,14 @@ def from_environment() -> dict[str, Json]:
         msg = "The file .env is not in UTF-8: save it in that encoding."
         raise SetupError(msg) from error
     return {**_variables()}
+
+
+def _check_lines(text: str) -> None:
+    """Refuse a line of `.env` that would be passed over, such as JSON between double quotes."""
+    for line in parse_stream(io.StringIO(text)):
+        if line.error and "PUBLIC_JOBS" in line.original.string:
+            msg = f"Line {line.original.line} of .env is not NAME=value, where JSON has no quotes."
+            raise SetupError(msg)
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -175,8 +187,14 @@ def unused_variables(config: Mapping[str, Json]) -> list[str]:
         else:
             logger.warning("%s", says)
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
-        right = f"TAP_PUBLIC_JOBS_{match[1]}"
-        logger.warning("%s has no effect: did you mean %s?", match[0], right)
+        name = re.sub("[^a-z0-9]", "_", match[1].lower())
+        if name in SETTINGS or name.removeprefix("_") in _EXTRAS:
+            right = f"TAP_PUBLIC_JOBS_{name.upper()}"
+            says = f"{match[0]} has no effect: did you mean {right}?"
+            if name == "stream_maps" or name not in SETTINGS:
+                wrong.append(says)
+            else:
+                logger.warning("%s", says)
     return wrong
 
 
@@ -237,7 +255,9 @@ def _variables() -> dict[str, str]:
     return {
         match[1].lower(): text
         for variable, text in os.environ.items()
-        if text and (match := _VARIABLE.fullmatch(variable)) and not match[1].startswith(others)
+        if text
+        and (match := _VARIABLE.fullmatch(variable))
+        and (match[1].lower() in SETTINGS or not match[1].startswith(others))
     }
 
 

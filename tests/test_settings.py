@@ -23,7 +23,7 @@ KEY = "pj_0123456789-secret"
 NO_URL = "base_url must be a URL such as https://jobs.example.com, without quotes or spaces."
 NO_END = "base_url must end before /api/public/v1, and have no user name, password, ? or #."
 NO_TLS = "base_url must begin with https://, because over plain http anyone can read the key."
-NO_KEY = "api_key must be the key alone, here or in api_key_file: no quotes, space, line break, "
+NO_KEY = "api_key must be the key alone, here or in api_key_file: no name, quotes, space, line b"
 REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 PLACE = (
     "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"
@@ -139,6 +139,7 @@ NO_FILE = "api_key_file must name a file that can be read: "
         (f"{KEY}\n", {"api_key": ""}, ""),
         (f"{KEY}\n", {}, "api_key_file and api_key are both set: remove one."),
         (f'"{KEY}"', {"api_key": ""}, NO_KEY),
+        (f"TAP_PUBLIC_JOBS_API_KEY={KEY}\n", {"api_key": ""}, NO_KEY),
         ("", {"api_key": None}, NO_KEY),
         (None, {"api_key": None}, f"{NO_FILE}No such file or directory."),
         ("", {"api_key": None, "api_key_file": "."}, f"{NO_FILE}Is a directory."),
@@ -150,6 +151,7 @@ NO_FILE = "api_key_file must name a file that can be read: "
         "right",
         "both",
         "quotes",
+        "name",
         "empty",
         "no file",
         "folder",
@@ -282,6 +284,14 @@ class TestEnvironment:
         with pytest.raises(PublicJobsError, match=r" The file .env is not in UTF-8"):
             TapPublicJobs(parse_env_config=True)
 
+    def test_a_line_of_dotenv_that_cannot_be_read_is_refused(self) -> None:
+        """It would be passed over, with what it leaves out."""
+        maps = 'TAP_PUBLIC_JOBS_STREAM_MAPS="{"jobs": null}"'
+        Path(".env").write_text(f"of another program\n{maps}\n")
+
+        with pytest.raises(PublicJobsError, match=r" Line 2 of \.env is not NAME=value, where JS"):
+            TapPublicJobs(parse_env_config=True)
+
     def test_dotenv_has_to_be_readable(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def denied(*_: object, **__: object) -> None:
             raise PermissionError(13, "Permission denied")
@@ -309,6 +319,11 @@ class TestEnvironment:
         read = TapPublicJobs(parse_env_config=True).config
 
         assert (read["api_key"], read["page_size"]) == (KEY, 100)
+        # One that is called so has no settings of ours.
+        monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_API_KEY", "x")
+        monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "50")
+        assert TapPublicJobs(parse_env_config=True).config["page_size"] == 50
+        monkeypatch.delenv("TAP_PUBLIC_JOBS_PAGE_SIZE")
         TapPublicJobs(config=GOOD)
         assert caplog.messages == []
 
@@ -329,6 +344,9 @@ def test_text_in_the_place_of_a_number_or_a_boolean_is_read_as_one() -> None:
         ("TAP_PUBLIC_JOBS_COLOUR", "colour is not a setting."),
         ("TAP_PUBLIC_JOBS_PAGE_SIZE", f"{REMEDY}."),
         ("TAP_PUBLICJOBS_API_KEY", "did you mean TAP_PUBLIC_JOBS_API_KEY?"),
+        ("PUBLIC_JOBS_PAGE_SIZE", "did you mean TAP_PUBLIC_JOBS_PAGE_SIZE?"),
+        ("tap-public-jobs-page-size", "did you mean TAP_PUBLIC_JOBS_PAGE_SIZE?"),
+        ("PUBLIC_JOBS_SCHEMAS", None),  # of dbt
         ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
         ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
         ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOB__LOCATION", None),  # what Meltano makes of stream_maps
@@ -364,6 +382,14 @@ def test_a_variable_without_effect_is_warned_of(
         (
             {"TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE": "__NULL__"},
             "TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE has no effect: stream_maps is one object: write",
+        ),
+        (
+            {"PUBLIC_JOBS_STREAM_MAPS": "{}"},
+            "PUBLIC_JOBS_STREAM_MAPS has no effect: did you mean TAP_PUBLIC_JOBS_STREAM_MAPS?",
+        ),
+        (
+            {"TAP_PUBLICJOBS__SELECT": "[]"},
+            "TAP_PUBLICJOBS__SELECT has no effect: did you mean TAP_PUBLIC_JOBS__SELECT?",
         ),
         # Without Meltano.
         (
