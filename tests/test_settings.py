@@ -13,6 +13,7 @@ import pytest
 from e2e.pipeline import REPOSITORY, definition, plugin
 
 from dev.settings import OWN, written
+from tap_public_jobs import lines
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import NotificationLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
@@ -128,6 +129,14 @@ def test_a_wrong_setting_gets_one_clear_error(
 ) -> None:
     assert refused(**config).startswith(error)
     assert caplog.messages == []
+
+
+def test_a_secret_is_hidden_as_a_url_and_json_write_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a job, or what a gateway answers, may have it so."""
+    monkeypatch.setattr(lines, "_secrets", [])
+    lines.hide([r"pj+a/b\c"])
+
+    assert one_line(r"pj+a/b\c, jobs/pj%2Ba%2Fb%5Cc, 'pj+a/b\\c'") == "…, jobs/…, '…'"
 
 
 NO_FILE = "api_key_file must name a file that can be read: "
