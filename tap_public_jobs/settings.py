@@ -230,18 +230,24 @@ def _misplaced_extras() -> Iterator[str]:
     """
     exported = [it.removeprefix(_EXTRA).lower() for it in os.environ if it.startswith(_EXTRA)]
     for name in exported:
-        words = name.split("_")
-        parts = ["_".join(words[:number]) for number in range(len(words), 0, -1)]
+        parts = _beginnings(name)
         if _OWN_EXTRAS.isdisjoint(parts):
             if whole := next(filter(SETTINGS.__contains__, parts), ""):
                 yield f"{whole} is a setting: write it under `config` of the plugin, not beside it."
             elif meant := next(filter(None, (closest(it, _EXTRAS, 0.85) for it in parts)), ""):
                 yield f"Meltano has no extra {name}: did you mean {meant}?"
-    for variable in sorted(os.environ):
+    for variable in sorted(it for it in os.environ if it.startswith("TAP_PUBLIC_JOBS__")):
         name = variable.removeprefix("TAP_PUBLIC_JOBS__").lower()
-        if name not in {variable.lower(), *exported} and os.environ[variable]:
+        is_extra = not _OWN_EXTRAS.isdisjoint(_beginnings(name))  # else of tap-public-jobs--acme
+        if is_extra and name not in exported and os.environ[variable]:
             where = "write the whole one as JSON" if exported else "choose in --catalog"
             yield f"{variable} has no effect here: {where}."
+
+
+def _beginnings(name: str) -> list[str]:
+    """Return a name, and what is left of it without its last words."""
+    words = name.split("_")
+    return ["_".join(words[:number]) for number in range(len(words), 0, -1)]
 
 
 def _variables() -> dict[str, str]:

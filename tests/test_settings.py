@@ -405,6 +405,7 @@ def test_a_variable_without_effect_is_warned_of(
             {"TAP_PUBLIC_JOBS__SELECT": "[]"},
             "TAP_PUBLIC_JOBS__SELECT has no effect here: choose in --catalog.",
         ),
+        ({"TAP_PUBLIC_JOBS__ACME_API_KEY": "x"}, ""),  # of tap-public-jobs--acme
         # What Meltano exports of meltano.yml and the environment.
         ({"MELTANO_EXTRACT__SELECT": "[]", "TAP_PUBLIC_JOBS__SELECT": "[]"}, ""),
         (
