@@ -275,11 +275,14 @@ class TapPublicJobs(Tap):
         if state and "bookmarks" not in state:
             raise SetupError(NOT_A_STATE)
         bookmarks = state.get("bookmarks")
-        # Another tap may have a stream called `jobs`, too. This one keeps its state below `sync`.
+        # Another tap may have a stream called `jobs`, too. This one keeps its state below `sync`
+        # there, and nothing elsewhere.
         others = [
             f"its stream {quoted(name)} has {', '.join(map(quoted, bookmark))}"
             for name, bookmark in (bookmarks.items() if isinstance(bookmarks, dict) else ())
-            if isinstance(bookmark, dict) and bookmark and "sync" not in bookmark
+            if isinstance(bookmark, dict)
+            and bookmark
+            and not (name == "jobs" and "sync" in bookmark)
         ]
         if others:
             raise SetupError(OTHER_STATE.format("; ".join(others[:3])))

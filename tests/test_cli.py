@@ -288,6 +288,7 @@ OTHER_STATE = ". --state is that of another tap (its stream "
             f"{OTHER_STATE}'issues' has 'since')",
         ),
         ("--state", '{"bookmarks": {"jobs": {"since": 1}}}', f"{OTHER_STATE}'jobs' has 'since')"),
+        ("--state", '{"bookmarks": {"Jobs": {"sync": {}}}}', f"{OTHER_STATE}'Jobs' has 'sync')"),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", "[1]", NO_CATALOG),
         ("--catalog", "{}", NO_CATALOG),
