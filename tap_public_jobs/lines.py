@@ -1,9 +1,11 @@
 """Lines of the log: text from outside can neither forge nor flood one, and none shows a secret."""
 
 import difflib
+import json
 import logging
 import re
 from collections.abc import Iterable
+from urllib.parse import quote
 
 from typing_extensions import override
 
@@ -16,8 +18,14 @@ _secrets: list[str] = []
 
 
 def hide(secrets: Iterable[str]) -> None:
-    """From now on, leave these texts out of all lines, whoever puts them there."""
-    _secrets[:] = secrets
+    """From now on, leave these texts out of all lines, whoever puts them there.
+
+    Also as a URL, Python and JSON would write them.
+    """
+    forms = {
+        form for it in secrets for form in (it, quote(it, safe=""), repr(it)[1:-1], json.dumps(it))
+    }
+    _secrets[:] = sorted((it.strip('"') for it in forms), key=len, reverse=True)
 
 
 def shortened(text: str, longest: int = LONGEST_NAME) -> str:
@@ -49,7 +57,7 @@ def closest(name: str, names: Iterable[str], alike: float = 0.75) -> str:
     """
 
     def snake_case(text: str) -> str:
-        return re.sub("(?<=[a-z])(?=[A-Z])|-", "_", text).lower()
+        return re.sub("(?<=[a-z])(?=[A-Z])|-", "_", text).strip().lower()
 
     known = {snake_case(each): each for each in names}
     close = difflib.get_close_matches(snake_case(name), known, n=1, cutoff=alike)

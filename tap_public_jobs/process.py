@@ -143,11 +143,15 @@ class JsonFile(click.File):
         # A pipe, as in `--config <(decrypt settings.json)`, can be read only once; and the SDK
         # reads no other encoding than UTF-8 without a mark, such as PowerShell's.
         if Path(value).is_fifo() or not read.lstrip().startswith(b"{") or b"\0" in read:
-            reader, writer = os.pipe()
-            os.write(writer, text.encode())
-            os.close(writer)
+            reader, writer = os.pipe()  # holds 64 KiB until somebody reads
+            threading.Thread(target=_write, args=[writer, text], daemon=True).start()
             return f"/dev/fd/{reader}"
         return value
+
+
+def _write(pipe: int, text: str) -> None:
+    with os.fdopen(pipe, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _refuse_constant(name: str) -> None:

@@ -20,6 +20,8 @@ from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 from tap_public_jobs import schemas
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import closest, quoted
+from tap_public_jobs.records.columns import OTHERS
+from tap_public_jobs.records.naming import column_of
 
 logger = logging.getLogger(__name__)
 
@@ -83,14 +85,13 @@ def _metadata(stream: dict[str, Json]) -> dict[tuple[str, ...], dict[str, Json]]
     parts: dict[tuple[str, ...], dict[str, Json]] = {}
     for part in stream.get("metadata") or ():
         breadcrumb = _breadcrumb(stream, part["breadcrumb"])
-        _check_choices(name, part["metadata"])
+        _is_deselected(name, part["metadata"])
         if parts.setdefault(breadcrumb, part["metadata"]) != part["metadata"]:
             why = f"it has two choices for {'.'.join(breadcrumb[1::2]) or 'all'} of {name}"
             raise ValueError(why)
-    columns = [(("properties", it), declared) for it, declared in schema["properties"].items()]
     old: dict[tuple[str, ...], dict[str, Json]] = {
         breadcrumb: {"selected": False}
-        for breadcrumb, place in [((), stream), ((), schema), *columns]
+        for breadcrumb, place in [((), stream), *_places(schema)]
         if _is_deselected(name, place)
     }
     if old and not parts:  # without metadata all is selected; with some, the stream has to be
@@ -98,39 +99,43 @@ def _metadata(stream: dict[str, Json]) -> dict[tuple[str, ...], dict[str, Json]]
     return parts | {it: parts.get(it, {}) | old[it] for it in old}
 
 
+def _places(
+    schema: Mapping[str, Json], breadcrumb: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Json]]]:
+    """Yield a schema and what is nested in it, at any depth, with their breadcrumbs."""
+    yield breadcrumb, schema
+    for name, nested in schema.get("properties", {}).items():
+        yield from _places(nested, (*breadcrumb, "properties", name))
+
+
 def _breadcrumb(stream: Mapping[str, Json], crumbs: Json) -> tuple[str, ...]:
     """Return where metadata belong, which has to be a place in the schema."""
-    name, node = stream["tap_stream_id"], stream["schema"]
-    if isinstance(crumbs, str) or crumbs[:1] not in ([], ["properties"]):
+    name, schema = stream["tap_stream_id"], stream["schema"]
+    if isinstance(crumbs, str) or len(crumbs) % 2 or any(it != "properties" for it in crumbs[::2]):
         why = f'the breadcrumb {quoted(crumbs)} in {name} is not of the form ["properties", "x"]'
         raise ValueError(why)
-    for crumb in crumbs:
-        if crumb not in node:
-            column = ".".join(crumbs[1::2])
-            why = f"{_no('column', column, stream['schema']['properties'])} in {name}"
-            raise ValueError(why)
-        node = node[crumb]
-    return (*crumbs,)
-
-
-def _check_choices(stream: str, metadata: Mapping[str, Json]) -> None:
-    """Refuse metadata that somebody has written to decide something, and that decide nothing."""
-    _is_deselected(stream, metadata)
-    if (inclusion := metadata.get("inclusion", INCLUSIONS[0])) not in INCLUSIONS:
-        why = f"inclusion is {quoted(inclusion)} in {stream}, none of {', '.join(INCLUSIONS)}"
+    breadcrumb = (*crumbs,)
+    if breadcrumb not in dict(_places(schema)):
+        why = f"{_no('column', '.'.join(crumbs[1::2]), schema['properties'])} in {name}"
         raise ValueError(why)
-    for key in metadata.keys() - {*CHOICES}:
-        if meant := closest(key, CHOICES, ALIKE):
-            why = f"{quoted(key)} in {stream} decides nothing (did you mean {meant!r}?)"
-            raise ValueError(why)
+    return breadcrumb
 
 
 def _is_deselected(stream: str, place: Mapping[str, Json]) -> bool:
-    choice = place.get("selected")
-    if not isinstance(choice, bool | None):
-        why = f"selected is {quoted(choice)} in {stream}, neither true nor false"
-        raise ValueError(why)  # noqa: TRY004  # a TypeError means that the file is no catalog
-    return choice is False
+    """Return whether somebody leaves this out; refuse a choice that would decide nothing."""
+    for choice in ("selected", "selected-by-default"):
+        if not isinstance(place.get(choice), bool | None):
+            why = f"{choice} is {quoted(place[choice])} in {stream}, neither true nor false"
+            raise ValueError(why)  # noqa: TRY004  # a TypeError means that the file is no catalog
+    if (inclusion := place.get("inclusion", INCLUSIONS[0])) not in INCLUSIONS:
+        why = f"inclusion is {quoted(inclusion)} in {stream}, none of {', '.join(INCLUSIONS)}"
+        raise ValueError(why)
+    for key in place.keys() - {*CHOICES}:
+        if meant := closest(key, CHOICES):
+            why = f"{quoted(key)} in {stream} decides nothing (did you mean {meant!r}?)"
+            raise ValueError(why)
+    chosen = place.get("selected", place.get("selected-by-default"))
+    return chosen is False or inclusion == "unsupported"
 
 
 def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
@@ -155,6 +160,12 @@ def _wrong_choices(catalog: Mapping[str, Json]) -> list[str]:
                 logger.warning("%s has no effect yet: %s.", pattern, no)
             else:
                 wrong.append(f"{extra}: {no}.")
+    for stream, rules in (_exported("_METADATA") or {}).items():
+        known = [path for it in columns if fnmatch(it, stream) for path in columns[it]]
+        for column in {*known} & (rules.keys() if isinstance(rules, dict) else set()):
+            if not isinstance(rules[column], dict):
+                why = f"{column} of {stream} has no {CHOICES[0]!r} below it, and decides nothing"
+                wrong.append(f"metadata: {why}.")
     return wrong
 
 
@@ -215,25 +226,59 @@ def wrong_maps(maps: Mapping[str, Json], columns: Mapping[str, Collection[str]])
     return wrong
 
 
-def shared_names(maps: Mapping[str, Iterable[StreamMap]]) -> list[str]:
-    """Describe under which names more than one stream would be written.
+def wrong_columns(columns: Mapping[str, Mapping[str, Json]]) -> list[str]:
+    """Describe what is declared within the column of all other fields.
 
-    In one table, a target would remove the rows of one stream when the other one is activated.
+    Flattening, and some targets, would drop what is not: each field that comes later.
+
+    Args:
+        columns: Per stream that is written, the schemas of those that its catalog declares.
+    """
+    others = OTHERS, column_of(OTHERS, "snake_case")
+    return [
+        f"{name} of {stream} must not declare {', '.join(schema['properties'])}, because all other "
+        "fields in it could be lost: declare columns of these names."
+        for stream, schemas in columns.items()
+        for name, schema in schemas.items()
+        if name in others and schema.get("properties")
+    ]
+
+
+def shared_names(maps: Mapping[str, Iterable[StreamMap]]) -> list[str]:
+    """Describe what would be written more than once into one table.
+
+    Of two streams, a target would remove the rows of one when the other one is activated. Of one
+    stream, a row without what a map leaves out would be beside the whole row.
 
     Args:
         maps: Those that the SDK has made of `stream_maps`, by stream.
     """
-    sources: dict[str, dict[str, None]] = {}
+    written: dict[str, list[tuple[str, str]]] = {}
+    wrong = []
     for stream, each in maps.items():
         for it in each:
-            if not isinstance(it, RemoveRecordTransform):
-                sources.setdefault(it.stream_alias, {})[stream] = None
-    return [
-        f"stream_maps: {' and '.join(streams)} would be written as {quoted(name)}, and rows "
-        "would be lost: give each its own __alias__."
-        for name, streams in sources.items()
-        if len(streams) > 1
-    ]
+            name: object = it.stream_alias
+            if isinstance(it, RemoveRecordTransform):
+                continue
+            if isinstance(name, str):
+                written.setdefault(_table(name), []).append((stream, name))
+            else:  # the SDK evaluates an alias, and `list` is a function there
+                why = "is an expression, and no name: write another one, or one in more quotes"
+                wrong.append(f"stream_maps: the __alias__ of {stream} {why}.")
+    for entries in filter(lambda entries: len(entries) > 1, written.values()):
+        streams, names = ([*dict.fromkeys(it)] for it in zip(*entries, strict=True))
+        what = f"{' and '.join(streams)} would be written as {' and '.join(map(quoted, names))}"
+        if len(streams) > 1:
+            why = "one table, and rows would be lost: give each its own __alias__"
+        else:
+            why = "twice, with and without the map: a map of a stream itself has no __source__"
+        wrong.append(f"stream_maps: {what}, {why}.")
+    return wrong
+
+
+def _table(stream: str) -> str:
+    """Return the table of a stream as most targets name it: `JOBS` and `x-jobs` are `jobs`."""
+    return re.sub(r"\W", "_", stream.rpartition("-")[2]).lower()
 
 
 def _wrong_rules(rules: Mapping[str, Json], columns: Collection[str]) -> Iterator[str]:
@@ -242,7 +287,7 @@ def _wrong_rules(rules: Mapping[str, Json], columns: Collection[str]) -> Iterato
     A map may add a column. But if it is called almost like one that exists, and the map does not
     use that one, it would be written as it is.
     """
-    used = {*re.findall(r"\w+", str(rules))}
+    used = {*rules, *re.findall(r"\w+", str([*rules.values()]))}
     for name in rules.keys() - {*columns, *OPTIONS}:
         meant = closest(name, [*columns, *OPTIONS], ALIKE)
         if rules[name] in REMOVED or (meant and meant not in used):

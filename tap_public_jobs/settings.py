@@ -1,5 +1,6 @@
 """The settings: their schema, how they are read, and what is wrong with them."""
 
+import io
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
 
@@ -23,7 +25,7 @@ logger = logging.getLogger(__name__)
 # A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
 _NEIGHBOUR = re.compile("TAP_PUBLIC_JOBS_(.+_)(?:API_KEY|API_KEY_FILE|BASE_URL)")
-_MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)TAP_?PUBLIC_?JOBS?_(.+)")
+_MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)(?:(?i:TAP)[_-]?)?(?i:PUBLIC)[_-]?(?i:JOBS?)[_-](.+)")
 
 # JSON schema of the settings: the tap's own, and those of every SDK tap except BATCH.
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
@@ -38,6 +40,8 @@ SETTINGS["stream_maps"]["additionalProperties"]["anyOf"][-1]["properties"].pop("
 
 # What Meltano does with streams and columns itself, if it is written where extras belong.
 _EXTRAS = ("catalog", "metadata", "schema", "select", "select_filter", "state")
+_OWN_EXTRAS = {*_EXTRAS, "load_schema", "log_parser", "use_cached_catalog"}
+_EXTRA = "MELTANO_EXTRACT__"
 
 # Which job an item of the list is, in the names of the API and of columns.
 _KEYS = frozenset({"id", "publicId", "public_id"})
@@ -62,9 +66,11 @@ def from_environment() -> dict[str, Json]:
     fit stays text, and an unknown setting is included, for `problems` to name.
 
     Raises:
-        SetupError: `.env` is not in UTF-8, or cannot be read.
+        SetupError: `.env` is not in UTF-8, or cannot be read, or a line with a setting cannot.
     """
     try:
+        if Path(".env").is_file():
+            _check_lines(Path(".env").read_text("utf-8-sig"))
         load_dotenv(".env", encoding="utf-8-sig")
     except OSError as error:
         msg = f"The file .env cannot be read: {error.strerror}."
@@ -73,6 +79,14 @@ def from_environment() -> dict[str, Json]:
         msg = "The file .env is not in UTF-8: save it in that encoding."
         raise SetupError(msg) from error
     return {**_variables()}
+
+
+def _check_lines(text: str) -> None:
+    """Refuse a line of `.env` that would be passed over, such as JSON between double quotes."""
+    for line in parse_stream(io.StringIO(text)):
+        if line.error and "PUBLIC_JOBS" in line.original.string:
+            msg = f"Line {line.original.line} of .env is not NAME=value, where JSON has no quotes."
+            raise SetupError(msg)
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -129,14 +143,13 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     if "ignored_fields" not in rules and not _KEYS.isdisjoint(config["ignored_fields"]):
         found.append(KEYS_IGNORED)
     for name in sorted(config.keys() - SETTINGS.keys()):
-        unknown = _unknown(name)
         if name == "batch_config":
             found.append(f"{name} is not supported: remove it.")
-        elif unknown.endswith("?") or name in _EXTRAS:  # it is misspelt, or misplaced
+        elif unknown := _meant(name):
             found.insert(0, unknown)
         else:
-            logger.warning("%s It has no effect.", unknown)
-    return found
+            logger.warning("%s is not a setting. It has no effect.", name)
+    return [*_misplaced_extras(), *found]
 
 
 def _why_not_read(config: Mapping[str, Json]) -> str:
@@ -154,19 +167,35 @@ def _why_not_read(config: Mapping[str, Json]) -> str:
     return f"must name a file that can be read: {why}"
 
 
-def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
+def unused_variables(config: Mapping[str, Json]) -> list[str]:
     """Warn of each variable that does not reach the tap: Meltano passes on only known settings.
 
     Args:
         config: The settings as they reached the tap, without defaults.
+
+    Returns:
+        What is wrong with those that choose streams or columns, which would all be written.
     """
     exported = {it for name, value in config.items() for it in _variables_of(name, value)}
-    for name in _variables().keys() - exported:
-        why = f"{_REMEDY}." if name in SETTINGS else _unknown(name)
-        logger.warning("TAP_PUBLIC_JOBS_%s has no effect: %s", name.upper(), why)
+    wrong = []
+    for name in sorted(_variables().keys() - exported):
+        meant = "" if name in SETTINGS else _meant(name)
+        why = meant or (f"{_REMEDY}." if name in SETTINGS else f"{name} is not a setting.")
+        says = f"TAP_PUBLIC_JOBS_{name.upper()} has no effect: {why}"
+        if meant and not meant.endswith("?"):
+            wrong.append(says)
+        else:
+            logger.warning("%s", says)
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
-        right = f"TAP_PUBLIC_JOBS_{match[1]}"
-        logger.warning("%s has no effect: did you mean %s?", match[0], right)
+        name = re.sub("[^a-z0-9]", "_", match[1].lower())
+        if name in SETTINGS or name.removeprefix("_") in _EXTRAS:
+            right = f"TAP_PUBLIC_JOBS_{name.upper()}"
+            says = f"{match[0]} has no effect: did you mean {right}?"
+            if name == "stream_maps" or name not in SETTINGS:
+                wrong.append(says)
+            else:
+                logger.warning("%s", says)
+    return wrong
 
 
 def _variables_of(name: str, value: Json) -> Iterator[str]:
@@ -176,20 +205,49 @@ def _variables_of(name: str, value: Json) -> Iterator[str]:
         yield from _variables_of(f"{name}_{key}", part)
 
 
-def _unknown(name: str) -> str:
-    """Say that a setting is unknown, and what it probably means."""
+def _meant(name: str) -> str:
+    """Say what an unknown setting probably means; empty if it is none that is misspelt."""
+    name = re.sub("(?i)^tap_public_jobs_", "", name)  # a variable, where a setting belongs
     for whole, rules in SETTINGS.items():
-        if name.startswith(f"{whole}_") and "object" in rules.get("type", ()):
+        if re.match(f"{whole}[_.]", name) and "object" in rules.get("type", ()):
             variable = f"TAP_PUBLIC_JOBS_{whole.upper()}"
             return f"{whole} is one object: write it into meltano.yml, or as JSON into {variable}."
-    if name in _EXTRAS:
+    meant = closest(name, [*SETTINGS, *_EXTRAS])
+    if meant in _EXTRAS:
+        it = "an extra of Meltano's" if name == meant else f"{meant} is an extra of Meltano's"
         return (
-            f"{name} is no setting of the tap, but an extra of Meltano's: write it beside `config` "
-            f"of the plugin, not under it, or set TAP_PUBLIC_JOBS__{name.upper()}, with two "
-            "underscores."
+            f"{name} is no setting of the tap, but {it}: write it beside `config` of the plugin, "
+            f"not under it, or set TAP_PUBLIC_JOBS__{meant.upper()}, with two underscores."
         )
-    meant = closest(name, SETTINGS)
-    return f"{name} is not a setting{f': did you mean {meant}?' if meant else '.'}"
+    return f"{name} is not a setting: did you mean {meant}?" if meant else ""
+
+
+def _misplaced_extras() -> Iterator[str]:
+    """Describe what chooses streams or columns in a place where nothing reads it.
+
+    Meltano exports what stands beside `config` of the plugin as extras, and takes any name for one:
+    settings, too, and misspelt extras. Of an object, it may export the parts alone.
+    """
+    exported = [it.removeprefix(_EXTRA).lower() for it in os.environ if it.startswith(_EXTRA)]
+    for name in exported:
+        parts = _beginnings(name)
+        if _OWN_EXTRAS.isdisjoint(parts):
+            if whole := next(filter(SETTINGS.__contains__, parts), ""):
+                yield f"{whole} is a setting: write it under `config` of the plugin, not beside it."
+            elif meant := next(filter(None, (closest(it, _EXTRAS, 0.85) for it in parts)), ""):
+                yield f"Meltano has no extra {name}: did you mean {meant}?"
+    for variable in sorted(it for it in os.environ if it.startswith("TAP_PUBLIC_JOBS__")):
+        name = variable.removeprefix("TAP_PUBLIC_JOBS__").lower()
+        is_extra = not _OWN_EXTRAS.isdisjoint(_beginnings(name))  # else of tap-public-jobs--acme
+        if is_extra and name not in exported and os.environ[variable]:
+            where = "write the whole one as JSON" if exported else "choose in --catalog"
+            yield f"{variable} has no effect here: {where}."
+
+
+def _beginnings(name: str) -> list[str]:
+    """Return a name, and what is left of it without its last words."""
+    words = name.split("_")
+    return ["_".join(words[:number]) for number in range(len(words), 0, -1)]
 
 
 def _variables() -> dict[str, str]:
@@ -203,7 +261,9 @@ def _variables() -> dict[str, str]:
     return {
         match[1].lower(): text
         for variable, text in os.environ.items()
-        if text and (match := _VARIABLE.fullmatch(variable)) and not match[1].startswith(others)
+        if text
+        and (match := _VARIABLE.fullmatch(variable))
+        and (match[1].lower() in SETTINGS or not match[1].startswith(others))
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from singer_sdk import SchemaDirectory, Stream, Tap
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.helpers.types import Context
-from singer_sdk.mapper import RemoveRecordTransform
+from singer_sdk.mapper import RemoveRecordTransform, StreamMap
 from singer_sdk.singerlib import Catalog
 from singer_sdk.singerlib.messages import RecordMessage
 from typing_extensions import override
@@ -106,20 +106,23 @@ class PublicJobsStream(Stream):
 
     @cached_property
     def _written_columns(self) -> dict[str, Collection[str]]:
-        maps = [each for each in self.stream_maps if not isinstance(each, RemoveRecordTransform)]
-        return {each.stream_alias: each.transformed_schema["properties"].keys() for each in maps}
+        return {it.stream_alias: it.transformed_schema["properties"].keys() for it in self._writing}
+
+    @property
+    def _writing(self) -> list[StreamMap]:
+        return [it for it in self.stream_maps if not isinstance(it, RemoveRecordTransform)]
 
     @property
     def left_out(self) -> list[str]:
         """The columns that are deselected, or that `stream_maps` remove."""
-        written = {name for columns in self._written_columns.values() for name in columns}
-        # Flattening replaces an object by columns such as salary__min.
-        separator = self.config.get("flattening_separator", "__")
-        return [
-            column
-            for column in self.effective_schema["properties"]
-            if not any(f"{it}{separator}".startswith(f"{column}{separator}") for it in written)
-        ]
+        properties = self.effective_schema["properties"]
+
+        def is_written(column: str, each: StreamMap) -> bool:
+            # Flattening replaces an object by columns such as salary__min, and shortens long names.
+            flat = each.flatten_schema({"properties": {column: properties[column]}})["properties"]
+            return not {column, *flat}.isdisjoint(each.transformed_schema["properties"])
+
+        return [it for it in properties if not any(is_written(it, each) for each in self._writing)]
 
     @property
     def lacking(self) -> list[str]:
@@ -162,11 +165,11 @@ class PublicJobsStream(Stream):
     def _generate_record_messages(self, record: Row) -> Generator[RecordMessage, None, None]:
         try:
             for message in super()._generate_record_messages(record):
-                # Flattening keeps an object that is null, for which there is no column then.
                 columns = self._written_columns[message.stream]
                 for name in message.record.keys() - columns:
-                    if message.record[name] is None:
-                        del message.record[name]
+                    # Flattening keeps an object that is null, for which there is no column then.
+                    if message.record.pop(name) is not None:
+                        _refuse_column(name)
                 yield message
         except Exception as error:  # whatever the expression raises
             msg = (
@@ -174,6 +177,11 @@ class PublicJobsStream(Stream):
                 f"{quoted(record.get('id'))}: {described(error)}. Correct the expression."
             )
             raise SetupError(msg) from error
+
+
+def _refuse_column(name: str) -> None:
+    msg = f"there is no column {quoted(name)} for its value"
+    raise ValueError(msg)  # a target would drop it
 
 
 class Jobs(PublicJobsStream):

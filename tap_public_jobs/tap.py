@@ -28,7 +28,7 @@ from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.records.naming import field_of
 from tap_public_jobs.report import Counts, Report
-from tap_public_jobs.selection import shared_names, wrong_maps
+from tap_public_jobs.selection import shared_names, wrong_columns, wrong_maps
 from tap_public_jobs.streams import (
     JobDetails,
     JobPublications,
@@ -122,7 +122,8 @@ class TapPublicJobs(Tap):
         columns = {
             it.tap_stream_id: it.schema.to_dict()["properties"] for it in self.catalog.streams
         }
-        if wrong := wrong_maps(self.config.get("stream_maps", {}), columns):
+        wrong = [*wrong_maps(self.config.get("stream_maps", {}), columns), *wrong_columns(columns)]
+        if wrong:
             raise SetupError(" ".join(wrong))
         try:
             super().setup_mapper()
@@ -274,11 +275,14 @@ class TapPublicJobs(Tap):
         if state and "bookmarks" not in state:
             raise SetupError(NOT_A_STATE)
         bookmarks = state.get("bookmarks")
-        # Another tap may have a stream called `jobs`, too. This one keeps its state below `sync`.
+        # Another tap may have a stream called `jobs`, too. This one keeps its state below `sync`
+        # there, and nothing elsewhere.
         others = [
             f"its stream {quoted(name)} has {', '.join(map(quoted, bookmark))}"
             for name, bookmark in (bookmarks.items() if isinstance(bookmarks, dict) else ())
-            if isinstance(bookmark, dict) and bookmark and "sync" not in bookmark
+            if isinstance(bookmark, dict)
+            and bookmark
+            and not (name == "jobs" and "sync" in bookmark)
         ]
         if others:
             raise SetupError(OTHER_STATE.format("; ".join(others[:3])))
@@ -303,10 +307,10 @@ class TapPublicJobs(Tap):
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
-        settings.warn_of_unused_variables(self._config)
+        unused = settings.unused_variables(self._config)
         self._config = settings.with_defaults(self._config)
         hide(settings.secrets(self._config))
-        errors = settings.problems(self._config)
+        errors = [*unused, *settings.problems(self._config)]
         if errors and raise_errors:
             raise SetupError(" ".join(errors))
         return errors

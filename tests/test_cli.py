@@ -288,6 +288,7 @@ OTHER_STATE = ". --state is that of another tap (its stream "
             f"{OTHER_STATE}'issues' has 'since')",
         ),
         ("--state", '{"bookmarks": {"jobs": {"since": 1}}}', f"{OTHER_STATE}'jobs' has 'since')"),
+        ("--state", '{"bookmarks": {"Jobs": {"sync": {}}}}', f"{OTHER_STATE}'Jobs' has 'sync')"),
         ("--state", '{"type": "STATE", "value": {"bookmarks": {}}}', NO_STATE),
         ("--catalog", "[1]", NO_CATALOG),
         ("--catalog", "{}", NO_CATALOG),
@@ -403,7 +404,10 @@ def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path
     """Settings in place of the file are not shown."""
     text, file = json.dumps(config), tmp_path / "a.json"
     file.write_text(text)
+    # A pipe holds 64 KiB.
+    long = json.dumps(config | {"stream_map_config": {"long": "x" * 200_000}})
     for path, sent, status, said in (
+        ("/dev/stdin", long, 0, "The key works"),
         ("/dev/stdin", text, 0, "The key works"),
         ("/dev/stdin", "", 1, "cannot be used (it is empty)"),
         (file, "", 0, "The key works"),

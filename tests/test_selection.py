@@ -1,6 +1,7 @@
 """Every name that selects, maps or leaves out a stream or a column names one, or is refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ NONE = "act. stream_maps: there is no "
         ({"job*": {"__alias__": "all"}}, "jobs and job_publications and job_details would be"),
         ({"jobs": {"__source__": "job_details"}}, "jobs and job_details would be written as"),
         ({"x": {"__source__": "jobs", "__alias__": "y"}}, "remove __alias__; both are in jobs."),
+        # A row would be there twice, once with what the map leaves out.
+        ({"jobs": {"__source__": "jobs", "location": None}}, "as 'jobs', twice, with and without"),
+        ({"jobs": {"__alias__": "a"}, "a": {"__source__": "jobs"}}, "as 'a', twice, with and with"),
+        # Targets make one table of names that differ in case, and of what is before a hyphen.
+        (
+            {"jobs": {"__alias__": "JOB_DETAILS"}},
+            "jobs and job_details would be written as 'JOB_DETAILS' and 'job_details', one table, ",
+        ),
+        ({"x-jobs": {"__source__": "job_details"}}, "as 'jobs' and 'x-jobs', one table, and rows"),
+        ({"jobs": {"__alias__": "list"}}, "the __alias__ of jobs is an expression, and no name: "),
+        ({"jobs": {" location": "''"}}, "column ' location' (did you mean 'location'?) in jobs."),
         # Of two maps, only the last is applied.
         ({"job*": {"location": None}, "jobs": {"x": "id"}}, "'job*' and 'jobs' both map jobs, and"),
     ],
@@ -72,7 +84,7 @@ def test_a_stream_map_that_names_nothing_is_refused_before_the_first_request(
         {"jobs": {"jobTitles": "jobTitle.upper()", "x": "'y'"}},
         {"job*": {"publicId": "md5(publicId)"}, "x": {"__source__": "job_details", "type": None}},
         {"*": None, "jobs": {"location": None}},  # all but one
-        {"jobs": {"__alias__": "list"}, "x": {"__source__": "jobs"}},
+        {"jobs": {"__alias__": "listed"}, "x": {"__source__": "jobs"}},
     ],
 )
 def test_maps_may_add_columns_and_copies(api: FakeApi, maps: Json) -> None:
@@ -141,6 +153,11 @@ SELECT = "select: there is no "
             {"job_detail": {"selected": False}},
             "metadata: there is no stream 'job_detail' ",
         ),
+        (
+            "METADATA",
+            {"jobs": {"salary.min": False}},
+            "metadata: salary.min of jobs has no 'selected' below it, and decides nothing.",
+        ),
         ("METADATA", {"job*": {"salary.min": {"selected": False}}, "jobs": {"selected": True}}, ""),
         ("SCHEMA", {"job": {"x": {}}}, "schema: there is no stream 'job' (did you mean 'jobs'?)."),
         ("SCHEMA", {"jobs": {"x": {}}}, ""),
@@ -173,13 +190,16 @@ def test_what_meltano_selects_exists(
 
 
 def test_selected_counts_where_old_catalogs_have_it(api: FakeApi) -> None:
-    """Beside the name of a stream, in its schema, and in the schema of a column."""
+    """Beside the name of a stream, in its schema, and in the schema of a column, nested or not."""
     catalog = catalog_of(CONFIG)
     for stream in catalog["streams"]:
         del stream["metadata"]
     jobs, publications, details = catalog["streams"]
-    jobs["schema"]["properties"]["location"]["selected"] = False
-    jobs["schema"]["properties"]["jobTitle"]["selected"] = True
+    columns = jobs["schema"]["properties"]
+    columns["location"]["selected"] = columns["type"]["selected-by-default"] = False
+    columns["currency"]["inclusion"] = "unsupported"
+    columns["jobTitle"]["selected"] = True
+    columns["pay"] = {"type": "object", "properties": {"min": {}, "max": {"selected": False}}}
     publications["selected"] = False
     details["schema"]["selected"] = False
 
@@ -187,8 +207,40 @@ def test_selected_counts_where_old_catalogs_have_it(api: FakeApi) -> None:
 
     (schema,) = pipeline.output.of("SCHEMA")
     assert schema["stream"] == "jobs"
-    assert {"location", "jobTitle"} & schema["schema"]["properties"].keys() == {"jobTitle"}
+    written = schema["schema"]["properties"]
+    assert {"location", "type", "currency", "jobTitle"} & written.keys() == {"jobTitle"}
+    assert written["pay"]["properties"].keys() == {"min"}
     assert [row["jobTitle"] for row in pipeline.output.records("jobs")][:2] == ["Job 0", "Job 1"]
+
+
+@pytest.mark.parametrize(
+    ("breadcrumb", "choice", "said"),
+    [
+        (["properties"], {"selected": False}, "is not of the form"),
+        (["properties", "pay", "min"], {"selected": False}, "is not of the form"),
+        (["properties", "location", "type"], {"selected": False}, "is not of the form"),
+        (["properties", "pay.min"], {"selected": False}, "no column 'pay.min' in jobs"),
+        (["properties", "location"], {"selected-by-default": "false"}, "neither true nor false"),
+        (["properties", "location"], {"is_selected": False}, "decides nothing (did you mean 'sel"),
+        # Not among the metadata, where old catalogs have it.
+        (None, {"selcted": False}, "'selcted' in jobs decides nothing (did you mean 'selected'?)"),
+        (None, {"inclusion": "no"}, "inclusion is 'no' in jobs, none of available, automatic, "),
+    ],
+)
+def test_a_choice_of_a_catalog_that_decides_nothing_is_refused(
+    breadcrumb: list[str] | None, choice: Json, said: str
+) -> None:
+    catalog = catalog_of(CONFIG)
+    (jobs,) = [it for it in catalog["streams"] if it["stream"] == "jobs"]
+    columns = jobs["schema"]["properties"]
+    columns["pay"] = {"type": "object", "properties": {"min": {"type": "number"}}}
+    if breadcrumb:
+        jobs["metadata"].insert(0, {"breadcrumb": breadcrumb, "metadata": choice})
+    else:
+        columns["location"] |= choice
+
+    with pytest.raises(ValueError, match=re.escape(said)):
+        usable_catalog(catalog)
 
 
 @pytest.mark.parametrize("way", ["deselected", "removed"])

@@ -13,6 +13,7 @@ import pytest
 from e2e.pipeline import REPOSITORY, definition, plugin
 
 from dev.settings import OWN, written
+from tap_public_jobs import lines
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import NotificationLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
@@ -23,7 +24,7 @@ KEY = "pj_0123456789-secret"
 NO_URL = "base_url must be a URL such as https://jobs.example.com, without quotes or spaces."
 NO_END = "base_url must end before /api/public/v1, and have no user name, password, ? or #."
 NO_TLS = "base_url must begin with https://, because over plain http anyone can read the key."
-NO_KEY = "api_key must be the key alone, here or in api_key_file: no quotes, space, line break, "
+NO_KEY = "api_key must be the key alone, here or in api_key_file: no name, quotes, space, line b"
 REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 PLACE = (
     "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"
@@ -112,6 +113,10 @@ def refused(**config: Any) -> str:
             "select is no setting of the tap, but an extra of Meltano's: write it beside `config`",
         ),
         ({"schema": {}, "metadata": {}}, "schema is no setting of the tap, but an extra of Meltan"),
+        ({"selects": []}, "selects is no setting of the tap, but select is an extra of Meltano's"),
+        ({"TAP_PUBLIC_JOBS_PAGE_SIZE": 5}, "PAGE_SIZE is not a setting: did you mean page_size?"),
+        ({"stream_maps.jobs.type": "x"}, "stream_maps is one object: write it into meltano.yml, "),
+        ({"stream_maps_jobs": "x"}, "stream_maps is one object: write it into meltano.yml, or"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
         ({"ignored_fields": ["id"]}, "ignored_fields must not have id or publicId, because a deta"),
@@ -126,6 +131,14 @@ def test_a_wrong_setting_gets_one_clear_error(
     assert caplog.messages == []
 
 
+def test_a_secret_is_hidden_as_a_url_and_json_write_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of a job, or what a gateway answers, may have it so."""
+    monkeypatch.setattr(lines, "_secrets", [])
+    lines.hide([r"pj+a/b\c"])
+
+    assert one_line(r"pj+a/b\c, jobs/pj%2Ba%2Fb%5Cc, 'pj+a/b\\c'") == "…, jobs/…, '…'"
+
+
 NO_FILE = "api_key_file must name a file that can be read: "
 
 
@@ -135,6 +148,7 @@ NO_FILE = "api_key_file must name a file that can be read: "
         (f"{KEY}\n", {"api_key": ""}, ""),
         (f"{KEY}\n", {}, "api_key_file and api_key are both set: remove one."),
         (f'"{KEY}"', {"api_key": ""}, NO_KEY),
+        (f"TAP_PUBLIC_JOBS_API_KEY={KEY}\n", {"api_key": ""}, NO_KEY),
         ("", {"api_key": None}, NO_KEY),
         (None, {"api_key": None}, f"{NO_FILE}No such file or directory."),
         ("", {"api_key": None, "api_key_file": "."}, f"{NO_FILE}Is a directory."),
@@ -146,6 +160,7 @@ NO_FILE = "api_key_file must name a file that can be read: "
         "right",
         "both",
         "quotes",
+        "name",
         "empty",
         "no file",
         "folder",
@@ -278,6 +293,14 @@ class TestEnvironment:
         with pytest.raises(PublicJobsError, match=r" The file .env is not in UTF-8"):
             TapPublicJobs(parse_env_config=True)
 
+    def test_a_line_of_dotenv_that_cannot_be_read_is_refused(self) -> None:
+        """It would be passed over, with what it leaves out."""
+        maps = 'TAP_PUBLIC_JOBS_STREAM_MAPS="{"jobs": null}"'
+        Path(".env").write_text(f"of another program\n{maps}\n")
+
+        with pytest.raises(PublicJobsError, match=r" Line 2 of \.env is not NAME=value, where JS"):
+            TapPublicJobs(parse_env_config=True)
+
     def test_dotenv_has_to_be_readable(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def denied(*_: object, **__: object) -> None:
             raise PermissionError(13, "Permission denied")
@@ -305,6 +328,11 @@ class TestEnvironment:
         read = TapPublicJobs(parse_env_config=True).config
 
         assert (read["api_key"], read["page_size"]) == (KEY, 100)
+        # One that is called so has no settings of ours.
+        monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_API_KEY", "x")
+        monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "50")
+        assert TapPublicJobs(parse_env_config=True).config["page_size"] == 50
+        monkeypatch.delenv("TAP_PUBLIC_JOBS_PAGE_SIZE")
         TapPublicJobs(config=GOOD)
         assert caplog.messages == []
 
@@ -325,15 +353,12 @@ def test_text_in_the_place_of_a_number_or_a_boolean_is_read_as_one() -> None:
         ("TAP_PUBLIC_JOBS_COLOUR", "colour is not a setting."),
         ("TAP_PUBLIC_JOBS_PAGE_SIZE", f"{REMEDY}."),
         ("TAP_PUBLICJOBS_API_KEY", "did you mean TAP_PUBLIC_JOBS_API_KEY?"),
-        (
-            "TAP_PUBLIC_JOBS_SELECT",
-            "select is no setting of the tap, but an extra of Meltano's: wr",
-        ),
+        ("PUBLIC_JOBS_PAGE_SIZE", "did you mean TAP_PUBLIC_JOBS_PAGE_SIZE?"),
+        ("tap-public-jobs-page-size", "did you mean TAP_PUBLIC_JOBS_PAGE_SIZE?"),
+        ("PUBLIC_JOBS_SCHEMAS", None),  # of dbt
         ("TAP_PUBLIC_JOBS_BASE_URL", None),  # it came in
         ("TAP_PUBLIC_JOBS_LOGLEVEL", None),  # the SDK reads it
-        ("TAP_PUBLIC_JOBS__SELECT", None),  # an extra of Meltano's
         ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOB__LOCATION", None),  # what Meltano makes of stream_maps
-        ("TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE", "stream_maps is one object: write it into melt"),
         ("TAP_PUBLIC_JOBS_BASE_URL_OLD", "base_url_old is not a setting: did you mean base_url?"),
         ("TAP_GITHUB_PAGE_SISE", None),
     ],
@@ -354,6 +379,64 @@ def test_a_variable_without_effect_is_warned_of(
     assert len(unused) == bool(warning)
     assert "".join(unused).startswith(f"{variable} has no effect: {warning}" if warning else "")
     assert last == "shade is not a setting. It has no effect."
+
+
+@pytest.mark.parametrize(
+    ("variables", "error"),
+    [
+        (
+            {"TAP_PUBLIC_JOBS_SELECT": "[]"},
+            "TAP_PUBLIC_JOBS_SELECT has no effect: select is no setting of the tap, but an extra ",
+        ),
+        (
+            {"TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE": "__NULL__"},
+            "TAP_PUBLIC_JOBS_STREAM_MAPS_JOBS_TYPE has no effect: stream_maps is one object: write",
+        ),
+        (
+            {"PUBLIC_JOBS_STREAM_MAPS": "{}"},
+            "PUBLIC_JOBS_STREAM_MAPS has no effect: did you mean TAP_PUBLIC_JOBS_STREAM_MAPS?",
+        ),
+        (
+            {"TAP_PUBLICJOBS__SELECT": "[]"},
+            "TAP_PUBLICJOBS__SELECT has no effect: did you mean TAP_PUBLIC_JOBS__SELECT?",
+        ),
+        # Without Meltano.
+        (
+            {"TAP_PUBLIC_JOBS__SELECT": "[]"},
+            "TAP_PUBLIC_JOBS__SELECT has no effect here: choose in --catalog.",
+        ),
+        ({"TAP_PUBLIC_JOBS__ACME_API_KEY": "x"}, ""),  # of tap-public-jobs--acme
+        # What Meltano exports of meltano.yml and the environment.
+        ({"MELTANO_EXTRACT__SELECT": "[]", "TAP_PUBLIC_JOBS__SELECT": "[]"}, ""),
+        (
+            {"MELTANO_EXTRACT__SELECT": "[]", "TAP_PUBLIC_JOBS__METADATA_JOBS_SELECTED": "no"},
+            "TAP_PUBLIC_JOBS__METADATA_JOBS_SELECTED has no effect here: write the whole one as J",
+        ),
+        ({"MELTANO_EXTRACT__METADATA_JOBS_SELECTED": "false"}, ""),
+        ({"MELTANO_EXTRACT__SELCT": "[]"}, "Meltano has no extra selct: did you mean select?"),
+        (
+            {"MELTANO_EXTRACT__METDATA_JOBS_SELECTED": "false"},
+            "Meltano has no extra metdata_jobs_selected: did you mean metadata?",
+        ),
+        (
+            {"MELTANO_EXTRACT__STREAM_MAPS_JOBS_TYPE": "__NULL__"},
+            "stream_maps is a setting: write it under `config` of the plugin, not beside it.",
+        ),
+        ({"MELTANO_EXTRACT__IGNORED_FIELDS": "[]"}, "ignored_fields is a setting: write it under"),
+        ({"MELTANO_EXTRACT__LOAD_SCHEMA": "x", "MELTANO_EXTRACT__COLOUR": "x"}, ""),
+    ],
+)
+def test_what_chooses_streams_or_columns_in_vain_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], error: str
+) -> None:
+    """Else, what somebody wants to leave out would be written."""
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+
+    if error:
+        assert refused().startswith(error)
+    else:
+        TapPublicJobs(config=GOOD)
 
 
 # The places that describe the settings, which have to agree.

@@ -459,6 +459,68 @@ def test_flattening_writes_no_column_that_is_not_declared(api: FakeApi) -> None:
     assert rows["3"]["additionalFields"] == '{"salary":{"period":"year"}}'
 
 
+def declared_pay(*others: str) -> dict[str, Any]:
+    """A catalog with an object `pay`, and these columns of text, in jobs and job_details."""
+    catalog = catalog_of(CONFIG)
+    pay = {"type": ["object", "null"], "properties": {"min": {"type": "number"}}}
+    for stream in catalog["streams"]:
+        stream["schema"]["properties"] |= {"pay": pay} | {it: {"type": "string"} for it in others}
+        stream["metadata"] = []
+    return catalog
+
+
+def test_a_name_that_begins_like_a_removed_object_is_none_of_its_columns(api: FakeApi) -> None:
+    """What is left of the object must not be written elsewhere."""
+    api.edit("3", pay={"min": 1, "max": 2}, pay_period="year")
+    flat = {"flattening_enabled": True, "flattening_max_depth": 2, "flattening_separator": "_"}
+
+    removed = {"jobs": {"pay": "__NULL__"}, "job_details": {"pay": "__NULL__"}}
+    pipeline = first_run(api, declared_pay("pay_period"), stream_maps=removed, **flat)
+
+    row = pipeline.output.rows("jobs")["3"]
+    assert (row["pay_period"], row["additionalFields"]) == ("year", None)
+
+
+def test_flattening_may_shorten_names_and_loses_nothing(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.edit("3", pay={"min": 1, "max": 2}, seniorityLevel=7)
+    flat = {"flattening_enabled": True, "flattening_max_depth": 2, "flattening_max_key_length": 12}
+
+    with caplog.at_level("INFO"):
+        pipeline = first_run(api, declared_pay(), **flat)
+
+    row = pipeline.output.rows("jobs")["3"]
+    assert (row["pay__min"], row["sl"]) == (1, None)
+    assert row["af"] == '{"pay":{"max":2},"seniorityLevel":7}'
+    assert "Left out" not in caplog.text
+
+
+def test_a_value_for_which_flattening_has_no_column_is_refused(api: FakeApi) -> None:
+    """A target would drop it."""
+    api.edit("3", pay={"min": 1})
+    flat = {"flattening_enabled": True, "flattening_max_depth": 2}
+
+    maps = {"jobs": {"pay": "pay['min'] if pay else None"}}
+    pipeline = first_run(api, declared_pay(), stream_maps=maps, **flat)
+
+    assert "with the id '3': ValueError: there is no column 'pay' for its value." in pipeline.error
+
+
+def test_the_column_of_other_fields_declares_none_of_them(api: FakeApi) -> None:
+    """Flattening, and some targets, would drop a field that comes later."""
+    catalog = catalog_of(CONFIG)
+    for stream in catalog["streams"][1:2]:
+        properties = {"pay": {"type": "string"}}
+        others = {"type": "object", "properties": properties}
+        stream["schema"]["properties"]["additionalFields"] = others
+
+    pipeline = first_run(api, catalog)
+
+    assert pipeline.error.endswith(" in it could be lost: declare columns of these names.")
+    assert "additionalFields of job" in pipeline.error
+
+
 @pytest.mark.parametrize(
     ("column", "expression", "error"),
     [

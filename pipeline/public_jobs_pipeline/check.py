@@ -62,8 +62,11 @@ def is_address(text: str) -> bool:
     # SQLAlchemy takes a % that encodes nothing for itself, and profiles.yml of dbt does not.
     is_encoded = not re.search(r"%(?![\da-fA-F]{2})", text)
     is_known = url.drivername in SCHEMES  # dbt reads any, and the loader no other
+    # SQLAlchemy looks for the password up to the last @, and profiles.yml up to the first /.
+    is_whole = bool(url.username) == ("@" in text.partition("://")[2].partition("/")[0])
     return (
         is_known
+        and is_whole
         and is_port
         and is_encoded
         and bool(url.database)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 
 from public_jobs_pipeline.project import Flaw
 
@@ -39,15 +40,26 @@ def check() -> None:
     """
     try:
         variables()
+        unread = unread_line()
     except UnicodeDecodeError:
         message = f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
         raise Flaw(message) from None
     except OSError as error:
         message = f"{ENV.absolute()} cannot be read by {getpass.getuser()}: {error.strerror}."
         raise Flaw(message) from None
+    if unread:
+        message = f"{ENV.absolute()}, line {unread} is not NAME=value, where JSON has no quotes."
+        raise Flaw(message)
     if names := missing():
         message = f"Write {' and '.join(names)} into {ENV.absolute()}."
         raise Flaw(message)
+
+
+def unread_line() -> int:
+    """Return the number of a line that every program passes over; 0 if there is none."""
+    text = ENV.read_text("utf-8-sig") if ENV.exists() else ""
+    lines = parse_stream(io.StringIO(text))
+    return next((it.original.line for it in lines if it.error), 0)
 
 
 def missing() -> list[str]:

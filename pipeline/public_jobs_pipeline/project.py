@@ -42,7 +42,8 @@ class Project(NamedTuple):
             answers = yaml.safe_load(ANSWERS.read_text("utf-8"))
             return cls(**{name: it for name, it in answers.items() if name in cls._fields})
         except (*wrong, AttributeError, TypeError) as error:
-            message = f"{ANSWERS.absolute()} is missing or damaged: take it from git again."
+            remedy = "take it from git again, or run this in the folder of a project"
+            message = f"{ANSWERS.absolute()} is missing or damaged: {remedy}."
             raise Flaw(message) from error
 
     @property

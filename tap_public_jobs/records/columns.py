@@ -28,15 +28,16 @@ KEYS = ("id", "publicId")
 LARGEST_EXACT = 2**53
 
 # Formats that targets turn into column types, which refuse other texts: the form of a text, and
-# what reads it, or fails. Times are those of RFC 3339, in capitals; `time` may lack an offset.
+# what reads it, or fails. Times are those of RFC 3339, in capitals; `time` has no offset, which
+# PostgreSQL would drop, and with which target-duckdb silently loses rows.
 # Python also reads others, such as 2026-W47-6. Of these, it refuses the year 0 and a second 60, and
 # PostgreSQL an offset of 16 hours. The lengths are those of the Meltano SDK's columns.
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?"
-_OFFSET = r"(Z|[+-](0\d|1[0-5]):\d\d)"
+_OFFSET = r"(Z|[+-](0\d|1[0-5]):[0-5]\d)"
 FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
     "date": (_DATE, date.fromisoformat),
-    "time": (f"{_TIME}{_OFFSET}?", time.fromisoformat),
+    "time": (_TIME, time.fromisoformat),
     # In UTC, where targets put it, it has to be in the years 1 to 9999, too.
     "date-time": (
         f"{_DATE}T{_TIME}{_OFFSET}",

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from tap_public_jobs.errors import DamagedStateError, NotificationLogError
-from tap_public_jobs.lines import OneLineRecord, one_line
+from tap_public_jobs.lines import OneLineRecord, closest, one_line
 
 # Only what is quick to import, because a scheduler runs `news` every minute, before Meltano.
 from tap_public_jobs.notification_log import NotificationLog
@@ -90,6 +90,7 @@ def serve(
         msg = f"The receiver needs {error.name}: install tap-public-jobs[webhook]."
         raise click.ClickException(msg) from error
 
+    _refuse_misspelt_variables()
     log = NotificationLog(changes_url)
     tokens = senders.read_tokens(_secret("TOKEN"), log.name)
     secrets = senders.read_lines(_secret("SIGNATURE_SECRET"), log.name)
@@ -114,6 +115,21 @@ def serve(
         access_log=False,  # it would show the token
         log_config=None,
     )
+
+
+def _refuse_misspelt_variables() -> None:
+    """Refuse a variable that is probably one of these: without CHANGES_URL, a new log is made."""
+    names = [
+        it
+        for option in serve.params
+        if (it := str(option.name).upper()) not in {"HOST", "PORT"}  # Kubernetes sets some such
+    ]
+    names += ["TOKEN", "TOKEN_FILE", "SIGNATURE_SECRET", "SIGNATURE_SECRET_FILE"]
+    for variable in os.environ:
+        name = variable.removeprefix(f"{PREFIX}_")
+        if name not in {variable, *names} and (meant := closest(name, names, 0.85)):
+            msg = f"{variable} has no effect: did you mean {PREFIX}_{meant}?"
+            raise click.ClickException(msg)
 
 
 def _secret(name: str) -> str:

@@ -148,6 +148,16 @@ def test_a_taken_port_ends_it() -> None:
     assert "Traceback" not in err
 
 
+def test_a_misspelt_variable_is_named() -> None:
+    """Without its address, the receiver would make another log, which no run reads."""
+    misspelt = f"{PREFIX}CHANGS_URL"
+    given = {f"{PREFIX}TOKEN": TOKEN, f"{PREFIX}SERVICE_PORT": "80", misspelt: "sqlite:///a.db"}
+    status, _, err = ended("serve --port 0", env=os.environ | given)
+
+    says = f"Error: {misspelt} has no effect: did you mean {PREFIX}CHANGES_URL?\n"
+    assert (status, err) == (2, says)
+
+
 STATE = SyncState(
     run_time=1_700_000_000,
     listed_at=1_700_000_000,

@@ -124,7 +124,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 #}
 {% macro extra_fields() %}
     {%- set given = var('extra_fields') -%}
-    {%- if given == 'all' -%}
+    {%- if given is string and given | trim | lower == 'all' -%}
         {%- set given = known_fields() -%}
     {%- elif given is string -%}
         {%- set given = given.split(',') | map('trim') | list -%}
@@ -200,7 +200,7 @@ or another field would get it, it begins with field_, so that no field hides or 
     {%- for name, amount in amounts.items() %},
     {{ amount }} * case lower(salary_period)
         {%- for period, in_a_year in var('periods_in_a_year').items() %}
-        when '{{ period }}' then {{ in_a_year }}
+        when '{{ period | lower }}' then {{ in_a_year }}
         {%- endfor %}
     end as annual_{{ name }}
     {%- endfor %}

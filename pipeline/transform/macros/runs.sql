@@ -18,6 +18,7 @@
     {%- if not execute or not selected -%}
         {{ return('') }}
     {%- endif -%}
+    {%- do check_variables() -%}
     {# The final tables read the snapshots, which `dbt run` leaves out. #}
     {%- if flags.WHICH == 'run' and not load_history() -%}
         {%- do exceptions.raise_compiler_error(
@@ -35,6 +36,63 @@
             'No table was built: no time zone is called ' ~ var('time_zone')
             ~ '. Set the variable time_zone to a name such as Europe/Berlin.'
         ) -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# The variables that a project may set; that of grants is for --vars alone. #}
+{% macro variables() %}
+    {{ return([
+        'database',
+        'departments',
+        'extra_fields',
+        'ignored_fields',
+        'locations',
+        'lock_timeout',
+        'periods_in_a_year',
+        'posting_rules',
+        'reposted_within_days',
+        'salary_period_field',
+        'schemas',
+        'table_names',
+        'time_zone',
+    ]) }}
+{% endmacro %}
+
+
+{# Refuses names that nothing reads, and warns of fields that nothing has: neither would have an effect. #}
+{% macro check_variables() %}
+    {%- set wrong = [] -%}
+    {# dbt 2 does not show what a project sets. #}
+    {%- for scope, values in (adapter.config.vars.to_dict() if dbt_version.startswith('1.') else {}).items() -%}
+        {%- if scope == 'public_jobs' -%}
+            {%- for name in values if name not in variables() -%}
+                {%- do wrong.append('public_jobs has no variable ' ~ name) -%}
+            {%- endfor -%}
+        {%- elif modules.re.sub('[^a-z]', '', scope | lower) in ('publicjobs', 'publicjob', 'tappublicjobs') -%}
+            {%- do wrong.append('the variables under ' ~ scope ~ ' belong under public_jobs') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for name in var('table_names') if name not in ('jobs', 'job_details', 'job_publications') -%}
+        {%- do wrong.append('table_names has ' ~ name ~ ', which is none of jobs, job_details, job_publications') -%}
+    {%- endfor -%}
+    {%- if wrong -%}
+        {%- do exceptions.raise_compiler_error(
+            'No table was built: ' ~ wrong | join('; ') ~ '. Correct vars in dbt_project.yml.'
+        ) -%}
+    {%- endif -%}
+    {%- set node = graph.nodes['model.public_jobs.public_jobs__undeclared_fields'] -%}
+    {%- set fields = load_relation(api.Relation.create(
+        database=node.database, schema=node.schema, identifier=node.alias
+    )) -%}
+    {%- if var('extra_fields') and fields -%}
+        {%- set known = run_query('select distinct field from ' ~ fields).columns[0].values() -%}
+        {%- for name in extra_fields() if name not in known -%}
+            {%- do exceptions.warn(
+                'extra_fields has ' ~ name ~ ', which no job has: its column is empty. '
+                ~ 'Names are those in additional_fields, such as requiredSkills.'
+            ) -%}
+        {%- endfor -%}
     {%- endif -%}
 {% endmacro %}
 

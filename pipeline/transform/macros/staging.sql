@@ -1,7 +1,7 @@
 {# The schemas that the loader has filled, one for each organisation. #}
 {% macro schemas() %}
     {%- set given = var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}
-    {{ return((given.split(',') if given is string else given) | map('trim') | list) }}
+    {{ return((given.split(',') if given is string else given) | map('trim') | unique(true) | list) }}
 {% endmacro %}
 
 

@@ -191,8 +191,14 @@ def encode_the_answers(_: ProjectAtWork) -> None:
         (break_env, ".env cannot be read by "),
         (fill_the_disk, "No space left on device"),
         (remove_meltano, "No such file or directory (.venv/bin/meltano)"),
-        (lose_the_answers, ".copier-answers.yml is missing or damaged: take it from git again."),
-        (encode_the_answers, ".copier-answers.yml is missing or damaged: take it from git again."),
+        (
+            lose_the_answers,
+            ".copier-answers.yml is missing or damaged: take it from git again, or ",
+        ),
+        (
+            encode_the_answers,
+            ".copier-answers.yml is missing or damaged: take it from git again, or ",
+        ),
     ],
 )
 def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(

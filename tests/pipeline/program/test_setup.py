@@ -48,6 +48,10 @@ def test_what_has_to_be_done_first_is_named(project: ProjectAtWork) -> None:
         assert (len(project.heard), bool(project.errors)) == (alerts, bool(alerts))
     assert project.run("setup")[:2] == (1, [])
     assert project.errors == f"\n{says}\nThen run: {project.folder}/setup\n"
+    project.write(".env", 'TAP_PUBLIC_JOBS_API_KEY=x\nTAP_PUBLIC_JOBS_STREAM_MAPS="{"a": 1}"\n')
+    assert project.run("sync")[:2] == (1, [])
+    says = f"{project.folder}/.env, line 2 is not NAME=value, where JSON has no quotes.\n"
+    assert project.errors == says
     project.write(".env", "TAP_PUBLIC_JOBS_API_KEY=\n")
     assert project.run("sync")[:2] == (1, [])
     assert project.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {project.folder}/.env.\n"

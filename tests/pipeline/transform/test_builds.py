@@ -644,24 +644,28 @@ def test_texts_of_real_lengths_fit_in_memory(
 
 
 READER = "pg_monitor"  # a role that every server has
+SET = {
+    "schemas": ["acme"],
+    "table_names": {"jobs": "summaries"},
+    "salary_period_field": "paidPer",
+    "extra_fields": ["paidPer", "requiredSkills", "city", "updatedAt", "paidPer", "paid_per"],
+    "locations": ["my_project", "locations"],
+    "departments": ["my_project", "departments"],
+    "posting_rules": ["my_project", "posting_rules"],
+}
 PROJECT = {
     "name": "my_project",
     "profile": "public_jobs",
-    "vars": {
-        "public_jobs": {
-            "schemas": ["acme"],
-            "table_names": {"jobs": "summaries"},
-            "salary_period_field": "paidPer",
-            "extra_fields": ["paidPer", "requiredSkills", "city", "updatedAt", "paidPer"],
-            "locations": ["my_project", "locations"],
-            "departments": ["my_project", "departments"],
-            "posting_rules": ["my_project", "posting_rules"],
-        }
-    },
+    "vars": {"public_jobs": SET},
     "models": {
         "public_jobs": {"marts": {"+schema": "recruiting", "+grants": {"select": [READER]}}}
     },
     "snapshots": {"public_jobs": {"+schema": "kept"}},
+}
+MISSPELT = {
+    "public_jobs": SET | {"departmens": [], "table_names": {"job": "summaries"}},
+    "public-jobs": {"time_zone": "UTC"},
+    "mine": {"time_zone": "UTC"},
 }
 # Names of the package's tables, which the project has, too.
 MINE = ("stg_publications", "published_jobs", "listings", "open_jobs")
@@ -701,6 +705,18 @@ def taking_the_package(folder: Path) -> Path:
     return project
 
 
+def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
+    """Else the build would take what they leave out or rename as it is."""
+    settings = warehouse.project / "dbt_project.yml"
+    warehouse.dbt("deps")
+    settings.write_text(json.dumps(PROJECT | {"vars": MISSPELT}), "utf-8")
+    status, output = warehouse.dbt("build")
+    assert status != 0
+    assert "public_jobs has no variable departmens; the variables under public-jobs " in output
+    assert " belong under public_jobs; table_names has job, which is none of jobs, " in output
+    settings.write_text(json.dumps(PROJECT), "utf-8")
+
+
 def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path: Path) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
@@ -708,7 +724,7 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
     is the same one, and a field hides no column of that name.
     """
     warehouse.project = taking_the_package(tmp_path)
-    warehouse.dbt("deps")
+    assert_misspelt_variables_are_named(warehouse)
 
     with opened(warehouse, "acme") as portal:
         fields = {"location": "Somewhere ", "paidPer": "hour", "city": "Genf", "updatedAt": "noon"}
@@ -734,7 +750,7 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
         left_out = portal.listings[-1].jobs.popitem()[0]
         warehouse.run(f"{SUMMARIES} where id <> '{left_out}'")
         before = datetime.now(UTC).replace(tzinfo=None)
-        portal.build(*WITHOUT_TESTS)
+        assert "extra_fields has paid_per, which no job has" in portal.build(*WITHOUT_TESTS)
 
     new = [it for it in warehouse.rows("analytics_kept.job_history") if it["listed_at"].day == 2]
     assert sorted(it["job_title"] for it in new) == ["Cook", "Retitled"]

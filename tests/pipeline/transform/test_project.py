@@ -48,7 +48,8 @@ def test_the_readme_lists_every_variable_with_its_default() -> None:
     listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
     set_here = yaml.safe_load((TRANSFORM / "dbt_project.yml").read_text("utf-8"))["vars"]
 
-    assert used == {*listed}
+    macro = (TRANSFORM / "macros/runs.sql").read_text("utf-8").partition("macro variables()")[2]
+    assert used == {*listed} == {*re.findall(r"^ +'(\w+)',$", macro, re.MULTILINE)}
     assert {name: yaml.safe_load(listed[name].strip("`")) for name in set_here} == set_here
 
 
@@ -144,6 +145,7 @@ URL = (
     "postgresql+psycopg://m%C3%A9:p%40%C3%BC%2F%2B+w%25:1@db.example.com:6543/jobs?sslmode=require"
 )
 RAW = "postgresql+psycopg://me:100%zz%@db.example.com/jobs"
+IPV6 = "postgresql+psycopg://me:x@[2001:db8::1]:6543/jobs"
 SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
 PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
 
@@ -155,9 +157,10 @@ PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", 
         ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
         ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
         ({"sqlalchemy_url": RAW}, ("db.example.com", 5432, "me", "100%zz%", "jobs", "prefer")),
+        ({"sqlalchemy_url": IPV6}, ("2001:db8::1", 6543, "me", "x", "jobs", "prefer")),
         (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
     ],
-    ids=["URL", "URL of a socket", "URL with a %", "parts"],
+    ids=["URL", "URL of a socket", "URL with a %", "IPv6", "parts"],
 )
 def test_dbt_finds_the_database_of_the_loader(
     settings: Settings, expected: tuple[str | int, ...]

@@ -9,7 +9,7 @@ with rules as (
         upper({{ text('currency') }}) as currency,
         case coalesce(lower({{ text('range_period') }}), 'year')
             {%- for period, in_a_year in var('periods_in_a_year').items() %}
-            when '{{ period }}' then {{ in_a_year }}
+            when '{{ period | lower }}' then {{ in_a_year }}
             {%- endfor %}
         end as periods_in_a_year
     from {{ posting_rules() }}
