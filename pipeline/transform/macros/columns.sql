@@ -46,21 +46,10 @@ target-duckdb has no empty text.
 {%- endmacro %}
 
 
-{# The value of the field that a row of `changes` names, in a version of its job, as text. #}
-{% macro value_of(version, columns) -%}
+{# The text of the field that a row of `changes` names, in a version of its job. #}
+{% macro long_value_of(version, columns) -%}
     case changes.field
-        {%- for column, group in columns.items() %}
-        {%- set value = version ~ '.' ~ column %}
-        when '{{ column }}' then {{ number_as_text(value) if group == 'number' else value }}
-        {%- endfor %}
-    end
-{%- endmacro %}
-
-
-{# The same as a number, if it is one. #}
-{% macro number_of(version, columns) -%}
-    case changes.field
-        {%- for column, group in columns.items() if group == 'number' %}
+        {%- for column, group in columns.items() if group != 'number' %}
         when '{{ column }}' then {{ version }}.{{ column }}
         {%- endfor %}
     end

@@ -21,6 +21,16 @@ whose name ends with _rows belongs into the FROM clause of the query that has th
 {%- endmacro %}
 
 
+{#
+Whether a model that shows long texts has a copy of them. Elsewhere it is a view, so that each text is
+kept once. PostgreSQL would drop a view with what it reads, which each build makes anew, and BigQuery
+makes no view of what an earlier version left as a table.
+#}
+{% macro copies_texts() %}
+    {{ return(target.type in ('postgres', 'bigquery')) }}
+{% endmacro %}
+
+
 {# The greatest or least of some values, without nulls: Snowflake and BigQuery would return null. #}
 {% macro of_known(function, values) -%}
     {{ function }}(

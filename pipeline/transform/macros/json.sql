@@ -128,8 +128,9 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
     '/' || replace(replace({{ name }}, '~', '~0'), '/', '~1')
 {%- endmacro %}
 
+{# Not jsonb, which writes lists and numbers anew, with blanks. #}
 {% macro postgres__json_value(text, name) -%}
-    cast({{ text }} as jsonb) -> {{ name }}
+    cast({{ text }} as json) -> {{ name }}
 {%- endmacro %}
 
 {% macro snowflake__json_value(text, name) -%}
@@ -187,7 +188,7 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 {% macro postgres__json_type(value) -%}
-    jsonb_typeof({{ value }})
+    json_typeof({{ value }})
 {%- endmacro %}
 
 {% macro snowflake__json_type(value) -%}

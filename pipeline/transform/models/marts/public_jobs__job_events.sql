@@ -1,15 +1,9 @@
+{{ config(materialized='table' if copies_texts() else 'view') }}
 {%- set text = dbt.type_string() -%}
 {%- set dimensions = "'department', 'location', 'seniority_level', 'type'" -%}
 {%- set of_pay = ['min_salary', 'max_salary', 'currency', 'additional_fields.' ~ var('salary_period_field')] -%}
 
-with periods as (
-    select
-        *,
-        lag(closed_by) over (partition by job_key order by period) as closed_before
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
-),
-
-events as (
+with events as (
     select
         job_key,
         case when period > 1 then 'reopened' else 'opened' end as event,
@@ -22,25 +16,30 @@ events as (
         {{ days_between('closed_before', 'opened_by') }} as days_away,
         cast(null as {{ double() }}) as days_open,
         was_open_before
-    from periods
+    from (
+        select
+            *,
+            lag(closed_by) over (partition by job_key order by period) as closed_before
+        from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
+    ) as periods
     where opened_after is not null
     union all
     select
         job_key, 'closed', closed_after, closed_by, null, null, null, null, null,
         days_open_at_least, was_open_before
-    from periods
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
     where closed_by is not null
     union all
     select
         job_key, 'repriced', changed_after, changed_by, null, old_pay, new_pay, change_percent,
         null, null, null
-    from {{ ref('public_jobs', 'public_jobs__pay_changes') }}
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__pay_changes')) }}
     union all
     select
         job_key,
         case when field in ({{ dimensions }}) then 'moved' else 'edited' end,
         changed_after, changed_by, field, old_value, new_value, null, null, null, null
-    from {{ ref('public_jobs', 'public_jobs__job_changes') }}
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__job_changes')) }}
     where field not in ('{{ of_pay | join("', '") }}')
 )
 
@@ -66,4 +65,4 @@ select
     events.days_open,
     events.was_open_before
 from events
-inner join {{ ref('public_jobs', 'public_jobs__jobs_ever') }} as jobs using (job_key)
+inner join {{ in_this_file(ref('public_jobs', 'public_jobs__jobs_ever')) }} as jobs using (job_key)

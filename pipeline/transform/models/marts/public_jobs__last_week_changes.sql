@@ -1,6 +1,7 @@
+{{ config(materialized='table' if copies_texts() else 'view') }}
 with latest as (
     select max(listed_at) as listed_at
-    from {{ ref('public_jobs', 'public_jobs__listings') }}
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__listings')) }}
 ),
 
 events as (
@@ -14,11 +15,11 @@ events as (
         cast(null as {{ dbt.type_string() }}) as field,
         cast(null as {{ dbt.type_string() }}) as old_value,
         cast(null as {{ dbt.type_string() }}) as new_value
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
     where opened_after is not null
     union all
     select organisation, 'closed', closed_after, closed_by, job_key, id, null, null, null
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
     where closed_by is not null
     union all
     select
@@ -31,7 +32,7 @@ events as (
         field,
         old_value,
         new_value
-    from {{ ref('public_jobs', 'public_jobs__job_changes') }}
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__job_changes')) }}
 )
 
 select
@@ -49,7 +50,7 @@ select
     events.old_value,
     events.new_value
 from events
-inner join {{ ref('public_jobs', 'public_jobs__jobs_ever') }} as jobs using (job_key)
+inner join {{ in_this_file(ref('public_jobs', 'public_jobs__jobs_ever')) }} as jobs using (job_key)
 cross join latest
 -- An hour less than seven days, because a weekly sync may begin some minutes early or late: the
 -- listing of a week ago ends the week before.

@@ -2,7 +2,7 @@
 -- may hold edits already, which count from the next one.
 with changes as (
     select job_key, max(changed_by) as last_changed_by
-    from {{ ref('public_jobs', 'public_jobs__job_changes') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
     group by job_key
 ),
 
@@ -31,10 +31,8 @@ jobs as (
     from {{ ref('public_jobs', 'public_jobs__stg_publications') }} as publications
     left join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
         on publications.job_key = periods.job_key and periods.is_open
-    left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
-        on
-            publications.job_key = versions.job_key
-            and versions.in_force_until = {{ end_of_time() }}
+    left join {{ ref('public_jobs', 'public_jobs__stg_open_versions') }} as versions
+        on publications.job_key = versions.job_key
     left join changes on publications.job_key = changes.job_key
     left join {{ ref('public_jobs', 'public_jobs__time_to_close') }} as time_to_close
         on
