@@ -178,12 +178,13 @@ def test_dbt_finds_the_database_of_the_loader(
 
 def test_an_update_that_changes_a_macro_stops_no_build(tmp_path: Path) -> None:
     """Dbt keeps what it parsed; the update changes what that is made of."""
-    project, files = shutil.copytree(TRANSFORM, tmp_path / "transform"), str(tmp_path / "files")
-    places = ("--project-dir", project, "--profiles-dir", project, "--target-path", files)
+    project, files = shutil.copytree(TRANSFORM, tmp_path / "transform"), tmp_path / "files"
+    places = {"project-dir": project, "profiles-dir": project, "target-path": files}
+    options = [f"--{name}={it}" for name, it in places.items()]
     shell = {name: it for name, it in os.environ.items() if name != "DBT_PARTIAL_PARSE"}
     for text in ("", "{# changed #}\n"):
         macros = project / "macros" / "json.sql"
         macros.write_text(macros.read_text("utf-8") + text, "utf-8")
-        parse = [dbt_command("dbt-duckdb"), "parse", *places, "--log-path", files]
+        parse = [str(dbt_command("dbt-duckdb")), "parse", *options, f"--log-path={files}"]
         ended = subprocess.run(parse, env=shell, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout
