@@ -136,7 +136,7 @@ class Session(requests.Session):
         try:
             response = super().send(request, **options)
         except BaseException:
-            throttle.answered(sent)
+            throttle.unanswered()
             raise
         status = response.status_code
         if is_rejection(response):

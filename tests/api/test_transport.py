@@ -3,6 +3,7 @@
 A run never takes a limit for a job's own fault, and a job stops no run.
 """
 
+import math
 import socket
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from tap_public_jobs.api import transport
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import PublicJobsError, RequestError
 
 # Connections, and what they carry.
 
@@ -197,6 +198,18 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
         "The API answered 429, which is",
     ]
     assert throttle.requests == len(server.heads) == 7
+
+
+def test_a_request_that_is_reset_shows_nothing_of_the_limit(answered: Answered) -> None:
+    """A rejection beside it is no fault of the rejected request, as it is beside an answer."""
+    throttle = Throttle(1000, 60.0)
+    api, _ = answered(lambda it, _: it.shutdown(socket.SHUT_RDWR), DETAIL, throttle=throttle)
+
+    with pytest.raises(RequestError):
+        api.detail(JOB, 1)
+    assert not throttle.has_answered_since(-math.inf)
+    api.detail(JOB)
+    assert throttle.has_answered_since(-math.inf)
 
 
 # A refusal: the limit or a single job.
