@@ -244,9 +244,7 @@ def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is
     assert throttle.try_acquire() == math.inf
 
 
-def test_a_request_without_a_response_teaches_nothing(
-    throttle: Throttle, time: FakeTime
-) -> None:
+def test_a_request_without_a_response_teaches_nothing(throttle: Throttle, time: FakeTime) -> None:
     """A reset answers no request, ends no row of faults, and is no short round trip."""
     throttle.acquire()
     throttle.unanswered()
