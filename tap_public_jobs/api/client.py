@@ -26,7 +26,7 @@ from urllib3.exceptions import HTTPError
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Json, Page
 from tap_public_jobs.api.network import why_unreachable
-from tap_public_jobs.api.transport import MAX_REJECTIONS, Session, is_rejection, place
+from tap_public_jobs.api.transport import MAX_SENDS, Session, is_rejection, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.lines import quoted, shortened
 
@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 API_PATH = "/api/public/v1"
 
 MAX_TRIES = 8
+# Tries of a detail that is expected to fail. It is sent once, even if the rate limit rejects it, and
+# then teaches the throttle nothing.
+ONCE = 1
 # Seconds before the second try at most, and twice as many before each further one; the real ones
 # are drawn at random, and take about a minute in all.
 FIRST_WAIT = 1.0
@@ -53,7 +56,7 @@ REMEDIES = {
 }
 REMEDY_LIMIT = (
     "The tables are right, but not up to date. The API rejected a request for the rate limit "
-    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
+    f"{MAX_SENDS} times in a row, so another client may be using this key. Use one key per "
     "integration, or lower rate_limit_requests; the next run resumes."
 )
 REMEDY_PAGE = (
@@ -125,12 +128,12 @@ class PublicJobsClient:
         size = _count(envelope, "pageSize") or self.page_size
         return Page(envelope["data"], size, _count(envelope, "total"))
 
-    def detail(self, job: JobRef, tries: int | None = None) -> dict[str, Json]:
+    def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
         """Fetch the detail of one job; numbers are `int` or `Decimal`.
 
         Args:
             job: With an empty id, whichever job has the publicId.
-            tries: Of a request that fails; `MAX_TRIES` by default.
+            tries: Of a request that fails; `ONCE` if it is expected to.
 
         Raises:
             NotFoundError: The job is not published, or its publicId now belongs to another job.
@@ -172,7 +175,7 @@ class PublicJobsClient:
         self,
         url: str,
         is_expected: Callable[[dict[str, Json]], bool],
-        tries: int | None = None,
+        tries: int = MAX_TRIES,
         *,
         witness: str = "",
     ) -> dict[str, Json]:
@@ -181,13 +184,11 @@ class PublicJobsClient:
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the expected shape.
-            tries: How often to try; `MAX_TRIES` by default. If once, that holds for rejections too.
-            witness: What shows whether the rate limit has room; see `Session.send`.
+            tries: As for `detail`.
+            witness: As for `Session.send`, a URL.
         """
-        tries = tries or MAX_TRIES
-        send = partial(self.session.fetch, url, self.timeout, witness=witness)
-        if tries == 1:
-            send = partial(send, most=1)
+        once = tries == ONCE
+        send = partial(self.session.fetch, url, self.timeout, witness=witness, once=once)
         retrying = backoff.on_exception(
             backoff.expo,
             _FaultError,
@@ -199,7 +200,7 @@ class PublicJobsClient:
         try:
             document: dict[str, Json] = retrying(self._try)(url, send, is_expected)
         except _FaultError as error:
-            msg = f"{error}, after {tries} tries" if tries > 1 else str(error)
+            msg = str(error) if once else f"{error}, after {tries} tries"
             raise RequestError(msg, error.status) from error
         self.has_answered = True
         return document

@@ -20,8 +20,8 @@ from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)
 
-# How often one request is sent while it is rejected for the rate limit.
-MAX_REJECTIONS = 10
+# Requests for one that the rate limit rejects, those for its witness included.
+MAX_SENDS = 10
 
 # Statuses that are no rejection by themselves, but the default of some limits.
 DOUBTFUL = {HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE}
@@ -75,7 +75,7 @@ class Session(requests.Session):
         request: PreparedRequest,
         *,
         witness: PreparedRequest | None = None,
-        most: int = MAX_REJECTIONS,
+        once: bool = False,
         **kwargs: Any,
     ) -> Response:
         """Send a request when the throttle allows it, and again while the rate limit rejects it.
@@ -85,8 +85,9 @@ class Session(requests.Session):
 
         Args:
             request: What to send.
-            witness: Sent before the request is sent again, if no other one has been answered.
-            most: How often to send while the limit rejects.
+            witness: What the API answers if the limit has room. If no other request has been
+                answered since the rejection, it is sent before the request is sent again.
+            once: The request is expected to fail: a rejection is its own fault, and ends it.
             **kwargs: As requests takes them.
 
         Returns:
@@ -94,6 +95,7 @@ class Session(requests.Session):
         """
         throttle = self._throttle
         earliest, rejected_at = -math.inf, math.inf
+        most = 1 if once else MAX_SENDS
         for number in range(1, most + 1):
             sent = throttle.acquire(earliest)
             others_work = throttle.has_answered_since(rejected_at)
@@ -101,7 +103,7 @@ class Session(requests.Session):
                 self._exchange(witness, sent, kwargs).close()
                 wait = 0.0
             else:
-                response = self._exchange(request, sent, kwargs, is_own=others_work or most == 1)
+                response = self._exchange(request, sent, kwargs, is_own=others_work or once)
                 if not is_rejection(response):
                     break
                 response.close()
@@ -153,19 +155,17 @@ class Session(requests.Session):
         log_pacing(throttle, status, pacing)
         return response
 
-    def fetch(
-        self, url: str, timeout: float, *, witness: str = "", most: int = MAX_REJECTIONS
-    ) -> Response:
+    def fetch(self, url: str, timeout: float, *, witness: str = "", once: bool = False) -> Response:
         """Send a GET to a URL as it is.
 
         Args:
             url: With its percent-encoding.
             timeout: Seconds to connect, and to wait for each part of the response.
             witness: As for `send`, a URL.
-            most: As for `send`.
+            once: As for `send`.
         """
         other = self._get(witness) if witness else None
-        return self.send(self._get(url), witness=other, most=most, timeout=timeout)
+        return self.send(self._get(url), witness=other, once=once, timeout=timeout)
 
     def _get(self, url: str) -> PreparedRequest:
         request = self.prepare_request(requests.Request("GET", url))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tap_public_jobs.api.client import MAX_TRIES, ONCE
 from tap_public_jobs.api.models import JobRef, Json
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.lines import quoted
@@ -117,8 +118,9 @@ class Run:
         is_known = failing_since > 0 and not is_new(failing_since, self.now)
         none_has_arrived = self.counts.details.fetched == 0
         none_arrives = none_has_arrived and len(self.outcomes.failed) >= MANY_FAILING
+        tries = ONCE if is_known or none_arrives else MAX_TRIES
         try:
-            return ref, self.services.api.detail(ref, 1 if is_known or none_arrives else None)
+            return ref, self.services.api.detail(ref, tries)
         except RequestError as error:
             return ref, error
 

@@ -181,7 +181,7 @@ class Api:
         if requests:
             self.time.run(work, min(self.threads, requests))
 
-    def read(self, jobs: int, tries: int | None = None, pages: int = 1) -> float:
+    def read(self, jobs: int, tries: int = MAX_TRIES, pages: int = 1) -> float:
         """Read pages and details with the client; return how long that takes.
 
         Args:

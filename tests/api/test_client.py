@@ -23,7 +23,7 @@ from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import MAX_REJECTIONS
+from tap_public_jobs.api.transport import MAX_SENDS
 from tap_public_jobs.errors import (
     NotFoundError,
     PageError,
@@ -250,7 +250,7 @@ def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) ->
     with pytest.raises(RequestError, match="the response is 503"):
         api.detail(JOB)
 
-    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_REJECTIONS // 2)
+    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_SENDS // 2)
     assert throttle._pace.lessons == 1
 
 

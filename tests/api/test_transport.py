@@ -24,6 +24,7 @@ from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
 from tap_public_jobs.api import transport
+from tap_public_jobs.api.client import ONCE
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection
@@ -206,7 +207,7 @@ def test_a_request_that_is_reset_shows_nothing_of_the_limit(answered: Answered) 
     api, _ = answered(lambda it, _: it.shutdown(socket.SHUT_RDWR), DETAIL, throttle=throttle)
 
     with pytest.raises(RequestError):
-        api.detail(JOB, 1)
+        api.detail(JOB, ONCE)
     assert not throttle.has_answered_since(-math.inf)
     api.detail(JOB)
     assert throttle.has_answered_since(-math.inf)
@@ -277,7 +278,7 @@ def test_a_single_job_that_is_refused_costs_a_run_little(
     assert api.seen.count((name, status)) in sent
 
     again = Api("sliding_log", bad={"job-0": status})
-    assert again.read(3, tries=1) < 15
+    assert again.read(3, tries=ONCE) < 15
     assert again.refused == ["job-0"]
     assert again.seen.count(("job-0", status)) == 1
 
@@ -287,7 +288,7 @@ def test_jobs_that_are_known_to_be_rejected_slow_no_other() -> None:
     bad = {f"job-{number}": 429 for number in range(5)}
     api = Api("sliding_log", bad=bad)
 
-    assert api.read(5, tries=1) < 5
+    assert api.read(5, tries=ONCE) < 5
     assert sorted(api.seen) == [*sorted((name, 429) for name in bad), (PAGE_1, 200)]
     assert api.throttle._pace.lessons == 0
 
