@@ -108,13 +108,18 @@ class TapPublicJobs(Tap):
             "User-Agent": config.get("user_agent") or f"{self.name}/{self.plugin_version}",
             config["auth_header"]: AUTH_HEADERS[config["auth_header"]].format(config["api_key"]),
         }
-        connections = config["max_concurrent_requests"]
+        session = Session(
+            throttle=self.throttle,
+            connections=config["max_concurrent_requests"],
+            headers=headers,
+            base_url=config["base_url"],
+            has_answered=bool(self._sync_state.key_hash),
+        )
         return PublicJobsClient(
-            Session(self.throttle, connections, headers, config["base_url"]),
+            session,
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
-            has_answered=bool(self._sync_state.key_hash),
         )
 
     @override

@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 API_PATH = "/api/public/v1"
 
 MAX_TRIES = 8
-# Tries of a detail that is expected to fail. It is sent once, even if the rate limit rejects it, and
-# then teaches the throttle nothing.
+# Tries of a detail that is expected to fail. It is sent once, even if the rate limit rejects it,
+# which then teaches the throttle nothing.
 ONCE = 1
 # Seconds before the second try at most, and twice as many before each further one; the real ones
 # are drawn at random, and take about a minute in all.
@@ -83,8 +83,6 @@ class PublicJobsClient:
         base_url: Where the API is, without `API_PATH`.
         page_size: Jobs per page of the list.
         timeout: Seconds to connect, and to wait for each part of a response.
-        has_answered: Whether the API has ever answered at `base_url`. Until it has, some faults
-            mean that `base_url` is wrong; after that, they may pass.
         retries: Further tries of requests that failed.
     """
 
@@ -92,7 +90,6 @@ class PublicJobsClient:
     base_url: str
     page_size: int
     timeout: float
-    has_answered: bool = False
     retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _key_checked_at: float = -math.inf  # when a refused detail last asked for page 1
@@ -202,7 +199,7 @@ class PublicJobsClient:
         except _FaultError as error:
             msg = str(error) if once else f"{error}, after {tries} tries"
             raise RequestError(msg, error.status) from error
-        self.has_answered = True
+        self.session.has_answered = True
         return document
 
     def _try(
@@ -228,7 +225,7 @@ class PublicJobsClient:
         """Raise an error for each status but 200 (API page, "Errors")."""
         status, where = response.status_code, place(response.url)
         if status == HTTPStatus.OK:
-            if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
+            if not self.session.has_answered and "html" in response.headers.get("Content-Type", ""):
                 msg = f"{where}: the response is a web page"
                 raise _not_the_api(msg)
             return
@@ -238,9 +235,8 @@ class PublicJobsClient:
             raise NotFoundError(msg, status)
         if is_rejection(response):
             raise _RejectedError(msg, status)
-        # Of a key that has worked, a 403 may be a rejection.
-        may_pass = {HTTPStatus.REQUEST_TIMEOUT, *[HTTPStatus.FORBIDDEN] * self.has_answered}
-        if 300 <= status < 500 and status not in may_pass:  # noqa: PLR2004
+        may_pass = status == HTTPStatus.REQUEST_TIMEOUT or self.session.may_be_limit(status)
+        if 300 <= status < 500 and not may_pass:  # noqa: PLR2004
             raise RequestError(msg, status)
         raise _FaultError(msg, status)
 
@@ -252,7 +248,7 @@ class PublicJobsClient:
             cause = inner
         # One line, without the password of a proxy.
         said = shortened(re.sub("//.*@", "//…@", " ".join(str(cause).split())), 200)
-        if why := why_unreachable(error, cause, has_answered=self.has_answered):
+        if why := why_unreachable(error, cause, has_answered=self.session.has_answered):
             host = url.split("/")[2]
             # An address that is wrong may have a password in any part.
             quoted_cause = "" if isinstance(error, ValueError) else f" ({said})"

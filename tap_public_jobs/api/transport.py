@@ -23,9 +23,6 @@ logger = logging.getLogger(__name__)
 # Requests for one that the rate limit rejects, those for its witness included.
 MAX_SENDS = 10
 
-# Statuses that are no rejection by themselves, but the default of some limits.
-DOUBTFUL = {HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE}
-
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is ignored as a mistake.
 LONGEST_RETRY_AFTER = 3600.0
 
@@ -44,10 +41,20 @@ class Session(requests.Session):
         connections: Connections kept open at once.
         headers: Of every request, such as the one that carries the key.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
+
+    Attributes:
+        has_answered: Whether the API has ever answered this key, which the client notes. Until it
+            has, some faults mean that a setting is wrong; after that, they may pass.
     """
 
     def __init__(
-        self, throttle: Throttle, connections: int, headers: Mapping[str, str], base_url: str
+        self,
+        *,
+        throttle: Throttle,
+        connections: int,
+        headers: Mapping[str, str],
+        base_url: str,
+        has_answered: bool = False,
     ) -> None:
         super().__init__()
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
@@ -61,6 +68,7 @@ class Session(requests.Session):
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not these.
         self.verify = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or True
+        self.has_answered = has_answered
         self._throttle = throttle
         self._active_at = monotonic()
 
@@ -149,11 +157,17 @@ class Session(requests.Session):
                 wait = wait or 0.0
             pacing = throttle.rejected(sent, wait, is_own=is_own)
         else:
-            # Before anything else was answered, a 403 is about the key.
-            may_be_limit = status != HTTPStatus.FORBIDDEN or throttle.has_answered_since(-math.inf)
-            pacing = throttle.answered(sent, is_doubtful=status in DOUBTFUL and may_be_limit)
+            pacing = throttle.answered(sent, is_doubtful=self.may_be_limit(status))
         log_pacing(throttle, status, pacing)
         return response
+
+    def may_be_limit(self, status: int) -> bool:
+        """Return whether a response that is no rejection may be one: a 403 or a 503 without more.
+
+        They are the default of some limits. But of a key that never worked, a 403 is about the key.
+        """
+        is_forbidden = status == HTTPStatus.FORBIDDEN
+        return status == HTTPStatus.SERVICE_UNAVAILABLE or (is_forbidden and self.has_answered)
 
     def fetch(self, url: str, timeout: float, *, witness: str = "", once: bool = False) -> Response:
         """Send a GET to a URL as it is.

@@ -191,7 +191,12 @@ class Api:
         """
         started = self.time.now
         self.start()
-        session = Session(self.throttle, self.threads, {"x-api-key": "a-key"}, "http://api")
+        session = Session(
+            throttle=self.throttle,
+            connections=self.threads,
+            headers={"x-api-key": "a-key"},
+            base_url="http://api",
+        )
         client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
 

@@ -219,6 +219,28 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     assert server.targets == [page, *["/jobs/job-1"] * tries, page]
 
 
+def test_a_403_may_be_the_limit_if_the_key_has_worked_in_an_earlier_run(
+    answered: Answered,
+) -> None:
+    """Then it is tried again, and the throttle learns from it."""
+    throttle = Throttle(1000, 0.001)
+    api, _ = answered(refusal("403"), PAGE, throttle=throttle, has_answered=True)
+
+    assert api.page(1).total == 0
+    assert throttle._pace.lessons == 1
+
+
+def test_a_403_is_about_a_key_that_never_worked(answered: Answered) -> None:
+    """Also if something else than the API's data came before it."""
+    throttle = Throttle(1000, 0.001)
+    api, server = answered(response(b"", "500 Oops"), refusal("403"), throttle=throttle)
+
+    with pytest.raises(PublicJobsError, match="If this key never worked"):
+        api.page(1)
+    assert len(server.heads) == 2
+    assert throttle._pace.lessons == 0
+
+
 def test_details_that_are_refused_at_once_ask_for_page_1_together(answered: Answered) -> None:
     api, _ = answered(PAGE)
     all_sent, error = threading.Barrier(8), RequestError("refused", 401)
