@@ -95,10 +95,14 @@ class TapPublicJobs(Tap):
     @cached_property
     def throttle(self) -> Throttle:
         """The rate limit of the key, of which the last run may have used a part."""
-        config, state = self.config, self._sync_state
-        held = state.held_slots if state.key_hash == hash_key(config["api_key"]) else None
+        config = self.config
+        held = self._sync_state.held_slots if self._is_key_of_state else None
         limit, period = config["rate_limit_requests"], config["rate_limit_period_seconds"]
         return Throttle(limit, period, held=held, epoch=self.clock)
+
+    @property
+    def _is_key_of_state(self) -> bool:
+        return self._sync_state.key_hash == hash_key(self.config["api_key"])
 
     @cached_property
     def client(self) -> PublicJobsClient:
@@ -113,7 +117,7 @@ class TapPublicJobs(Tap):
             connections=config["max_concurrent_requests"],
             headers=headers,
             base_url=config["base_url"],
-            has_answered=bool(self._sync_state.key_hash),
+            has_answered=self._is_key_of_state,
         )
         return PublicJobsClient(
             session,

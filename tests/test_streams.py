@@ -90,7 +90,7 @@ def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Co
 def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_before(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And how much of the limit is used, which is nothing for another key."""
+    """And how much of the limit is used; of another key, it knows neither."""
     config |= {"rate_limit_period_seconds": 3600}
     sandbox.fail_next("http_503")
     with caplog.at_level("INFO"):
@@ -104,6 +104,7 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     assert (held and held.number) == 29
     other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)
     assert other.throttle.held_slots() is None
+    assert not other.client.session.has_answered  # a 403 is about the key
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         again = TapPublicJobs(config=config, state=state)
