@@ -55,9 +55,10 @@ REMEDIES = {
     "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
 }
 REMEDY_LIMIT = (
-    "The tables are right, but not up to date. The API rejected a request for the rate limit "
-    f"{MAX_SENDS} times in a row, so another client may be using this key. Use one key per "
-    "integration, or lower rate_limit_requests; the next run resumes."
+    "The tables are right, but not up to date. The API rejected a request "
+    f"{MAX_SENDS} times in a row: {{}}. If it is not down for maintenance, another client may be "
+    "using this key: use one key per integration, or lower rate_limit_requests. The next run "
+    "resumes."
 )
 REMEDY_PAGE = (
     "The tables are right, but not up to date. Page {} of the list of jobs cannot be read: {}. If "
@@ -114,7 +115,7 @@ class PublicJobsClient:
             )
         except RequestError as error:
             if isinstance(error, _RejectedError):
-                raise PublicJobsError(REMEDY_LIMIT) from error
+                raise PublicJobsError(REMEDY_LIMIT.format(error)) from error
             if error.status in REMEDIES:
                 raise PublicJobsError(REMEDIES[error.status]) from error
             is_redirect = error.status in range(300, 400)

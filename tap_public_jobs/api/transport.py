@@ -205,7 +205,7 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
     sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
     line = (
         "The API answered %d, which %s its rate limit. %s at most one request every %.3g s. No "
-        "action is needed; if every run logs this, another client is using this key."
+        "action is needed; if every run logs this, another client may be using this key."
     )
     logger.warning(line, status, verb, sends, interval)
 

@@ -281,7 +281,7 @@ def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) ->
     [
         ("401", "The API refused the key"),
         ("403", "The API answered 403"),
-        ("503", "10 times in a row, .*Use one key per integration"),
+        ("503", "10 times in a row: .* is 503 No. If it is not down .*: use one key per"),
     ],
 )
 def test_a_page_that_is_refused_ends_the_run(answered: Answered, status: str, said: str) -> None:
