@@ -155,8 +155,7 @@ def test_state_is_written_in_proportion_to_the_jobs(monkeypatch: pytest.MonkeyPa
     kinds = [it["type"] for it in pipeline.output.messages if it.get("stream") not in others]
     assert kinds[3:] == [
         "SCHEMA",
-        *(["RECORD"] * 60 + ["STATE"]) * 19,
-        *["RECORD"] * 60,
+        *(["RECORD"] * 60 + ["STATE"]) * 20,
         *["ACTIVATE_VERSION", "STATE", "STATE"],
     ]
     assert len(json.dumps(pipeline.state, separators=(",", ":"))) / 1_200 < 150

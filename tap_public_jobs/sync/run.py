@@ -28,7 +28,7 @@ from tap_public_jobs.sync.state import (
 
 logger = logging.getLogger(__name__)
 
-# Records.
+# Details.
 FEWEST_BETWEEN_CHECKPOINTS = 50
 
 
@@ -77,7 +77,8 @@ class Run:
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
 
-        A detail is noted when the consumer asks for the next one, because it is written by then.
+        A detail is noted when the consumer asks for the next one, because it is written by then. A
+        STATE message follows each time that enough details were noted since the last one.
 
         Raises:
             PublicJobsError: The run cannot continue.
@@ -87,6 +88,8 @@ class Run:
         counts.planned = len(self.plan)
         counts.unchanged = len(self.listing.jobs) - counts.planned
         reasons = Counter[str](self.plan.values())
+        # At most 20 or so in a run, so that their size together is linear in the number of jobs.
+        between_checkpoints = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
         with self.services.report.fetching(counts, reasons):
             for ref, answer in fan_out(self._fetch, self.plan, workers=self.settings.workers):
                 counts.answered += 1
@@ -101,6 +104,8 @@ class Run:
                     yield ref, answer
                     self.state.note_detail(ref, answer)
                     counts.fetched += 1
+                    if counts.fetched % between_checkpoints == 0:
+                        self.services.checkpoints.write(self.state)
             if outcomes.not_found:
                 for ref, why in outcomes.classify(self._read_list_again()).items():
                     self._note_failure(ref, why)
@@ -149,14 +154,6 @@ class Run:
     def note_record(self, stream: str) -> None:
         """Count a record that has been written."""
         self.counts.records[stream] += 1
-
-    def checkpoint_if_due(self) -> None:
-        """Write a STATE message if enough details were written since the last one."""
-        fetched = self.counts.details.fetched
-        # At most 20 or so in a run, so that their size together is linear in the number of jobs.
-        every = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
-        if fetched > 0 and fetched % every == 0:
-            self.services.checkpoints.write(self.state)
 
     def version_of(self, stream: str) -> int | None:
         """Return the version of a stream's records; None if they are never activated.
