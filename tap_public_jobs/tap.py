@@ -88,6 +88,9 @@ class TapPublicJobs(Tap):
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
 
+    # Whether a signal finds a run whose requests may still be answered, and which writes its state.
+    _is_syncing = False
+
     # Returns seconds since the epoch; waits for a number of seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
@@ -212,6 +215,7 @@ class TapPublicJobs(Tap):
                 continue.
         """
         counts = Counts()  # of a run that finds no work, or cannot read the list
+        self._is_syncing = True
         try:
             # The run reads the list before the first SCHEMA message, on which some targets empty a
             # table.
@@ -344,7 +348,7 @@ class TapPublicJobs(Tap):
         signal.signal(signum, signal.SIG_IGN)
         status = 128 + signum
         exit_soon(status)
-        if "_services" not in vars(self):  # no run has started
+        if not self._is_syncing:
             self.message_writer.stop(status)
         # What has been sent may still be answered.
         self.throttle.close(SystemExit(status))
