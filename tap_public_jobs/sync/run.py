@@ -71,8 +71,8 @@ class Run:
             if publication := job.publication:
                 yield job_id, publication
         yield from [(it, job.publication) for it, job in closed.items() if not job.is_written]
-        for job_id, gone in closed.items():
-            closed[job_id] = gone._replace(is_written=True)
+        for job_id, closed_job in closed.items():
+            closed[job_id] = closed_job._replace(is_written=True)
 
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
@@ -120,10 +120,10 @@ class Run:
         if arrived := self.listing.details.pop(ref, None):
             return ref, arrived
         failing_since = self.state.jobs[ref.id].failing_since
-        is_known = failing_since > 0 and not is_new(failing_since, self.now)
+        is_known_to_fail = failing_since > 0 and not is_new(failing_since, self.now)
         none_has_arrived = self.counts.details.fetched == 0
         none_arrives = none_has_arrived and len(self.outcomes.failed) >= MANY_FAILING
-        tries = ONCE if is_known or none_arrives else MAX_TRIES
+        tries = ONCE if is_known_to_fail or none_arrives else MAX_TRIES
         try:
             return ref, self.services.api.detail(ref, tries)
         except RequestError as error:
@@ -173,12 +173,13 @@ class Run:
         if stream == "jobs":
             return True
         # Under `changed`, runs write some details; a target would remove the rows of all others.
-        cycle, gone = self.state.cycle, self.outcomes.unpublished
+        cycle, unpublished = self.state.cycle, self.outcomes.unpublished
         return (
             cycle is not None
             and cycle.refresh == "all"
             and all(
-                job_id in gone or (job.fetched_at >= cycle.started_at and not job.failing_since)
+                job_id in unpublished
+                or (job.fetched_at >= cycle.started_at and not job.failing_since)
                 for job_id, job in self.state.jobs.items()
             )
         )

@@ -67,7 +67,7 @@ def start_run(
     # What the last run left.
     is_notified = settings.refresh == "notified"
     is_due = not is_notified or has_due_work(state, notifications, now, forms)
-    awaited = looked_for(state, now)
+    to_find = looked_for(state, now)
     run_time = max(now, state.run_time + 1)
     cycle = next_cycle(state, "all" if settings.refresh == "all" else "changed", run_time, now)
     is_fallback = (
@@ -85,9 +85,9 @@ def start_run(
         sleep=services.sleep,
     )
     # For another organisation's key, all would be 404.
-    if (is_due or awaited) and state.key_hash == settings.key_hash:
+    if (is_due or to_find) and state.key_hash == settings.key_hash:
         state.awaited = _still_awaited(state.awaited, reader.ask(_due(state.awaited, now)), now)
-    if not is_due and awaited.isdisjoint(state.awaited):
+    if not is_due and to_find.isdisjoint(state.awaited):
         logger.info(NO_NEWS)
         return None
     if is_fallback:

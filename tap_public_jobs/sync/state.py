@@ -7,8 +7,9 @@ clock went back. Listings, periods, versions and fetched details have it, so the
 something has been wrong, or is so, by the clock. If it had times of runs, an hour of it would never
 pass after a run whose clock was days ahead, because runs are then a second apart.
 
-A known job that a list lacks is *unlisted*. It is *missing* until its own detail confirms that it
-is *gone*; then it is *closed*.
+A *known* job is one that a list has shown. If a list lacks it, it is *unlisted*, and *missing*
+until its own detail confirms that it is *gone*; then it is *closed*. An *awaited* job is one that a
+webhook has named, and that no list has shown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -189,7 +190,10 @@ class Listing(NamedTuple):
 
 
 def is_new(since: int, now: int) -> bool:
-    """Return whether something has been wrong for less than an hour; 0 means that nothing is."""
+    """Return whether something has been wrong for less than an hour; 0 means that nothing is.
+
+    What has been wrong for longer is *known*.
+    """
     return since > 0 and now - since < TOLERANCE
 
 
