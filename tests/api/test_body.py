@@ -15,17 +15,13 @@ from api.conftest import JOB, Answer, Answered, response
 
 from tap_public_jobs.api import body, client
 from tap_public_jobs.api.body import DEEPEST, LARGEST, MOST_VALUES, json_object
+from tap_public_jobs.api.client import ONCE
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import RequestError
 
 MIB = 1024 * 1024
 DETAIL = b'{"id": "id-1", "x": "%s"}'
 LARGEST_TEXT = b"x" * (LARGEST - len(DETAIL) + 2)
-
-
-@pytest.fixture(autouse=True)
-def _one_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MAX_TRIES", 1)
 
 
 # Size.
@@ -54,7 +50,7 @@ def test_bodies_arrive_whole(
     encoded = ENCODERS[encoding.lower()](DETAIL % text)
     api, server = answered(_encoded(encoding, encoded))
 
-    assert api.detail(JOB) == {"id": "id-1", "x": text.decode()}
+    assert api.detail(JOB, ONCE) == {"id": "id-1", "x": text.decode()}
     assert "Accept-Encoding: gzip\r\n" in server.heads[0]
 
 
@@ -86,7 +82,7 @@ def test_a_body_that_cannot_be_read_is_refused(
     api, server = answered(answer)
 
     with pytest.raises(RequestError, match=said):
-        api.detail(JOB)
+        api.detail(JOB, ONCE)
     assert server.targets == ["/jobs/job-1"]
 
 
@@ -133,7 +129,7 @@ def test_bodies_that_are_made_to_fill_the_memory_are_faults_and_do_not(
 
     def fetch(number: int) -> RequestError:
         with pytest.raises(RequestError, match=said) as caught:
-            api.detail(JobRef(f"id-{number}", f"job-{number}"))
+            api.detail(JobRef(f"id-{number}", f"job-{number}"), ONCE)
         return caught.value
 
     with ThreadPoolExecutor(16) as threads:
@@ -171,7 +167,7 @@ def test_a_body_that_drips_ends_at_the_deadline(
     api, server = answered(endless(head, drop), by=by)
 
     with pytest.raises(RequestError, match="the body took too long in total"):
-        api.detail(JOB)
+        api.detail(JOB, ONCE)
     assert server.targets == ["/jobs/job-1"]
 
 
@@ -181,7 +177,7 @@ def test_a_body_may_take_ten_times_the_read_timeout(
     monkeypatch.setattr(client, "read_object", lambda _, seconds: {"id": "id-1", "s": seconds})
     api, _ = answered(response(b""), timeout=7.0)
 
-    assert api.detail(JOB)["s"] == 70
+    assert api.detail(JOB, ONCE)["s"] == 70
 
 
 # JSON.
@@ -230,7 +226,7 @@ def test_a_body_that_is_not_in_utf_8_is_read_as_its_head_declares(
     content = f'{{"id": "id-1", "x": "{text}"}}'.encode(encoding)
     api, _ = answered(response(content, "200 OK", f"Content-Type: {declared}"))
 
-    assert api.detail(JOB)["x"] == read
+    assert api.detail(JOB, ONCE)["x"] == read
 
 
 def test_prose_of_the_largest_size_is_not_too_many_values() -> None:
