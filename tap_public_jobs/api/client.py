@@ -43,9 +43,6 @@ ONCE = 1
 # are drawn at random, and take about a minute in all.
 FIRST_WAIT = 1.0
 
-# A body may take this many times the read timeout in total, however steadily it arrives.
-DEADLINE = 10
-
 REMEDIES = {
     401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
     "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
@@ -212,7 +209,7 @@ class PublicJobsClient:
         try:
             with send() as response:
                 self._check_head(response)
-                document = read_object(response, DEADLINE * self.timeout)
+                document = read_object(response)
             if document is not None and is_expected(document):
                 return document
             document = None  # as below: the traceback holds it
