@@ -151,7 +151,8 @@ class Session(requests.Session):
         status = response.status_code
         if is_rejection(response):
             wait = retry_after(response.headers)
-            if status == HTTPStatus.TOO_MANY_REQUESTS and throttle.requests > 1:
+            has_answered = throttle.has_answered_since(-math.inf)
+            if status == HTTPStatus.TOO_MANY_REQUESTS and has_answered:
                 # After an answer an interval is enough, if the limit allows no bursts. If it is
                 # not, the next pause is a whole period.
                 wait = wait or 0.0

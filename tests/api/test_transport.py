@@ -213,6 +213,18 @@ def test_a_request_that_is_reset_shows_nothing_of_the_limit(answered: Answered) 
     assert throttle.has_answered_since(-math.inf)
 
 
+def test_a_429_pauses_for_a_period_until_the_api_has_answered(answered: Answered) -> None:
+    """After a reset, too; then for an interval, which is enough for a limit without bursts."""
+    time = FakeTime()
+    reset, rejection = lambda it, _: it.shutdown(socket.SHUT_RDWR), response(b"", "429 No")
+    api, _ = answered(reset, rejection, PAGE, rejection, PAGE, throttle=time.throttle())
+
+    api.page(1)
+    assert [*time.waits] == [60]
+    api.page(1)
+    assert len([it for it in time.waits if it > 59]) == 1
+
+
 # A refusal: the limit or a single job.
 
 
