@@ -88,7 +88,7 @@ class TapPublicJobs(Tap):
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
 
-    # Whether a signal finds a run whose requests may still be answered, and which writes its state.
+    # Whether a run is under way, so that a signal waits for the responses to what has been sent.
     _is_syncing = False
 
     # Returns seconds since the epoch; waits for a number of seconds. Tests replace both.

@@ -99,7 +99,7 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     assert "The API answered 503, which may be its rate limit." in caplog.text
     assert "29 requests (0 rejections, 1 retry)" in caplog.text
     (details,) = [vars(it)["details"] for it in caplog.records if "details" in vars(it)]
-    assert details == vars(DetailCounts(planned=25, answered=25, fetched=25))
+    assert details == vars(DetailCounts(planned=25, done=25, fetched=25))
     held = TapPublicJobs(config=config, state=state).throttle.held_slots()
     assert (held and held.number) == 29
     other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)

@@ -216,11 +216,11 @@ class ListReader:
         kept, so no request is wasted. Those that are known to fail come last.
         """
 
-        def due(ref: JobRef) -> tuple[bool, int]:
+        def turn(ref: JobRef) -> tuple[bool, int]:
             job = self.state.jobs.get(ref.id)
             return (job.failing_since > 0, job.fetched_at) if job else (False, 0)
 
-        for ref in sorted(listed.values(), key=due)[:MOST_LISTED_ASKED]:
+        for ref in sorted(listed.values(), key=turn)[:MOST_LISTED_ASKED]:
             with suppress(RequestError):
                 return {ref: self.api.detail(ref, TRIES_TO_CONFIRM)}
         return {}

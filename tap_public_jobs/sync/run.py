@@ -92,7 +92,7 @@ class Run:
         between_checkpoints = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
         with self.services.report.fetching(counts, reasons):
             for ref, answer in fan_out(self._fetch, self.plan, workers=self.settings.workers):
-                counts.answered += 1
+                counts.done += 1
                 if isinstance(answer, NotFoundError):
                     outcomes.not_found[ref] = str(answer)
                 elif isinstance(answer, RequestError):

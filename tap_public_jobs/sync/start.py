@@ -1,4 +1,4 @@
-"""The start of a run: from what the last run left over the list to what is to be fetched."""
+"""The start of a run: is there work, what does the list show, which details are to be fetched?"""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -84,7 +84,7 @@ def start_run(
     to_find = looked_for(state, now)
     # For another organisation's key, all would be 404.
     if (is_due or to_find) and state.key_hash == settings.key_hash:
-        state.awaited = _still_awaited(state.awaited, reader.ask(_due(state.awaited, now)), now)
+        state.awaited = _still_awaited(state.awaited, reader.ask(_settled(state.awaited, now)), now)
     if not is_due and to_find.isdisjoint(state.awaited):
         logger.info(NO_NEWS)
         return None
@@ -160,7 +160,7 @@ def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
         )
 
 
-def _due(awaited: Mapping[str, int], now: int) -> list[JobRef]:
+def _settled(awaited: Mapping[str, int], now: int) -> list[JobRef]:
     """Return the awaited jobs whose 404 means something, because no replica lags any more."""
     return [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
 
