@@ -29,7 +29,7 @@ class DetailCounts:
     Attributes:
         planned: Are to be fetched.
         unchanged: Need not be fetched, because their rows are up to date.
-        answered: Got an answer, of whatever kind.
+        done: Arrived, or failed for good.
         fetched: Were written.
         failed: Did not arrive, although the job is published.
         unpublished: Belong to jobs that were unpublished during the run.
@@ -37,7 +37,7 @@ class DetailCounts:
 
     planned: int = 0
     unchanged: int = 0
-    answered: int = 0
+    done: int = 0
     fetched: int = 0
     failed: int = 0
     unpublished: int = 0
@@ -115,7 +115,7 @@ class Report:
     def _log_progress(self, details: DetailCounts, ended: threading.Event) -> None:
         since = self.clock()
         while not ended.wait(PROGRESS_INTERVAL):
-            logger.info("Details: %s", self.progress(details.answered, details.planned, since))
+            logger.info("Details: %s", self.progress(details.done, details.planned, since))
 
     def confirming(self, total: int) -> None:
         """Log that the run asks for jobs that are not listed, if that takes more than a minute.
@@ -132,7 +132,7 @@ class Report:
         """Describe how far requests are, and the time left.
 
         Args:
-            done: How many have an answer.
+            done: How many arrived, or failed for good.
             total: How many there are.
             since: When the first one was sent, by the clock.
         """

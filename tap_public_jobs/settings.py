@@ -15,10 +15,11 @@ from dotenv.parser import parse_stream
 from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
 
-from tap_public_jobs.api.models import Json
+from tap_public_jobs.api.models import KEYS, Json
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import closest
+from tap_public_jobs.records.naming import field_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +44,6 @@ _EXTRAS = ("catalog", "metadata", "schema", "select", "select_filter", "state")
 _OWN_EXTRAS = {*_EXTRAS, "load_schema", "log_parser", "use_cached_catalog"}
 _EXTRA = "MELTANO_EXTRACT__"
 
-# Which job an item of the list is, in the names of the API and of columns.
-_KEYS = frozenset({"id", "publicId", "public_id"})
 KEYS_IGNORED = (
     "ignored_fields must not have id or publicId, because a detail is requested by its publicId "
     "and must be fetched again when that changes: remove it."
@@ -140,7 +139,7 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             rule = f": {error.message}.".replace(", 'null'", "")
         rules.setdefault(error.path[0], f"{error.path[0]}{rule}")
     found += rules.values()
-    if "ignored_fields" not in rules and not _KEYS.isdisjoint(config["ignored_fields"]):
+    if "ignored_fields" not in rules and {*KEYS} & {*map(field_of, config["ignored_fields"])}:
         found.append(KEYS_IGNORED)
     for name in sorted(config.keys() - SETTINGS.keys()):
         if name == "batch_config":

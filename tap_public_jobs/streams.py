@@ -85,7 +85,6 @@ class PublicJobsStream(Stream):
         activates = self.config["emit_activate_version_messages"]
         self._stream_version = version = run.version_of(self.name) if activates else None
         for row in self.rows(run):
-            run.checkpoint_if_due()  # `rows` has noted the record before this one as written
             yield row
             run.note_record(self.name)
         if version and run.has_everything(self.name):

@@ -88,6 +88,9 @@ class TapPublicJobs(Tap):
     message_writer_class = WholeMessageWriter
     message_writer: WholeMessageWriter
 
+    # Whether a run is under way, so that a signal waits for the responses to what has been sent.
+    _is_syncing = False
+
     # Returns seconds since the epoch; waits for a number of seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
@@ -95,10 +98,14 @@ class TapPublicJobs(Tap):
     @cached_property
     def throttle(self) -> Throttle:
         """The rate limit of the key, of which the last run may have used a part."""
-        config, state = self.config, self._sync_state
-        held = state.held_slots if state.key_hash == hash_key(config["api_key"]) else None
+        config = self.config
+        held = self._sync_state.held_slots if self._is_key_of_state else None
         limit, period = config["rate_limit_requests"], config["rate_limit_period_seconds"]
         return Throttle(limit, period, held=held, epoch=self.clock)
+
+    @property
+    def _is_key_of_state(self) -> bool:
+        return self._sync_state.key_hash == hash_key(self.config["api_key"])
 
     @cached_property
     def client(self) -> PublicJobsClient:
@@ -108,13 +115,18 @@ class TapPublicJobs(Tap):
             "User-Agent": config.get("user_agent") or f"{self.name}/{self.plugin_version}",
             config["auth_header"]: AUTH_HEADERS[config["auth_header"]].format(config["api_key"]),
         }
-        connections = config["max_concurrent_requests"]
+        session = Session(
+            throttle=self.throttle,
+            connections=config["max_concurrent_requests"],
+            headers=headers,
+            base_url=config["base_url"],
+            has_answered=self._is_key_of_state,
+        )
         return PublicJobsClient(
-            Session(self.throttle, connections, headers, config["base_url"]),
+            session,
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
-            has_answered=bool(self._sync_state.key_hash),
         )
 
     @override
@@ -204,6 +216,7 @@ class TapPublicJobs(Tap):
                 continue.
         """
         counts = Counts()  # of a run that finds no work, or cannot read the list
+        self._is_syncing = True
         try:
             # The run reads the list before the first SCHEMA message, on which some targets empty a
             # table.
@@ -339,7 +352,7 @@ class TapPublicJobs(Tap):
         signal.signal(signum, signal.SIG_IGN)
         status = 128 + signum
         exit_soon(status)
-        if "_services" not in vars(self):  # no run has started
+        if not self._is_syncing:
             self.message_writer.stop(status)
         # What has been sent may still be answered.
         self.throttle.close(SystemExit(status))

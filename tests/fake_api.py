@@ -15,6 +15,7 @@ A test changes the organisation between two runs, between two requests, or withi
 from collections.abc import Callable
 from typing import Any, Literal
 
+from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.errors import NotFoundError
 
@@ -50,7 +51,7 @@ class FakeApi:
         on_request: Called with each request, as in `requests`, before it is answered.
         retries: Always 0: no request is tried again.
         requests: Every request so far, such as `page 1` and `detail pub-1`.
-        tries: How often the last request of each detail was to be tried; None for the usual number.
+        tries: How often the last request of each detail was to be tried.
     """
 
     retries = 0
@@ -63,7 +64,7 @@ class FakeApi:
         self.shown_size = page_size
         self.on_request: Callable[[str], object] = lambda _: None
         self.requests: list[str] = []
-        self.tries: dict[str, int | None] = {}
+        self.tries: dict[str, int] = {}
         self._page_size = page_size
         for number in range(jobs):
             self.publish(f"{number}", roleOverview=f"About {number}.")
@@ -112,7 +113,7 @@ class FakeApi:
         answer: Page = self._answer(number, page)
         return answer
 
-    def detail(self, job: JobRef, tries: int | None = None) -> Document:
+    def detail(self, job: JobRef, tries: int = MAX_TRIES) -> Document:
         """Return the whole job.
 
         Raises:

@@ -21,6 +21,7 @@ from harness import catalog_of, select_only
 from model_target import plain
 
 from tap_public_jobs import notifications
+from tap_public_jobs.api.client import MAX_TRIES, ONCE
 from tap_public_jobs.api.models import Page
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.notification_log import NotificationLog
@@ -1119,7 +1120,7 @@ def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
         run(unpublish("5"), later=HOUR, closes="5", warns="'pub-3'"),
     )
 
-    assert [api.tries[f"pub-{key}"] for key in "345"] == [1, None, 3]
+    assert [api.tries[f"pub-{key}"] for key in "345"] == [ONCE, MAX_TRIES, 3]
 
 
 def test_missing_jobs_take_turns_so_that_each_closing_is_noticed(play: Play) -> None:
@@ -1147,10 +1148,11 @@ def test_three_broken_details_stop_no_closing(play: Play) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failing", "tries"), [(range(10), [None] * 5 + [1] * 5), (range(1, 10), [None] * 10)]
+    ("failing", "tries"),
+    [(range(10), [MAX_TRIES] * 5 + [ONCE] * 5), (range(1, 10), [MAX_TRIES] * 10)],
 )
 def test_while_no_detail_arrives_each_is_tried_once_after_five(
-    api: FakeApi, play: Play, failing: range, tries: list[int | None]
+    api: FakeApi, play: Play, failing: range, tries: list[int]
 ) -> None:
     play(run(fail(*failing), fails="'pub-9'"))
 

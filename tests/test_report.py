@@ -62,7 +62,7 @@ def test_progress_is_logged_every_thirty_seconds_until_the_work_ends(
     class EndsAtTheThirdLook(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
             waits.append(timeout or 0.0)
-            details.answered += 30
+            details.done += 30
             return len(waits) == 3
 
     report._log_progress(details, EndsAtTheThirdLook())
@@ -117,7 +117,7 @@ def test_a_run_that_the_slots_of_the_last_one_hold_up_says_for_how_long(
 def test_the_summary_counts_everything(
     report: Report, time: FakeTime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    details = {"planned": 5, "unchanged": 2995, "answered": 5, "fetched": 2, "failed": 2}
+    details = {"planned": 5, "unchanged": 2995, "done": 5, "fetched": 2, "failed": 2}
     details |= {"unpublished": 1}
     records = {"jobs": 3000, "job_publications": 3001, "job_details": 2}
     new_fields = {"jobs": [], "job_details": ["salaryPeriod", "remote"]}

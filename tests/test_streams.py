@@ -90,7 +90,7 @@ def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Co
 def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_before(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And how much of the limit is used, which is nothing for another key."""
+    """And how much of the limit is used; of another key, it knows neither."""
     config |= {"rate_limit_period_seconds": 3600}
     sandbox.fail_next("http_503")
     with caplog.at_level("INFO"):
@@ -99,11 +99,12 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     assert "The API answered 503, which may be its rate limit." in caplog.text
     assert "29 requests (0 rejections, 1 retry)" in caplog.text
     (details,) = [vars(it)["details"] for it in caplog.records if "details" in vars(it)]
-    assert details == vars(DetailCounts(planned=25, answered=25, fetched=25))
+    assert details == vars(DetailCounts(planned=25, done=25, fetched=25))
     held = TapPublicJobs(config=config, state=state).throttle.held_slots()
     assert (held and held.number) == 29
     other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)
     assert other.throttle.held_slots() is None
+    assert not other.client.session.has_answered  # a 403 is about the key
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         again = TapPublicJobs(config=config, state=state)
@@ -154,8 +155,7 @@ def test_state_is_written_in_proportion_to_the_jobs(monkeypatch: pytest.MonkeyPa
     kinds = [it["type"] for it in pipeline.output.messages if it.get("stream") not in others]
     assert kinds[3:] == [
         "SCHEMA",
-        *(["RECORD"] * 60 + ["STATE"]) * 19,
-        *["RECORD"] * 60,
+        *(["RECORD"] * 60 + ["STATE"]) * 20,
         *["ACTIVATE_VERSION", "STATE", "STATE"],
     ]
     assert len(json.dumps(pipeline.state, separators=(",", ":"))) / 1_200 < 150

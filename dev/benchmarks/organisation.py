@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from fake_api import FakeApi
 
+from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
 
@@ -232,20 +233,20 @@ class Gateway:
             PublicJobsError: The key is refused.
         """
         try:
-            page: Page = self._get(f"page {number}", 8, lambda api: api.page(number))
+            page: Page = self._get(f"page {number}", MAX_TRIES, lambda api: api.page(number))
         except RequestError as error:
             msg = f"Page {number} of the list of jobs cannot be read: {error}."
             raise PageError(msg) from error
         return page
 
-    def detail(self, job: JobRef, tries: int | None = None) -> Json:
+    def detail(self, job: JobRef, tries: int = MAX_TRIES) -> Json:
         """Return one job.
 
         Raises:
             NotFoundError: It is not published.
             RequestError: The request failed.
         """
-        return self._get(f"detail {job.public_id}", tries or 8, lambda api: api.detail(job))
+        return self._get(f"detail {job.public_id}", tries, lambda api: api.detail(job))
 
     def _get(self, request: str, tries: int, ask: Callable[[FakeApi], Json]) -> Json:
         status = 0

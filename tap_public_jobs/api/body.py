@@ -1,8 +1,7 @@
-"""Reading a response's body: within bounds of size and time, and as exact JSON."""
+"""Reading a response's body: within bounds of size, and as exact JSON."""
 
 import io
 import json
-import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -40,22 +39,20 @@ class BodyError(Exception):
     """A body cannot be read within its bounds."""
 
 
-def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
+def read_object(response: Response) -> dict[str, Json] | None:
     """Read the JSON object of a response that was requested with `stream=True`.
 
     Args:
         response: Compressed with gzip or deflate, or not at all.
-        seconds: How long the body may take, however steadily it arrives.
 
     Returns:
         The object; None if the body is something else.
 
     Raises:
-        BodyError: It is too large, has too many values, or takes too long.
+        BodyError: It is too large, or has too many values.
         zlib.error: It cannot be decompressed.
         urllib3.exceptions.HTTPError: It is cut off or late.
     """
-    deadline = time.monotonic() + seconds
     # A body in another encoding is not JSON.
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     decoder = _Decoder() if encoding in {"gzip", "x-gzip", "deflate"} else None
@@ -69,9 +66,6 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         body.write(decoder.decompress(chunk, rest) if decoder else chunk)
         if max(received, body.tell()) > LARGEST:
             msg = f"the body is larger than {LARGEST >> 20} MiB"
-            raise BodyError(msg)
-        if time.monotonic() > deadline:
-            msg = "the body took too long in total"
             raise BodyError(msg)
     head = Message()
     head["Content-Type"] = response.headers.get("Content-Type", "")

@@ -26,7 +26,7 @@ from urllib3.exceptions import HTTPError
 from tap_public_jobs.api.body import BodyError, read_object
 from tap_public_jobs.api.models import JobRef, Json, Page
 from tap_public_jobs.api.network import why_unreachable
-from tap_public_jobs.api.transport import MAX_REJECTIONS, Session, is_rejection, place
+from tap_public_jobs.api.transport import MAX_SENDS, Session, is_rejection, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.lines import quoted, shortened
 
@@ -36,12 +36,12 @@ logger = logging.getLogger(__name__)
 API_PATH = "/api/public/v1"
 
 MAX_TRIES = 8
+# Tries of a detail that is expected to fail. It is sent once, even if the rate limit rejects it,
+# which then teaches the throttle nothing.
+ONCE = 1
 # Seconds before the second try at most, and twice as many before each further one; the real ones
 # are drawn at random, and take about a minute in all.
 FIRST_WAIT = 1.0
-
-# A body may take this many times the read timeout in total, however steadily it arrives.
-DEADLINE = 10
 
 REMEDIES = {
     401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
@@ -52,9 +52,10 @@ REMEDIES = {
     "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
 }
 REMEDY_LIMIT = (
-    "The tables are right, but not up to date. The API rejected a request for the rate limit "
-    f"{MAX_REJECTIONS} times in a row, so another client may be using this key. Use one key per "
-    "integration, or lower rate_limit_requests; the next run resumes."
+    "The tables are right, but not up to date. The API rejected a request "
+    f"{MAX_SENDS} times in a row: {{}}. If it is not down for maintenance, another client may be "
+    "using this key: use one key per integration, or lower rate_limit_requests. The next run "
+    "resumes."
 )
 REMEDY_PAGE = (
     "The tables are right, but not up to date. Page {} of the list of jobs cannot be read: {}. If "
@@ -80,8 +81,6 @@ class PublicJobsClient:
         base_url: Where the API is, without `API_PATH`.
         page_size: Jobs per page of the list.
         timeout: Seconds to connect, and to wait for each part of a response.
-        has_answered: Whether the API has ever answered at `base_url`. Until it has, some faults
-            mean that `base_url` is wrong; after that, they may pass.
         retries: Further tries of requests that failed.
     """
 
@@ -89,7 +88,6 @@ class PublicJobsClient:
     base_url: str
     page_size: int
     timeout: float
-    has_answered: bool = False
     retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _key_checked_at: float = -math.inf  # when a refused detail last asked for page 1
@@ -114,7 +112,7 @@ class PublicJobsClient:
             )
         except RequestError as error:
             if isinstance(error, _RejectedError):
-                raise PublicJobsError(REMEDY_LIMIT) from error
+                raise PublicJobsError(REMEDY_LIMIT.format(error)) from error
             if error.status in REMEDIES:
                 raise PublicJobsError(REMEDIES[error.status]) from error
             is_redirect = error.status in range(300, 400)
@@ -125,12 +123,12 @@ class PublicJobsClient:
         size = _count(envelope, "pageSize") or self.page_size
         return Page(envelope["data"], size, _count(envelope, "total"))
 
-    def detail(self, job: JobRef, tries: int | None = None) -> dict[str, Json]:
+    def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
         """Fetch the detail of one job; numbers are `int` or `Decimal`.
 
         Args:
             job: With an empty id, whichever job has the publicId.
-            tries: Of a request that fails; `MAX_TRIES` by default.
+            tries: Of a request that fails; `ONCE` if it is expected to.
 
         Raises:
             NotFoundError: The job is not published, or its publicId now belongs to another job.
@@ -172,7 +170,7 @@ class PublicJobsClient:
         self,
         url: str,
         is_expected: Callable[[dict[str, Json]], bool],
-        tries: int | None = None,
+        tries: int = MAX_TRIES,
         *,
         witness: str = "",
     ) -> dict[str, Json]:
@@ -181,13 +179,11 @@ class PublicJobsClient:
         Args:
             url: Sent as it is.
             is_expected: Whether an object has the expected shape.
-            tries: How often to try; `MAX_TRIES` by default. If once, that holds for rejections too.
-            witness: What shows whether the rate limit has room; see `Session.send`.
+            tries: As for `detail`.
+            witness: As for `Session.send`, a URL.
         """
-        tries = tries or MAX_TRIES
-        send = partial(self.session.fetch, url, self.timeout, witness=witness)
-        if tries == 1:
-            send = partial(send, most=1)
+        once = tries == ONCE
+        send = partial(self.session.fetch, url, self.timeout, witness=witness, once=once)
         retrying = backoff.on_exception(
             backoff.expo,
             _FaultError,
@@ -199,9 +195,9 @@ class PublicJobsClient:
         try:
             document: dict[str, Json] = retrying(self._try)(url, send, is_expected)
         except _FaultError as error:
-            msg = f"{error}, after {tries} tries" if tries > 1 else str(error)
+            msg = str(error) if once else f"{error}, after {tries} tries"
             raise RequestError(msg, error.status) from error
-        self.has_answered = True
+        self.session.has_answered = True
         return document
 
     def _try(
@@ -213,7 +209,7 @@ class PublicJobsClient:
         try:
             with send() as response:
                 self._check_head(response)
-                document = read_object(response, DEADLINE * self.timeout)
+                document = read_object(response)
             if document is not None and is_expected(document):
                 return document
             document = None  # as below: the traceback holds it
@@ -227,7 +223,7 @@ class PublicJobsClient:
         """Raise an error for each status but 200 (API page, "Errors")."""
         status, where = response.status_code, place(response.url)
         if status == HTTPStatus.OK:
-            if not self.has_answered and "html" in response.headers.get("Content-Type", ""):
+            if not self.session.has_answered and "html" in response.headers.get("Content-Type", ""):
                 msg = f"{where}: the response is a web page"
                 raise _not_the_api(msg)
             return
@@ -237,9 +233,8 @@ class PublicJobsClient:
             raise NotFoundError(msg, status)
         if is_rejection(response):
             raise _RejectedError(msg, status)
-        # Of a key that has worked, a 403 may be a rejection.
-        may_pass = {HTTPStatus.REQUEST_TIMEOUT, *[HTTPStatus.FORBIDDEN] * self.has_answered}
-        if 300 <= status < 500 and status not in may_pass:  # noqa: PLR2004
+        may_pass = status == HTTPStatus.REQUEST_TIMEOUT or self.session.may_be_limit(status)
+        if 300 <= status < 500 and not may_pass:  # noqa: PLR2004
             raise RequestError(msg, status)
         raise _FaultError(msg, status)
 
@@ -251,7 +246,7 @@ class PublicJobsClient:
             cause = inner
         # One line, without the password of a proxy.
         said = shortened(re.sub("//.*@", "//…@", " ".join(str(cause).split())), 200)
-        if why := why_unreachable(error, cause, has_answered=self.has_answered):
+        if why := why_unreachable(error, cause, has_answered=self.session.has_answered):
             host = url.split("/")[2]
             # An address that is wrong may have a password in any part.
             quoted_cause = "" if isinstance(error, ValueError) else f" ({said})"

@@ -14,6 +14,9 @@ Json = Any
 # Text that is not empty, and has neither NUL nor half a surrogate pair.
 _USABLE = re.compile("[^\0\ud800-\udfff]+")
 
+# What identifies an item of the list; a detail is requested by its publicId.
+KEYS = ("id", "publicId")
+
 # Where the row of a job has further items of the list with its id.
 OTHER_POSTINGS = "otherPostings"
 
@@ -96,7 +99,7 @@ def job_ref(summary: Json, ignored: frozenset[str] = frozenset()) -> JobRef | No
     """
     if not isinstance(summary, dict):
         return None
-    job_id, public_id = (summary.get(name, 0) for name in ("id", "publicId"))
+    job_id, public_id = (summary.get(name, 0) for name in KEYS)
     if all(isinstance(text, str) and _USABLE.fullmatch(text) for text in (job_id, public_id)):
         return _hashed(JobRef(job_id, public_id, summary=summary, ignored=ignored))
     return None

@@ -72,7 +72,8 @@ class Throttle:
             earliest: When this request may be sent at the earliest, by the clock.
 
         Returns:
-            The time of sending by the throttle's clock, to pass to `answered` or `rejected`.
+            The time of sending by the throttle's clock, to pass to `answered` or `rejected`, one of
+            which, or `unanswered`, has to follow.
 
         Raises:
             BaseException: What the throttle was closed with.
@@ -106,9 +107,7 @@ class Throttle:
             return delay
 
     def answered(self, sent: float, *, is_doubtful: bool = False) -> tuple[float, float] | None:
-        """Free the slot of a request, one period from now.
-
-        A request without a response ends here too: it may have reached the server all the same.
+        """Free the slot of a request, one period from now, and learn from its response.
 
         Args:
             sent: What `acquire` returned.
@@ -125,6 +124,14 @@ class Throttle:
             is_lesson = self._pace.note_doubt(sent, now)
             self._not_before = max(self._not_before, now + self._pace.interval)
             return (0.0, self._pace.interval) if is_lesson else None
+
+    def unanswered(self) -> None:
+        """Free the slot of a request without a response, which the server may have counted.
+
+        It teaches nothing: whether the limit has room, only a response can show.
+        """
+        with self.changed:
+            self._end(None)
 
     def has_answered_since(self, moment: float) -> bool:
         """Return whether a request was answered that was sent after a moment by the clock."""
@@ -205,11 +212,12 @@ class Throttle:
         free_at = self._received[0] + self.period
         return free_at - now + math.ulp(free_at)
 
-    def _end(self, sent: float) -> float:
+    def _end(self, sent: float | None) -> float:
         now = self.clock()
         self._in_flight -= 1
         self._received.append(now)
-        self._pace.note_round_trip(now - sent)
+        if sent is not None:
+            self._pace.note_round_trip(now - sent)
         self._not_before = max(self._not_before, now + self._pace.after_response)
         self.changed.notify_all()
         return now

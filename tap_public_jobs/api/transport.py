@@ -10,21 +10,18 @@ from typing import Any
 
 import requests
 from requests import PreparedRequest, Response
-from requests.adapters import HTTPAdapter
 from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
+from tap_public_jobs.api.deadline import DeadlineAdapter
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)
 
-# How often one request is sent while it is rejected for the rate limit.
-MAX_REJECTIONS = 10
-
-# Statuses that are no rejection by themselves, but the default of some limits.
-DOUBTFUL = {HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE}
+# Requests for one that the rate limit rejects, those for its witness included.
+MAX_SENDS = 10
 
 # Seconds. No limit per minute needs a longer pause; a larger Retry-After is ignored as a mistake.
 LONGEST_RETRY_AFTER = 3600.0
@@ -44,13 +41,23 @@ class Session(requests.Session):
         connections: Connections kept open at once.
         headers: Of every request, such as the one that carries the key.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
+
+    Attributes:
+        has_answered: Whether the API has ever answered this key, which the client notes. Until it
+            has, some faults mean that a setting is wrong; after that, they may pass.
     """
 
     def __init__(
-        self, throttle: Throttle, connections: int, headers: Mapping[str, str], base_url: str
+        self,
+        *,
+        throttle: Throttle,
+        connections: int,
+        headers: Mapping[str, str],
+        base_url: str,
+        has_answered: bool = False,
     ) -> None:
         super().__init__()
-        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
+        adapter = DeadlineAdapter(pool_connections=1, pool_maxsize=connections)
         self.mount("https://", adapter)
         self.mount("http://", adapter)
         self.stream = True
@@ -61,6 +68,7 @@ class Session(requests.Session):
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not these.
         self.verify = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or True
+        self.has_answered = has_answered
         self._throttle = throttle
         self._active_at = monotonic()
 
@@ -75,7 +83,7 @@ class Session(requests.Session):
         request: PreparedRequest,
         *,
         witness: PreparedRequest | None = None,
-        most: int = MAX_REJECTIONS,
+        once: bool = False,
         **kwargs: Any,
     ) -> Response:
         """Send a request when the throttle allows it, and again while the rate limit rejects it.
@@ -85,8 +93,9 @@ class Session(requests.Session):
 
         Args:
             request: What to send.
-            witness: Sent before the request is sent again, if no other one has been answered.
-            most: How often to send while the limit rejects.
+            witness: What the API answers if the limit has room. If no other request has been
+                answered since the rejection, it is sent before the request is sent again.
+            once: The request is expected to fail: a rejection is its own fault, and ends it.
             **kwargs: As requests takes them.
 
         Returns:
@@ -94,6 +103,7 @@ class Session(requests.Session):
         """
         throttle = self._throttle
         earliest, rejected_at = -math.inf, math.inf
+        most = 1 if once else MAX_SENDS
         for number in range(1, most + 1):
             sent = throttle.acquire(earliest)
             others_work = throttle.has_answered_since(rejected_at)
@@ -101,7 +111,7 @@ class Session(requests.Session):
                 self._exchange(witness, sent, kwargs).close()
                 wait = 0.0
             else:
-                response = self._exchange(request, sent, kwargs, is_own=others_work or most == 1)
+                response = self._exchange(request, sent, kwargs, is_own=others_work or once)
                 if not is_rejection(response):
                     break
                 response.close()
@@ -136,36 +146,41 @@ class Session(requests.Session):
         try:
             response = super().send(request, **options)
         except BaseException:
-            throttle.answered(sent)
+            throttle.unanswered()
             raise
         status = response.status_code
         if is_rejection(response):
             wait = retry_after(response.headers)
-            if status == HTTPStatus.TOO_MANY_REQUESTS and throttle.requests > 1:
+            has_answered = throttle.has_answered_since(-math.inf)
+            if status == HTTPStatus.TOO_MANY_REQUESTS and has_answered:
                 # After an answer an interval is enough, if the limit allows no bursts. If it is
                 # not, the next pause is a whole period.
                 wait = wait or 0.0
             pacing = throttle.rejected(sent, wait, is_own=is_own)
         else:
-            # Before anything else was answered, a 403 is about the key.
-            may_be_limit = status != HTTPStatus.FORBIDDEN or throttle.has_answered_since(-math.inf)
-            pacing = throttle.answered(sent, is_doubtful=status in DOUBTFUL and may_be_limit)
+            pacing = throttle.answered(sent, is_doubtful=self.may_be_limit(status))
         log_pacing(throttle, status, pacing)
         return response
 
-    def fetch(
-        self, url: str, timeout: float, *, witness: str = "", most: int = MAX_REJECTIONS
-    ) -> Response:
+    def may_be_limit(self, status: int) -> bool:
+        """Return whether a response that is no rejection may be one: a 403 or a 503 without more.
+
+        They are the default of some limits. But of a key that never worked, a 403 is about the key.
+        """
+        is_forbidden = status == HTTPStatus.FORBIDDEN
+        return status == HTTPStatus.SERVICE_UNAVAILABLE or (is_forbidden and self.has_answered)
+
+    def fetch(self, url: str, timeout: float, *, witness: str = "", once: bool = False) -> Response:
         """Send a GET to a URL as it is.
 
         Args:
             url: With its percent-encoding.
             timeout: Seconds to connect, and to wait for each part of the response.
             witness: As for `send`, a URL.
-            most: As for `send`.
+            once: As for `send`.
         """
         other = self._get(witness) if witness else None
-        return self.send(self._get(url), witness=other, most=most, timeout=timeout)
+        return self.send(self._get(url), witness=other, once=once, timeout=timeout)
 
     def _get(self, url: str) -> PreparedRequest:
         request = self.prepare_request(requests.Request("GET", url))
@@ -191,7 +206,7 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
     sends = f"Pausing until {until} ({pause:,.1f} s), then sending" if pause else "Sending"
     line = (
         "The API answered %d, which %s its rate limit. %s at most one request every %.3g s. No "
-        "action is needed; if every run logs this, another client is using this key."
+        "action is needed; if every run logs this, another client may be using this key."
     )
     logger.warning(line, status, verb, sends, interval)
 

@@ -37,7 +37,7 @@ TRIES_TO_CONFIRM = 3
 MOST_NOT_GONE = 20
 
 # Listed jobs to ask for until the detail of one loads.
-MOST_WITNESSES = 3
+MOST_LISTED_ASKED = 3
 
 NONE_LOADS = Verdict("failed", "no detail of a listed job loads either")
 
@@ -184,7 +184,7 @@ class ListReader:
         """Ask for known jobs that the list lacks.
 
         Returns:
-            What the answers mean, by id, and the detail that shows that details work.
+            What the answers mean, by id, and the proof that details work.
         """
         known = self.state.jobs
         asked: dict[str, Verdict] = {}
@@ -195,32 +195,32 @@ class ListReader:
         )
         refs = (JobRef(job_id, known[job_id].public_id) for job_id in order)
         self.report.confirming(len(order))
-        details_work, witness, not_gone = False, Details(), 0
+        details_work, proof, not_gone = False, Details(), 0
         while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
             answers = {ref.id: verdict for ref, verdict in self.ask(some)}
             verdicts = [*answers.values()]
             details_work = details_work or STILL_THERE in verdicts
             if GONE in verdicts and not details_work:
-                witness = self._witness(listed)
-                details_work = bool(witness) or not listed
+                proof = self._proof(listed)
+                details_work = bool(proof) or not listed
                 if not details_work:
-                    return dict.fromkeys(unlisted, NONE_LOADS), witness
+                    return dict.fromkeys(unlisted, NONE_LOADS), proof
             not_gone += len(verdicts) - verdicts.count(GONE)
             asked |= answers
-        return asked, witness
+        return asked, proof
 
-    def _witness(self, listed: Mapping[str, JobRef]) -> Details:
+    def _proof(self, listed: Mapping[str, JobRef]) -> Details:
         """Fetch the detail of a listed job, without which a 404 means nothing; empty if none loads.
 
         The detail that was fetched longest ago comes first, because it is due next: what arrives is
         kept, so no request is wasted. Those that are known to fail come last.
         """
 
-        def due(ref: JobRef) -> tuple[bool, int]:
+        def turn(ref: JobRef) -> tuple[bool, int]:
             job = self.state.jobs.get(ref.id)
             return (job.failing_since > 0, job.fetched_at) if job else (False, 0)
 
-        for ref in sorted(listed.values(), key=due)[:MOST_WITNESSES]:
+        for ref in sorted(listed.values(), key=turn)[:MOST_LISTED_ASKED]:
             with suppress(RequestError):
                 return {ref: self.api.detail(ref, TRIES_TO_CONFIRM)}
         return {}

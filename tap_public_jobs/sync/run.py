@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tap_public_jobs.api.client import MAX_TRIES, ONCE
 from tap_public_jobs.api.models import JobRef, Json
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.lines import quoted
@@ -27,7 +28,7 @@ from tap_public_jobs.sync.state import (
 
 logger = logging.getLogger(__name__)
 
-# Records.
+# Details.
 FEWEST_BETWEEN_CHECKPOINTS = 50
 
 
@@ -70,13 +71,14 @@ class Run:
             if publication := job.publication:
                 yield job_id, publication
         yield from [(it, job.publication) for it, job in closed.items() if not job.is_written]
-        for job_id, gone in closed.items():
-            closed[job_id] = gone._replace(is_written=True)
+        for job_id, closed_job in closed.items():
+            closed[job_id] = closed_job._replace(is_written=True)
 
     def details(self) -> Iterator[tuple[JobRef, dict[str, Json]]]:
         """Fetch the details of the plan, and yield each as it arrives.
 
-        A detail is noted when the consumer asks for the next one, because it is written by then.
+        A detail is noted when the consumer asks for the next one, because it is written by then. A
+        STATE message follows each time that enough details were noted since the last one.
 
         Raises:
             PublicJobsError: The run cannot continue.
@@ -86,9 +88,11 @@ class Run:
         counts.planned = len(self.plan)
         counts.unchanged = len(self.listing.jobs) - counts.planned
         reasons = Counter[str](self.plan.values())
+        # At most 20 or so in a run, so that their size together is linear in the number of jobs.
+        between_checkpoints = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
         with self.services.report.fetching(counts, reasons):
             for ref, answer in fan_out(self._fetch, self.plan, workers=self.settings.workers):
-                counts.answered += 1
+                counts.done += 1
                 if isinstance(answer, NotFoundError):
                     outcomes.not_found[ref] = str(answer)
                 elif isinstance(answer, RequestError):
@@ -100,6 +104,8 @@ class Run:
                     yield ref, answer
                     self.state.note_detail(ref, answer)
                     counts.fetched += 1
+                    if counts.fetched % between_checkpoints == 0:
+                        self.services.checkpoints.write(self.state)
             if outcomes.not_found:
                 for ref, why in outcomes.classify(self._read_list_again()).items():
                     self._note_failure(ref, why)
@@ -114,11 +120,12 @@ class Run:
         if arrived := self.listing.details.pop(ref, None):
             return ref, arrived
         failing_since = self.state.jobs[ref.id].failing_since
-        is_known = failing_since > 0 and not is_new(failing_since, self.now)
+        is_known_to_fail = failing_since > 0 and not is_new(failing_since, self.now)
         none_has_arrived = self.counts.details.fetched == 0
         none_arrives = none_has_arrived and len(self.outcomes.failed) >= MANY_FAILING
+        tries = ONCE if is_known_to_fail or none_arrives else MAX_TRIES
         try:
-            return ref, self.services.api.detail(ref, 1 if is_known or none_arrives else None)
+            return ref, self.services.api.detail(ref, tries)
         except RequestError as error:
             return ref, error
 
@@ -148,14 +155,6 @@ class Run:
         """Count a record that has been written."""
         self.counts.records[stream] += 1
 
-    def checkpoint_if_due(self) -> None:
-        """Write a STATE message if enough details were written since the last one."""
-        fetched = self.counts.details.fetched
-        # At most 20 or so in a run, so that their size together is linear in the number of jobs.
-        every = max(FEWEST_BETWEEN_CHECKPOINTS, len(self.listing.jobs) // 20)
-        if fetched > 0 and fetched % every == 0:
-            self.services.checkpoints.write(self.state)
-
     def version_of(self, stream: str) -> int | None:
         """Return the version of a stream's records; None if they are never activated.
 
@@ -174,12 +173,13 @@ class Run:
         if stream == "jobs":
             return True
         # Under `changed`, runs write some details; a target would remove the rows of all others.
-        cycle, gone = self.state.cycle, self.outcomes.unpublished
+        cycle, unpublished = self.state.cycle, self.outcomes.unpublished
         return (
             cycle is not None
             and cycle.refresh == "all"
             and all(
-                job_id in gone or (job.fetched_at >= cycle.started_at and not job.failing_since)
+                job_id in unpublished
+                or (job.fetched_at >= cycle.started_at and not job.failing_since)
                 for job_id, job in self.state.jobs.items()
             )
         )

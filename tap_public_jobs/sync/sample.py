@@ -6,7 +6,7 @@ A state has one hash per job. So of a few jobs it has a hash of each field, too.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from tap_public_jobs.api.models import JobRef, hash_of
+from tap_public_jobs.api.models import KEYS, JobRef, hash_of
 
 # Per job, a hash of each field of its summary.
 Sample = dict[str, dict[str, str]]
@@ -26,7 +26,7 @@ def differences(last: Sample, now: Sample, ignored: frozenset[str]) -> list[str]
     A field that only one of them has differs, unless it is ignored now. Identifiers are left out,
     because to ignore them would be wrong.
     """
-    left_out = ignored | {"id", "publicId"}
+    left_out = ignored.union(KEYS)
     jobs = last.keys() & now.keys()
     names = Counter(name for job_id in jobs for name in _differ(last[job_id], now[job_id]))
     return [name for name, count in names.items() if count > len(jobs) / 2 and name not in left_out]

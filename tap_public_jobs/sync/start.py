@@ -1,4 +1,4 @@
-"""The start of a run: from what the last run left over the list to what is to be fetched."""
+"""The start of a run: is there work, what does the list show, which details are to be fetched?"""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -23,6 +23,11 @@ logger = logging.getLogger(__name__)
 FEWEST_CHANGED = 5
 
 NO_NEWS = "The notification log has no news since the last run: nothing to fetch."
+
+NOT_COVERED = (
+    "The notification log does not cover everything since the last run; running as detail_refresh: "
+    "changed."
+)
 
 MANY_CHANGED = (
     "%d of the %d jobs in the list changed, so their details are fetched again. In most of the "
@@ -64,17 +69,6 @@ def start_run(
     """
     now = int(services.clock())
     state.update_evidence(now)
-    # What the last run left.
-    is_notified = settings.refresh == "notified"
-    is_due = not is_notified or has_due_work(state, notifications, now, forms)
-    awaited = looked_for(state, now)
-    run_time = max(now, state.run_time + 1)
-    cycle = next_cycle(state, "all" if settings.refresh == "all" else "changed", run_time, now)
-    is_fallback = (
-        is_notified and state.listed_at is not None and not is_covered(state, notifications)
-    )
-    old_form, old_sample = state.forms.get("job_details"), state.sample
-    # What the API shows.
     reader = ListReader(
         api=services.api,
         state=state,
@@ -84,43 +78,45 @@ def start_run(
         report=services.report,
         sleep=services.sleep,
     )
+    # Is there work? Until the list is read, the state is that of the last run.
+    is_notified = settings.refresh == "notified"
+    is_due = not is_notified or has_due_work(state, notifications, now, forms)
+    to_find = looked_for(state, now)
     # For another organisation's key, all would be 404.
-    if (is_due or awaited) and state.key_hash == settings.key_hash:
-        state.awaited = _still_awaited(state.awaited, reader.ask(_due(state.awaited, now)), now)
-    if not is_due and awaited.isdisjoint(state.awaited):
+    if (is_due or to_find) and state.key_hash == settings.key_hash:
+        state.awaited = _still_awaited(state.awaited, reader.ask(_settled(state.awaited, now)), now)
+    if not is_due and to_find.isdisjoint(state.awaited):
         logger.info(NO_NEWS)
         return None
-    if is_fallback:
-        logger.info(
-            "The notification log does not cover everything since the last run; running as "
-            "detail_refresh: changed."
-        )
-    _warn_of_a_clock_that_was_ahead(run_time - now)
-    listing = _read_list(reader, is_new_key=state.key_hash not in {"", settings.key_hash})
-    # What the next run has to know.
-    counts = Counts(closed=len(listing.gone))
-    if state.listed_at is not None and listing.is_complete:
-        dated = {job_id for job_id, job in state.jobs.items() if job.publication}
-        counts.opened = len(listing.jobs.keys() - dated)
-    if notifications:
-        state.note_notifications(notifications, now)
-    state.key_hash = settings.key_hash
-    state.note_listing(listing, run_time, now)
-    state.note_forms(forms)
-    state.sample = sample_of(listing.jobs)
-    if state.jobs or state.cycle:  # else no list has ever shown a job
-        state.cycle = cycle
-    # What to fetch.
+    # Which run is it?
+    run_time = max(now, state.run_time + 1)
+    cycle = next_cycle(state, "all" if settings.refresh == "all" else "changed", run_time, now)
+    if is_notified and state.listed_at is not None and not is_covered(state, notifications):
+        logger.info(NOT_COVERED)
+    old_form = state.forms.get("job_details")
     if old_form and forms.get("job_details", old_form) != old_form:
         logger.info("The selected columns changed; fetching all details again.")
     if cycle.started_at < run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
+    _warn_of_a_clock_that_was_ahead(run_time - now)
+    # What does the API show?
+    listing = _read_list(reader, is_new_key=state.key_hash not in {"", settings.key_hash})
+    _warn_of_shared_ids([*listing.jobs.values()])
+    # From here on, the state is that of this run.
+    old_sample = state.sample
+    opened = state.note_listing(
+        listing, notifications=notifications, forms=forms, run_time=run_time, now=now
+    )
+    state.sample = sample_of(listing.jobs)
+    state.key_hash = settings.key_hash
+    if state.jobs or state.cycle:  # else no list has ever shown a job
+        state.cycle = cycle
+    # What is to be fetched?
     plan = plan_details(state, listing, cycle, settings.max_age)
     changed = sum(reason == "changed" for reason in plan.values())
     if changed > max(FEWEST_CHANGED, len(listing.jobs) / 2):
         fields = differences(old_sample, state.sample, settings.ignored_fields)
         _warn_of_changed_fields(fields, changed, len(listing.jobs), len(old_sample))
-    _warn_of_shared_ids([*listing.jobs.values()])
     return Run(
         settings=settings,
         services=services,
@@ -129,7 +125,7 @@ def start_run(
         listing=listing,
         plan=plan,
         outcomes=Outcomes(state.outage_since(now)),
-        counts=counts,
+        counts=Counts(opened=opened, closed=len(listing.gone)),
     )
 
 
@@ -164,7 +160,7 @@ def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
         )
 
 
-def _due(awaited: Mapping[str, int], now: int) -> list[JobRef]:
+def _settled(awaited: Mapping[str, int], now: int) -> list[JobRef]:
     """Return the awaited jobs whose 404 means something, because no replica lags any more."""
     return [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
 

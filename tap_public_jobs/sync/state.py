@@ -7,8 +7,9 @@ clock went back. Listings, periods, versions and fetched details have it, so the
 something has been wrong, or is so, by the clock. If it had times of runs, an hour of it would never
 pass after a run whose clock was days ahead, because runs are then a second apart.
 
-A known job that a list lacks is *unlisted*. It is *missing* until its own detail confirms that it
-is *gone*; then it is *closed*.
+A *known* job is one that a list has shown. If a list lacks it, it is *unlisted*, and *missing*
+until its own detail confirms that it is *gone*; then it is *closed*. An *awaited* job is one that a
+webhook has named, and that no list has shown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -189,7 +190,10 @@ class Listing(NamedTuple):
 
 
 def is_new(since: int, now: int) -> bool:
-    """Return whether something has been wrong for less than an hour; 0 means that nothing is."""
+    """Return whether something has been wrong for less than an hour; 0 means that nothing is.
+
+    What has been wrong for longer is *known*.
+    """
     return since > 0 and now - since < TOLERANCE
 
 
@@ -259,33 +263,45 @@ class SyncState:
         lately = {job_id for job_id, job in self.closed.items() if is_new(job.closed_at, now)}
         return self.jobs.keys() | lately
 
-    def note_listing(self, listing: Listing, run_time: int, now: int) -> None:
-        """Note which jobs are published.
+    def note_listing(
+        self,
+        listing: Listing,
+        *,
+        notifications: Notifications | None,
+        forms: Mapping[str, str],
+        run_time: int,
+        now: int,
+    ) -> int:
+        """Note which jobs are published, and which details the notification log names.
 
         A complete list alone begins and ends the period of a job. So openings and closings have the
         same times, also if all jobs are replaced at once and no list is complete for an hour.
 
         Args:
             listing: What the run found out.
+            notifications: What the log says; the next run reads on after it.
+            forms: Per stream that the run writes, what its records are made of.
             run_time: Of this run.
             now: The clock's time, for evidence.
+
+        Returns:
+            How many jobs were opened since the last complete list; 0 if there was none.
         """
+        if notifications:
+            self._note_notifications(notifications, now)
         known = {job.public_id for job in self.jobs.values()}
-        for job_id in listing.gone:
-            publication = self.jobs[job_id].publication
-            if publication:  # else no complete list has ever shown the job
-                ended = publication._replace(unpublished_at=run_time)
-                self.closed[job_id] = ClosedJob(ended, closed_at=now)
-            del self.jobs[job_id]  # last: a signal between the two must not lose the job
+        self._close(listing.gone, run_time, now)
         outage_since = self.outage_since(now)
         for job_id, verdict in listing.missing.items():
             job = self.jobs[job_id]
             since = outage_since if verdict.kind == "failed" else 0
             self.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
+        opened = 0
         for job_id, ref in listing.jobs.items():
             job = self.jobs.get(job_id) or KnownJob(ref.public_id, self.listed_at)
             job = job._replace(public_id=ref.public_id, missing_since=0)
             if listing.is_complete:
+                opened += job.first_seen is None
                 job = job._replace(first_seen=job.first_seen or run_time, last_seen=run_time)
                 self.closed.pop(job_id, None)  # published again, in the same row
             if ref.public_id in self.awaited:
@@ -295,26 +311,25 @@ class SyncState:
         unknown = [item for item in self.awaited.items() if item[0] not in known]
         self.awaited = dict(unknown[-MOST_AWAITED:])
         self.short_since = listing.short_since
+        self.forms = {**forms}
+        if "job_publications" not in forms:  # no stream writes closings
+            self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
+        self.run_time = run_time
+        if self.listed_at is None:
+            opened = 0
         if listing.is_complete:
             self.listed_at = run_time
-        self.run_time = run_time
+        return opened
 
-    def note_forms(self, forms: Mapping[str, str]) -> None:
-        """Note what the records of this run's streams are made of.
+    def _close(self, job_ids: Iterable[str], run_time: int, now: int) -> None:
+        for job_id in job_ids:
+            publication = self.jobs[job_id].publication
+            if publication:  # else no complete list has ever shown the job
+                ended = publication._replace(unpublished_at=run_time)
+                self.closed[job_id] = ClosedJob(ended, closed_at=now)
+            del self.jobs[job_id]  # last: a signal between the two must not lose the job
 
-        While no stream writes publications, only the last closings are remembered.
-        """
-        self.forms = {**forms}
-        if "job_publications" not in forms:
-            self.closed = dict([*self.closed.items()][-MOST_CLOSED:])
-
-    def note_notifications(self, notifications: Notifications, now: int) -> None:
-        """Note what the notification log names, so that the next run reads on after it.
-
-        Args:
-            notifications: What the log says.
-            now: The clock's time, for evidence.
-        """
+    def _note_notifications(self, notifications: Notifications, now: int) -> None:
         named = {*notifications.public_ids}
         for job_id, job in self.jobs.items():
             if job.public_id in named:  # its detail is owed, even if its summary looks unchanged

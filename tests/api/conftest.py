@@ -130,7 +130,14 @@ def connect() -> Iterator[Connect]:
         def connect(base_url: str, key: str = "a-key", **options: Any) -> PublicJobsClient:
             headers = {"Authorization": f"Bearer {key}"}
             throttle = options.pop("throttle", Throttle(100_000, 60.0))
-            session = sessions.enter_context(Session(throttle, 16, headers, base_url))
+            session = Session(
+                throttle=throttle,
+                connections=16,
+                headers=headers,
+                base_url=base_url,
+                has_answered=options.pop("has_answered", False),
+            )
+            sessions.enter_context(session)
             options = {"page_size": 10, "timeout": 10.0} | options
             return PublicJobsClient(session, base_url, **options)
 

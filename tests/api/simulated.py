@@ -181,7 +181,7 @@ class Api:
         if requests:
             self.time.run(work, min(self.threads, requests))
 
-    def read(self, jobs: int, tries: int | None = None, pages: int = 1) -> float:
+    def read(self, jobs: int, tries: int = MAX_TRIES, pages: int = 1) -> float:
         """Read pages and details with the client; return how long that takes.
 
         Args:
@@ -191,7 +191,12 @@ class Api:
         """
         started = self.time.now
         self.start()
-        session = Session(self.throttle, self.threads, {"x-api-key": "a-key"}, "http://api")
+        session = Session(
+            throttle=self.throttle,
+            connections=self.threads,
+            headers={"x-api-key": "a-key"},
+            base_url="http://api",
+        )
         client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
         left = iter([f"job-{number}" for number in range(jobs)])
 

@@ -8,24 +8,21 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
 from api.conftest import JOB, Answer, Answered, response
 
-from tap_public_jobs.api import body, client
+from tap_public_jobs.api import body, deadline
 from tap_public_jobs.api.body import DEEPEST, LARGEST, MOST_VALUES, json_object
+from tap_public_jobs.api.client import ONCE
 from tap_public_jobs.api.models import JobRef, hash_of
 from tap_public_jobs.errors import RequestError
 
 MIB = 1024 * 1024
 DETAIL = b'{"id": "id-1", "x": "%s"}'
 LARGEST_TEXT = b"x" * (LARGEST - len(DETAIL) + 2)
-
-
-@pytest.fixture(autouse=True)
-def _one_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MAX_TRIES", 1)
 
 
 # Size.
@@ -54,7 +51,7 @@ def test_bodies_arrive_whole(
     encoded = ENCODERS[encoding.lower()](DETAIL % text)
     api, server = answered(_encoded(encoding, encoded))
 
-    assert api.detail(JOB) == {"id": "id-1", "x": text.decode()}
+    assert api.detail(JOB, ONCE) == {"id": "id-1", "x": text.decode()}
     assert "Accept-Encoding: gzip\r\n" in server.heads[0]
 
 
@@ -86,7 +83,7 @@ def test_a_body_that_cannot_be_read_is_refused(
     api, server = answered(answer)
 
     with pytest.raises(RequestError, match=said):
-        api.detail(JOB)
+        api.detail(JOB, ONCE)
     assert server.targets == ["/jobs/job-1"]
 
 
@@ -133,7 +130,7 @@ def test_bodies_that_are_made_to_fill_the_memory_are_faults_and_do_not(
 
     def fetch(number: int) -> RequestError:
         with pytest.raises(RequestError, match=said) as caught:
-            api.detail(JobRef(f"id-{number}", f"job-{number}"))
+            api.detail(JobRef(f"id-{number}", f"job-{number}"), ONCE)
         return caught.value
 
     with ThreadPoolExecutor(16) as threads:
@@ -152,8 +149,10 @@ def test_bodies_that_are_made_to_fill_the_memory_are_faults_and_do_not(
 # Time.
 
 
-# Bodies in which no part is late, and which do not end: the head, and what is repeated.
+# Responses in which no part is late, and which do not end: the head, and what is repeated.
 DRIPS = {
+    "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "head": (HEAD + b"X: ", b"x"),
     "length": (HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
     "no length": (HEAD + b"\r\n", b" "),
     "chunks": (CHUNKED, b"1\r\n \r\n"),
@@ -162,26 +161,32 @@ DRIPS = {
 
 
 @pytest.mark.parametrize(("head", "drop"), DRIPS.values(), ids=DRIPS)
-@pytest.mark.parametrize("by", ["http", "https"])
-def test_a_body_that_drips_ends_at_the_deadline(
+@pytest.mark.parametrize("by", ["http", "https", "proxy"])
+def test_a_response_that_drips_ends_at_the_deadline(
     answered: Answered, monkeypatch: pytest.MonkeyPatch, head: bytes, drop: bytes, by: str
 ) -> None:
     """The read timeout alone would wait for each byte anew."""
-    monkeypatch.setattr(client, "DEADLINE", 0.01)
+    monkeypatch.setattr(deadline, "DEADLINE", 0.001)  # before the head is as long as it may be
     api, server = answered(endless(head, drop), by=by)
 
-    with pytest.raises(RequestError, match="the body took too long in total"):
-        api.detail(JOB)
-    assert server.targets == ["/jobs/job-1"]
+    with pytest.raises(RequestError, match=r": the response took too long in total$"):
+        api.detail(JOB, ONCE)
+    assert server.targets[-1] == "/jobs/job-1"
 
 
-def test_a_body_may_take_ten_times_the_read_timeout(
-    answered: Answered, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("seconds", [69.9, 70.1])
+def test_a_response_may_take_ten_times_the_read_timeout(
+    answered: Answered, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(client, "read_object", lambda _, seconds: {"id": "id-1", "s": seconds})
-    api, _ = answered(response(b""), timeout=7.0)
+    times = chain([0.0], repeat(seconds))  # when the tap begins to read, and later
+    monkeypatch.setattr(deadline, "monotonic", lambda: next(times))
+    api, _ = answered(response({"id": "id-1"}), timeout=7.0)
 
-    assert api.detail(JOB)["s"] == 70
+    if seconds < 70:
+        assert api.detail(JOB, ONCE) == {"id": "id-1"}
+    else:
+        with pytest.raises(RequestError, match="the response took too long in total"):
+            api.detail(JOB, ONCE)
 
 
 # JSON.
@@ -230,7 +235,7 @@ def test_a_body_that_is_not_in_utf_8_is_read_as_its_head_declares(
     content = f'{{"id": "id-1", "x": "{text}"}}'.encode(encoding)
     api, _ = answered(response(content, "200 OK", f"Content-Type: {declared}"))
 
-    assert api.detail(JOB)["x"] == read
+    assert api.detail(JOB, ONCE)["x"] == read
 
 
 def test_prose_of_the_largest_size_is_not_too_many_values() -> None:

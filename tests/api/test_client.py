@@ -23,7 +23,7 @@ from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.api.client import MAX_TRIES
 from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import MAX_REJECTIONS
+from tap_public_jobs.api.transport import MAX_SENDS
 from tap_public_jobs.errors import (
     NotFoundError,
     PageError,
@@ -219,6 +219,28 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     assert server.targets == [page, *["/jobs/job-1"] * tries, page]
 
 
+def test_a_403_may_be_the_limit_if_the_key_has_worked_in_an_earlier_run(
+    answered: Answered,
+) -> None:
+    """Then it is tried again, and the throttle learns from it."""
+    throttle = Throttle(1000, 0.001)
+    api, _ = answered(refusal("403"), PAGE, throttle=throttle, has_answered=True)
+
+    assert api.page(1).total == 0
+    assert throttle._pace.lessons == 1
+
+
+def test_a_403_is_about_a_key_that_never_worked(answered: Answered) -> None:
+    """Also if something else than the API's data came before it."""
+    throttle = Throttle(1000, 0.001)
+    api, server = answered(response(b"", "500 Oops"), refusal("403"), throttle=throttle)
+
+    with pytest.raises(PublicJobsError, match="If this key never worked"):
+        api.page(1)
+    assert len(server.heads) == 2
+    assert throttle._pace.lessons == 0
+
+
 def test_details_that_are_refused_at_once_ask_for_page_1_together(answered: Answered) -> None:
     api, _ = answered(PAGE)
     all_sent, error = threading.Barrier(8), RequestError("refused", 401)
@@ -250,7 +272,7 @@ def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) ->
     with pytest.raises(RequestError, match="the response is 503"):
         api.detail(JOB)
 
-    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_REJECTIONS // 2)
+    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_SENDS // 2)
     assert throttle._pace.lessons == 1
 
 
@@ -259,7 +281,7 @@ def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) ->
     [
         ("401", "The API refused the key"),
         ("403", "The API answered 403"),
-        ("503", "10 times in a row, .*Use one key per integration"),
+        ("503", "10 times in a row: .* is 503 No. If it is not down .*: use one key per"),
     ],
 )
 def test_a_page_that_is_refused_ends_the_run(answered: Answered, status: str, said: str) -> None:

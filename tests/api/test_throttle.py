@@ -244,6 +244,26 @@ def test_responses_that_may_be_rejections_slow_the_run_down_and_a_server_that_is
     assert throttle.try_acquire() == math.inf
 
 
+def test_a_request_without_a_response_teaches_nothing(throttle: Throttle, time: FakeTime) -> None:
+    """A reset answers no request, ends no row of faults, and is no short round trip."""
+    throttle.acquire()
+    throttle.unanswered()
+    assert not throttle.has_answered_since(-math.inf)
+    throttle.acquire()
+    assert throttle.try_acquire() == math.inf  # one at a time until the first response
+    throttle.unanswered()
+    for _ in range(4):
+        throttle.answered(throttle.acquire() - 0.5, is_doubtful=True)
+        throttle.acquire()
+        throttle.unanswered()
+    assert throttle._pace.lessons == 1  # a server that is down is no limit
+    throttle.rejected(throttle.acquire() - 0.5)
+    throttle.acquire()
+    time.now += 5
+    throttle.unanswered()
+    assert throttle.try_acquire() == pytest.approx(PACE - 0.9 * 0.5)
+
+
 def test_after_a_second_lesson_requests_go_one_at_a_time(
     throttle: Throttle, time: FakeTime
 ) -> None:

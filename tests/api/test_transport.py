@@ -3,6 +3,7 @@
 A run never takes a limit for a job's own fault, and a job stops no run.
 """
 
+import math
 import socket
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -23,10 +24,11 @@ from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
 from tap_public_jobs.api import transport
+from tap_public_jobs.api.client import ONCE
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import PublicJobsError, RequestError
 
 # Connections, and what they carry.
 
@@ -199,6 +201,30 @@ def test_every_attempt_frees_its_slot_whatever_becomes_of_it(
     assert throttle.requests == len(server.heads) == 7
 
 
+def test_a_request_that_is_reset_shows_nothing_of_the_limit(answered: Answered) -> None:
+    """A rejection beside it is no fault of the rejected request, as it is beside an answer."""
+    throttle = Throttle(1000, 60.0)
+    api, _ = answered(lambda it, _: it.shutdown(socket.SHUT_RDWR), DETAIL, throttle=throttle)
+
+    with pytest.raises(RequestError):
+        api.detail(JOB, ONCE)
+    assert not throttle.has_answered_since(-math.inf)
+    api.detail(JOB)
+    assert throttle.has_answered_since(-math.inf)
+
+
+def test_a_429_pauses_for_a_period_until_the_api_has_answered(answered: Answered) -> None:
+    """After a reset, too; then for an interval, which is enough for a limit without bursts."""
+    time = FakeTime()
+    reset, rejection = lambda it, _: it.shutdown(socket.SHUT_RDWR), response(b"", "429 No")
+    api, _ = answered(reset, rejection, PAGE, rejection, PAGE, throttle=time.throttle())
+
+    api.page(1)
+    assert [*time.waits] == [60]
+    api.page(1)
+    assert len([it for it in time.waits if it > 59]) == 1
+
+
 # A refusal: the limit or a single job.
 
 
@@ -264,7 +290,7 @@ def test_a_single_job_that_is_refused_costs_a_run_little(
     assert api.seen.count((name, status)) in sent
 
     again = Api("sliding_log", bad={"job-0": status})
-    assert again.read(3, tries=1) < 15
+    assert again.read(3, tries=ONCE) < 15
     assert again.refused == ["job-0"]
     assert again.seen.count(("job-0", status)) == 1
 
@@ -274,7 +300,7 @@ def test_jobs_that_are_known_to_be_rejected_slow_no_other() -> None:
     bad = {f"job-{number}": 429 for number in range(5)}
     api = Api("sliding_log", bad=bad)
 
-    assert api.read(5, tries=1) < 5
+    assert api.read(5, tries=ONCE) < 5
     assert sorted(api.seen) == [*sorted((name, 429) for name in bad), (PAGE_1, 200)]
     assert api.throttle._pace.lessons == 0
 
