@@ -48,10 +48,11 @@ QUESTIONS = (
     Question(
         "How long do roles stay open? (Open ones count, so quick closings do not mislead.)",
         """
-        select value as seniority, closed, at_risk as roles, median_days
+        select value as seniority, closed, at_risk as roles,
+               coalesce(cast(median_days as text), 'most are open') as median_days
         from analytics.time_to_close
         where dimension = 'seniority_level'
-        order by median_days nulls last, seniority;
+        order by time_to_close.median_days nulls last, seniority;
         """,
     ),
     Question(
