@@ -113,7 +113,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 #}
 {% macro extra_fields() %}
     {%- set given = var('extra_fields') -%}
-    {%- if given is string and given | trim | lower == 'all' -%}
+    {%- if has_all_fields() -%}
         {%- set given = known_fields() -%}
     {%- elif given is string -%}
         {%- set given = given.split(',') | map('trim') | list -%}
@@ -129,6 +129,12 @@ or another field would get it, it begins with field_, so that no field hides or 
         {%- do columns.update({field: column.name}) -%}
     {%- endfor -%}
     {{ return(columns) }}
+{% endmacro %}
+
+
+{# Whether every field is to have a column, known or not. #}
+{% macro has_all_fields() %}
+    {{ return(var('extra_fields') is string and var('extra_fields') | trim | lower == 'all') }}
 {% endmacro %}
 
 

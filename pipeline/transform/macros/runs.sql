@@ -85,7 +85,7 @@
     {%- set fields = load_relation(api.Relation.create(
         database=node.database, schema=node.schema, identifier=node.alias
     )) -%}
-    {%- if var('extra_fields') and fields -%}
+    {%- if var('extra_fields') and not has_all_fields() and fields -%}
         {%- set known = run_query('select distinct field from ' ~ fields).columns[0].values() -%}
         {%- for name in extra_fields() if name not in known -%}
             {%- do exceptions.warn(

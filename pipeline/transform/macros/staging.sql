@@ -1,7 +1,11 @@
 {# The schemas that the loader has filled, one for each organisation. #}
 {% macro schemas() %}
     {%- set given = var('schemas', env_var('PUBLIC_JOBS_SCHEMAS', 'public_jobs')) -%}
-    {{ return((given.split(',') if given is string else given) | map('trim') | unique(true) | list) }}
+    {%- set names = [] -%}
+    {%- for name in (given.split(',') if given is string else given) | map('trim') if name not in names -%}
+        {%- do names.append(name) -%}
+    {%- endfor -%}
+    {{ return(names) }}
 {% endmacro %}
 
 
