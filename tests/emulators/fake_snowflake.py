@@ -42,6 +42,11 @@ MACROS = (
 execute = FakeSnowflakeCursor.execute
 
 
+def add_macros(cursor: FakeSnowflakeCursor) -> None:
+    for macro in MACROS:
+        cursor._duck_conn.execute(f"create or replace temp macro {macro}")
+
+
 def understood(cursor: FakeSnowflakeCursor, command: str, *others: Any, **options: Any) -> Any:
     if re.match(r"\s*show objects ", command):
         command = re.sub(r" in (\S+)", lambda it: f" in schema {it[1].upper()}", command, count=1)
@@ -51,14 +56,14 @@ def understood(cursor: FakeSnowflakeCursor, command: str, *others: Any, **option
         columns = re.sub(r'("\w+")(?=[,)])', r"DBT_INTERNAL_SOURCE.\1", columns)
         command = into + values + columns
     command = re.sub(r"\b(typeof|to_varchar)\(", r"json_\1(", command)
-    for macro in MACROS:
-        cursor._duck_conn.execute(f"create or replace temp macro {macro}")
+    add_macros(cursor)
     return execute(cursor, command, *others, **options)
 
 
 def answer(query: str) -> list[dict[str, Any]]:
     with snowflake.connector.connect(**DATABASE) as connection:
         cursor = connection.cursor(snowflake.connector.DictCursor)
+        add_macros(cursor)  # for views that dbt has made
         return [*cursor.execute(query).fetchall()]
 
 
