@@ -21,7 +21,9 @@ REPOSITORY = Path(__file__).parents[2]
 TRANSFORM = str(REPOSITORY / "pipeline" / "transform")
 # How many were ever published, in the quick form and in the full one. A thirteenth is open.
 JOBS = (3_900, 130_000)
-MOST_SECONDS, MOST_MEGABYTES = 60, 2_000
+# Of the night after two years. PostgreSQL keeps a copy of each text that changed.
+MOST_SECONDS = {"DuckDB": 60, "PostgreSQL": 300}
+MOST_MEGABYTES = 2_500
 
 BUILD = ("build", "--exclude-resource-type", "unit_test")  # as Meltano runs it
 HISTORY = """
@@ -101,7 +103,7 @@ def measure(bench: Bench) -> Section:
             ]
             build = f"On {database.name}, a build with {rows:,} rows of history takes at most {{}}"
             section.claims += [
-                Claim(f"{build} s", last.wall, MOST_SECONDS),
+                Claim(f"{build} s", last.wall, MOST_SECONDS[database.name]),
                 Claim(f"{build} MB", last.megabytes, MOST_MEGABYTES),
             ]
     section.parts.append(table(COLUMNS, lines))
