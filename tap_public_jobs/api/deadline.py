@@ -64,11 +64,15 @@ class _HTTPSConnection(HTTPSConnection):
     response_class = _Response
 
 
+_CLASSES: dict[Any, Any] = {HTTPConnection: _HTTPConnection, HTTPSConnection: _HTTPSConnection}
+
+
 class DeadlineAdapter(HTTPAdapter):
     """Sends requests over such connections."""
 
     @override
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> ConnectionPool:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
-        pool.ConnectionCls = _HTTPSConnection if pool.scheme == "https" else _HTTPConnection
+        # The pool of a SOCKS proxy keeps its own.
+        pool.ConnectionCls = _CLASSES.get(pool.ConnectionCls, pool.ConnectionCls)
         return pool  # type: ignore[no-any-return]
