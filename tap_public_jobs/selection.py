@@ -84,8 +84,10 @@ def _metadata(stream: dict[str, Json]) -> dict[tuple[str, ...], dict[str, Json]]
     name, schema = stream["tap_stream_id"], stream["schema"]
     parts: dict[tuple[str, ...], dict[str, Json]] = {}
     for part in stream.get("metadata") or ():
+        is_deselected = _is_deselected(name, part["metadata"])
+        if "items" in part["breadcrumb"][2::2] and not is_deselected:
+            continue  # an array is written whole
         breadcrumb = _breadcrumb(stream, part["breadcrumb"])
-        _is_deselected(name, part["metadata"])
         if parts.setdefault(breadcrumb, part["metadata"]) != part["metadata"]:
             why = f"it has two choices for {'.'.join(breadcrumb[1::2]) or 'all'} of {name}"
             raise ValueError(why)

@@ -213,6 +213,23 @@ def test_selected_counts_where_old_catalogs_have_it(api: FakeApi) -> None:
     assert [row["jobTitle"] for row in pipeline.output.records("jobs")][:2] == ["Job 0", "Job 1"]
 
 
+def test_metadata_below_an_array_leave_out_nothing() -> None:
+    """Catalogs of other tools have them, and an array is written whole."""
+    with_array = {}
+    for is_selected in (True, False):
+        catalog = catalog_of(CONFIG)
+        jobs = next(it for it in catalog["streams"] if it["stream"] == "jobs")
+        item = {"type": "object", "properties": {"a": {"type": "string"}}}
+        jobs["schema"]["properties"]["tags"] = {"type": "array", "items": item}
+        place = ["properties", "tags", "items", "properties", "a"]
+        jobs["metadata"].append({"breadcrumb": place, "metadata": {"selected": is_selected}})
+        with_array[is_selected] = catalog
+
+    usable_catalog(with_array[True])
+    with pytest.raises(ValueError, match="is not of the form"):
+        usable_catalog(with_array[False])
+
+
 @pytest.mark.parametrize(
     ("breadcrumb", "choice", "said"),
     [
