@@ -41,6 +41,7 @@ SETTINGS["stream_maps"]["additionalProperties"]["anyOf"][-1]["properties"].pop("
 
 # What Meltano does with streams and columns itself, if it is written where extras belong.
 _EXTRAS = ("catalog", "metadata", "schema", "select", "select_filter", "state")
+_CHOOSING = {"metadata", "select", "select_filter"}
 _OWN_EXTRAS = {*_EXTRAS, "load_schema", "log_parser", "use_cached_catalog"}
 _EXTRA = "MELTANO_EXTRACT__"
 
@@ -188,9 +189,10 @@ def unused_variables(config: Mapping[str, Json]) -> list[str]:
     for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
         name = re.sub("[^a-z0-9]", "_", match[1].lower())
         if name in SETTINGS or name.removeprefix("_") in _EXTRAS:
-            right = f"TAP_PUBLIC_JOBS_{name.upper()}"
+            name = name.removeprefix("_")
+            right = f"TAP_PUBLIC_JOBS_{'_' * (name not in SETTINGS)}{name.upper()}"
             says = f"{match[0]} has no effect: did you mean {right}?"
-            if name == "stream_maps" or name not in SETTINGS:
+            if name in {"stream_maps", *_CHOOSING}:
                 wrong.append(says)
             else:
                 logger.warning("%s", says)
@@ -237,8 +239,8 @@ def _misplaced_extras() -> Iterator[str]:
                 yield f"Meltano has no extra {name}: did you mean {meant}?"
     for variable in sorted(it for it in os.environ if it.startswith("TAP_PUBLIC_JOBS__")):
         name = variable.removeprefix("TAP_PUBLIC_JOBS__").lower()
-        is_extra = not _OWN_EXTRAS.isdisjoint(_beginnings(name))  # else of tap-public-jobs--acme
-        if is_extra and name not in exported and os.environ[variable]:
+        is_choice = not _CHOOSING.isdisjoint(_beginnings(name))  # else of tap-public-jobs--acme
+        if is_choice and name not in exported and os.environ[variable]:
             where = "write the whole one as JSON" if exported else "choose in --catalog"
             yield f"{variable} has no effect here: {where}."
 

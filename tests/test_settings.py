@@ -406,6 +406,11 @@ def test_a_variable_without_effect_is_warned_of(
             "TAP_PUBLIC_JOBS__SELECT has no effect here: choose in --catalog.",
         ),
         ({"TAP_PUBLIC_JOBS__ACME_API_KEY": "x"}, ""),  # of tap-public-jobs--acme
+        ({"TAP_PUBLIC_JOBS__STATE_API_KEY": "x"}, ""),  # of tap-public-jobs--state
+        (
+            {"TAP_PUBLIC_JOBS__LOAD_SCHEMA": "x", "PUBLIC_JOBS_STATE": "/x"},
+            "",
+        ),  # they choose nothing
         # What Meltano exports of meltano.yml and the environment.
         ({"MELTANO_EXTRACT__SELECT": "[]", "TAP_PUBLIC_JOBS__SELECT": "[]"}, ""),
         (
