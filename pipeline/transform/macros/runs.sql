@@ -66,7 +66,7 @@
     {# dbt 2 does not show what a project sets. #}
     {%- for scope, values in (adapter.config.vars.to_dict() if dbt_version.startswith('1.') else {}).items() -%}
         {%- if scope == 'public_jobs' -%}
-            {%- for name in values if name not in variables() -%}
+            {%- for name in values or {} if name not in variables() -%}
                 {%- do wrong.append('public_jobs has no variable ' ~ name) -%}
             {%- endfor -%}
         {%- elif modules.re.sub('[^a-z]', '', scope | lower) in ('publicjobs', 'publicjob', 'tappublicjobs') -%}
@@ -89,8 +89,8 @@
         {%- set known = run_query('select distinct field from ' ~ fields).columns[0].values() -%}
         {%- for name in extra_fields() if name not in known -%}
             {%- do exceptions.warn(
-                'extra_fields has ' ~ name ~ ', which no job has: its column is empty. '
-                ~ 'Names are those in additional_fields, such as requiredSkills.'
+                'extra_fields has ' ~ name ~ ', which no job has by the build before: its column is'
+                ~ ' empty unless the field is new. Names are those in additional_fields, such as requiredSkills.'
             ) -%}
         {%- endfor -%}
     {%- endif -%}
