@@ -18,9 +18,9 @@ _secrets: list[str] = []
 
 
 def hide(secrets: Iterable[str]) -> None:
-    """From now on, leave these texts out of all lines, whoever puts them there.
+    """Leave these texts out of all lines from now on, whatever code writes them.
 
-    Also as a URL, Python and JSON would write them.
+    That includes the forms in which a URL, Python and JSON write them.
     """
     forms = {
         form for it in secrets for form in (it, quote(it, safe=""), repr(it)[1:-1], json.dumps(it))

@@ -56,7 +56,7 @@ def check() -> None:
 
 
 def unread_line() -> int:
-    """Return the number of a line that every program passes over; 0 if there is none."""
+    """Return the number of the first line that no program can read; 0 if all can be read."""
     text = ENV.read_text("utf-8-sig") if ENV.exists() else ""
     lines = parse_stream(io.StringIO(text))
     return next((it.original.line for it in lines if it.error), 0)

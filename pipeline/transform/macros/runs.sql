@@ -81,19 +81,25 @@
             'No table was built: ' ~ wrong | join('; ') ~ '. Correct vars in dbt_project.yml.'
         ) -%}
     {%- endif -%}
+    {%- if var('extra_fields') and not has_all_fields() -%}
+        {%- do warn_of_extra_fields() -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# Compares extra_fields with the fields of the build before, if there was one. #}
+{% macro warn_of_extra_fields() %}
     {%- set node = graph.nodes['model.public_jobs.public_jobs__undeclared_fields'] -%}
     {%- set fields = load_relation(api.Relation.create(
         database=node.database, schema=node.schema, identifier=node.alias
     )) -%}
-    {%- if var('extra_fields') and not has_all_fields() and fields -%}
-        {%- set known = run_query('select distinct field from ' ~ fields).columns[0].values() -%}
-        {%- for name in extra_fields() if name not in known -%}
-            {%- do exceptions.warn(
-                'extra_fields has ' ~ name ~ ', which no job has by the build before: its column is'
-                ~ ' empty unless the field is new. Names are those in additional_fields, such as requiredSkills.'
-            ) -%}
-        {%- endfor -%}
-    {%- endif -%}
+    {%- set known = run_query('select distinct field from ' ~ fields).columns[0].values() if fields else none -%}
+    {%- for name in extra_fields() if fields and name not in known -%}
+        {%- do exceptions.warn(
+            'extra_fields has ' ~ name ~ ', which no job has by the build before: its column is'
+            ~ ' empty unless the field is new. Names are those in additional_fields, such as requiredSkills.'
+        ) -%}
+    {%- endfor -%}
 {% endmacro %}
 
 
