@@ -107,7 +107,7 @@ def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:
         body: In any encoding of Unicode, or in `charset`.
         charset: As the response declares it.
     """
-    if sum(map(body.count, (b"[", b"{", b","))) > MOST_VALUES:
+    if len(body) > MOST_VALUES and sum(map(body.count, (b"[", b"{", b","))) > MOST_VALUES:
         msg = f"the body may have more than {MOST_VALUES:,} values"
         raise BodyError(msg)
     try:

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from http import HTTPStatus
 from os import environ
 from time import gmtime, monotonic, strftime
@@ -69,6 +70,7 @@ class Session(requests.Session):
         # `send` takes proxies from the environment, but not these.
         self.verify = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or True
         self.has_answered = has_answered
+        self._base_url = base_url
         self._throttle = throttle
         self._active_at = monotonic()
 
@@ -82,7 +84,7 @@ class Session(requests.Session):
         self,
         request: PreparedRequest,
         *,
-        witness: PreparedRequest | None = None,
+        witness: str = "",
         once: bool = False,
         **kwargs: Any,
     ) -> Response:
@@ -93,8 +95,8 @@ class Session(requests.Session):
 
         Args:
             request: What to send.
-            witness: What the API answers if the limit has room. If no other request has been
-                answered since the rejection, it is sent before the request is sent again.
+            witness: The URL of what the API answers if the limit has room. If no other request has
+                been answered since the rejection, it is sent before the request is sent again.
             once: The request is expected to fail: a rejection is its own fault, and ends it.
             **kwargs: As requests takes them.
 
@@ -108,7 +110,7 @@ class Session(requests.Session):
             sent = throttle.acquire(earliest)
             others_work = throttle.has_answered_since(rejected_at)
             if witness and number > 1 and not others_work:
-                self._exchange(witness, sent, kwargs).close()
+                self._exchange(self._get(witness), sent, kwargs).close()
                 wait = 0.0
             else:
                 response = self._exchange(request, sent, kwargs, is_own=others_work or once)
@@ -176,17 +178,23 @@ class Session(requests.Session):
         Args:
             url: With its percent-encoding.
             timeout: Seconds to connect, and to wait for each part of the response.
-            witness: As for `send`, a URL.
+            witness: As for `send`.
             once: As for `send`.
         """
-        other = self._get(witness) if witness else None
-        return self.send(self._get(url), witness=other, once=once, timeout=timeout)
+        return self.send(self._get(url), witness=witness, once=once, timeout=timeout)
 
     def _get(self, url: str) -> PreparedRequest:
-        request = self.prepare_request(requests.Request("GET", url))
+        request = self._any_get.copy()
         # requests decodes %2E%2E to "..", which the next hop reads as the parent folder.
         request.url = url
+        if self.cookies:  # as of a load balancer that sends each client to one server
+            request.prepare_cookies(self.cookies)
         return request
+
+    @cached_property
+    def _any_get(self) -> PreparedRequest:
+        """A request to copy: to prepare each anew takes as long as to read its response."""
+        return self.prepare_request(requests.Request("GET", self._base_url))
 
 
 def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | None) -> None:

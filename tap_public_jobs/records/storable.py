@@ -37,9 +37,7 @@ def storable(value: Json) -> Json:
         The value itself if there is nothing to replace.
     """
     if isinstance(value, str):
-        if value.isascii() and "\0" not in value:  # which takes no time, unlike a pattern
-            return value
-        return _UNSTORABLE.sub(REPLACEMENT, value)
+        return _UNSTORABLE.sub(REPLACEMENT, value) if _is_unstorable(value) else value
     if isinstance(value, dict):
         return {storable(key): storable(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -47,6 +45,15 @@ def storable(value: Json) -> Json:
     if isinstance(value, int | Decimal) and not _is_number_for_columns(value):
         return str(value)
     return value
+
+
+def _is_unstorable(text: str) -> bool:
+    """Search as the pattern does, in a tenth of its time."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return "\0" in text
 
 
 def json_text(value: Json) -> str:
