@@ -10,6 +10,7 @@ from email.message import Message
 
 from requests import Response
 
+from tap_public_jobs.api.deadline import CHUNK
 from tap_public_jobs.api.models import Json
 
 # Bytes of a body after decompression: a hundred times a large posting.
@@ -25,9 +26,6 @@ DEEPEST = 100
 
 # Digits of an integer; Python refuses to convert more of them to an `int`.
 MOST_DIGITS = 4300
-
-# Bytes read at once.
-CHUNK = 64 * 1024
 
 # One thread parses all larger bodies, because parsing can take fifty times the memory of a body,
 # and each thread would keep that. To hand over a smaller one takes longer than to parse it.
@@ -107,7 +105,8 @@ def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:
         body: In any encoding of Unicode, or in `charset`.
         charset: As the response declares it.
     """
-    if len(body) > MOST_VALUES and sum(map(body.count, (b"[", b"{", b","))) > MOST_VALUES:
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets + body.count(b",") > MOST_VALUES:
         msg = f"the body may have more than {MOST_VALUES:,} values"
         raise BodyError(msg)
     try:
@@ -118,7 +117,9 @@ def json_object(body: bytes, charset: str = "utf-8") -> dict[str, Json] | None:
             strict=False,  # a raw control character is kept, and does not cost the response
             parse_constant=str,  # NaN is not JSON: text fits no column of numbers, but is kept
         )
-        return _flat(document) if isinstance(document, dict) else None
+        if not isinstance(document, dict):
+            return None
+        return _flat(document) if brackets > DEEPEST else document
     except (ValueError, RecursionError):
         return None
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import backoff
 from requests import Response
@@ -164,7 +164,7 @@ class PublicJobsClient:
         self.page(1)
 
     def _page_url(self, number: int) -> str:
-        return f"{self._url}?{urlencode({'page': number, 'pageSize': self.page_size})}"
+        return f"{self._url}?page={number}&pageSize={self.page_size}"
 
     def _fetch(
         self,

@@ -18,6 +18,9 @@ from urllib3.connectionpool import ConnectionPool
 # A response may take this many times the read timeout.
 DEADLINE = 10
 
+# Bytes read at once.
+CHUNK = 64 * 1024
+
 
 class _Reader(io.RawIOBase):
     """Reads from a socket until the deadline.
@@ -53,7 +56,7 @@ class _Response(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         seconds = DEADLINE * (sock.gettimeout() or 0.0)
-        self.fp = io.BufferedReader(_Reader(self.fp.detach(), seconds))
+        self.fp = io.BufferedReader(_Reader(self.fp.detach(), seconds), CHUNK)
 
 
 class _HTTPConnection(HTTPConnection):
