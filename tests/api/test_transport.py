@@ -64,6 +64,18 @@ def test_no_other_password_is_sent_in_place_of_the_key(
     assert "\r\nAuthorization: Bearer a-key\r\n" in server.heads[0]
 
 
+def test_a_cookie_goes_with_the_requests_after_it(answered: Answered) -> None:
+    """With it, a load balancer sends them all to one replica, whose pages belong together."""
+    page = response({"data": [], "total": 0}, "200 OK", "Set-Cookie: replica=2; Path=/")
+    api, server = answered(page, DETAIL, DETAIL)
+
+    api.page(1)
+    api.detail(JOB)
+    api.detail(JOB)
+
+    assert ["Cookie: replica=2" in head for head in server.heads] == [False, True, True]
+
+
 @pytest.mark.parametrize("by", ["http", "https", "proxy"])
 def test_a_connection_is_not_used_again_after_five_idle_seconds(
     answered: Answered, monkeypatch: pytest.MonkeyPatch, by: str
