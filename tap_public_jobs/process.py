@@ -14,7 +14,6 @@ from singer_sdk import Tap
 from singer_sdk.io_base import SingerWriter
 from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
-from singer_sdk.singerlib.json import serialize_json
 from typing_extensions import override
 
 from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
@@ -37,8 +36,9 @@ class WholeMessageWriter(SingerWriter):
 
     @override
     def serialize_message(self, message: Message) -> str:
-        if isinstance(message, StateMessage):  # the SDK would copy the state first, job by job
-            return serialize_json({"type": message.type, "value": message.value})
+        if isinstance(message, StateMessage):
+            # The SDK would copy the state first, job by job, and take twice as long for the rest.
+            return json.dumps({"type": message.type, "value": message.value}, separators=(",", ":"))
         return super().serialize_message(message)
 
     @override

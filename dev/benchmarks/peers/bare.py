@@ -3,6 +3,7 @@
 It checks, retries, limits and remembers nothing.
 """
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -31,6 +32,12 @@ class PublicJobsStream(Stream):
     def __init__(self, tap: "Bare") -> None:
         super().__init__(tap)
         self.tap = tap
+
+    @override
+    def post_process(self, row: Record, context: Any = None) -> Record:
+        """Keep the fields without a column: the SDK would drop them."""
+        others = {name: row[name] for name in row.keys() - self.schema["properties"].keys()}
+        return row | {"additionalFields": json.dumps(others) if others else None}
 
 
 class Jobs(PublicJobsStream):
