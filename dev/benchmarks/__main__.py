@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-# The year shares the API in memory and the model of a target with the tests.
+# The year shares the API in memory and the model of a target with the tests, loads their targets.
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
-from dev.benchmarks import costs, dbt, limits, operations
+from dev.benchmarks import costs, dbt, limits, loads, operations
 from dev.benchmarks.bench import Bench, Claim, LeftOutError, Section, with_tables
 
 # The file whose tables `--write` replaces.
@@ -28,6 +28,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "peers": costs.peers,
     "resync": costs.resync,
     "growth": costs.growth,
+    "loads": loads.measure,
     "dbt": dbt.measure,
     "year": operations.measure,
 }

@@ -120,7 +120,7 @@ class ResumingTap:
         options = world.sandbox.options
         self._bench, self._world = bench, world
         self.folder = bench.new_folder()
-        self._stdout, self._state = self.folder / "messages.jsonl", self.folder / "state.json"
+        self.messages_file, self._state = self.folder / "messages.jsonl", self.folder / "state.json"
         self._config = {
             "base_url": world.url,
             "api_key": world.sandbox.key,
@@ -141,7 +141,7 @@ class ResumingTap:
         command = [str(COMMAND), f"--config={config}"]
         if self._state.exists():
             command.append(f"--state={self._state}")
-        ended = attempt(self._world, command, self._stdout, timeout)
+        ended = attempt(self._world, command, self.messages_file, timeout)
         for _, message in self.messages("STATE"):
             self._state.write_text(json.dumps(message["value"]), encoding="utf-8")
         found = {(it["stream"], it["record"]["id"]) for _, it in self.messages("RECORD")}
@@ -159,7 +159,7 @@ class ResumingTap:
     def messages(self, kind: str) -> Iterator[tuple[bytes, Json]]:
         """Yield the lines of the last run that have messages of one type, and the messages."""
         start = b'{"type":"%s"' % kind.encode()
-        with self._stdout.open("rb") as lines:
+        with self.messages_file.open("rb") as lines:
             for line in lines:
                 if line.startswith(start) and line.endswith(b"\n"):  # otherwise it was killed
                     yield line, json.loads(line)
