@@ -269,6 +269,27 @@ def test_items_that_share_an_id_are_one_row_which_loses_none(
     assert "first in the order of text, 'pub-3-a', and additionalFields" in caplog.text
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_items_of_a_page_that_share_the_public_id_too_are_one_row_which_loses_none(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, order: tuple[int, ...]
+) -> None:
+    """As from an API that lists a job once for each of its places; one is even there twice."""
+    places = [api.published["3"] | {"location": it} for it in ("Bern", "Bern", "Genf")]
+    others = [job for job in api.listed() if job["id"] != "3"]
+    # On its second page.
+    listed = [*others[:3], *(places[it] for it in order), *others[3:]]
+    vars(api)["listed"] = lambda: listed
+
+    pipeline = first_run(api)
+
+    assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+    row = pipeline.hard.rows["jobs"]["3"]
+    assert row["location"] == "Bern"
+    assert json.loads(row["additionalFields"])["otherPostings"] == places[1:]
+    assert len(pipeline.hard.rows["jobs"]) == 10
+    assert "3 items of the list share an id with others: the id '3' has 3." in caplog.text
+
+
 def test_a_change_of_another_posting_is_seen_and_its_webhook_is_not_awaited(
     api: FakeApi, changes_url: str
 ) -> None:
