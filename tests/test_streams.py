@@ -7,7 +7,7 @@ import json
 import signal
 from collections.abc import Iterator
 from decimal import Decimal
-from itertools import permutations
+from itertools import count, permutations
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -269,6 +269,27 @@ def test_items_that_share_an_id_are_one_row_which_loses_none(
     assert "first in the order of text, 'pub-3-a', and additionalFields" in caplog.text
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_items_of_a_page_that_share_the_public_id_too_are_one_row_which_loses_none(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, order: tuple[int, ...]
+) -> None:
+    """As from an API that lists a job once for each of its places; one is even there twice."""
+    places = [api.published["3"] | {"location": it} for it in ("Bern", "Bern", "Genf")]
+    others = [job for job in api.listed() if job["id"] != "3"]
+    # On its second page.
+    listed = [*others[:3], *(places[it] for it in order), *others[3:]]
+    vars(api)["listed"] = lambda: listed
+
+    pipeline = first_run(api)
+
+    assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
+    row = pipeline.hard.rows["jobs"]["3"]
+    assert row["location"] == "Bern"
+    assert json.loads(row["additionalFields"])["otherPostings"] == places[1:]
+    assert len(pipeline.hard.rows["jobs"]) == 10
+    assert "3 items of the list share an id with others: the id '3' has 3." in caplog.text
+
+
 def test_a_change_of_another_posting_is_seen_and_its_webhook_is_not_awaited(
     api: FakeApi, changes_url: str
 ) -> None:
@@ -315,8 +336,8 @@ def test_a_field_that_always_changes_is_named_and_can_be_ignored(
     api.edit("0", jobTitle="Edited")
     assert len([it for it in pipeline.run() if it.startswith("detail")]) == 10
     line = (
-        "10 of the 10 jobs in the list changed, so their details are fetched again. In most of the "
-        "jobs that were compared field by field (3), these differ from the last run: "
+        "10 of the 10 jobs in the list changed, so their details are fetched again. In most of "
+        "those that were compared field by field (8), these differ from the last run: "
         "'viewCount'. If one changes all the time, name it in ignored_fields."
     )
     assert caplog.messages.count(line) == 1
@@ -333,6 +354,36 @@ def test_a_field_that_always_changes_is_named_and_can_be_ignored(
     assert fields == {"viewCount": 29}
     assert "differ from the last run" not in caplog.text
     assert "ignored_fields" not in caplog.text
+
+
+def test_a_field_that_changes_in_more_than_half_of_the_jobs_is_named(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the jobs compared field by field, those that did not change say nothing about it."""
+    pipeline = first_run(api, detail_refresh="changed")
+    for number in range(4, 10):
+        api.edit(str(number), viewCount=1)
+
+    assert len([it for it in pipeline.run() if it.startswith("detail")]) == 6
+    assert "field by field (4), these differ from the last run: 'viewCount'." in caplog.text
+
+
+def test_a_field_that_the_detail_has_too_is_named_in_every_run(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each detail contradicts the list, and is fetched again for that reason."""
+    counter = count()
+    published = api.listed
+    vars(api)["listed"] = lambda: [job | {"viewCount": next(counter)} for job in published()]
+    for job_id in api.published:
+        api.edit(job_id, viewCount=-1)
+    pipeline = first_run(api, detail_refresh="changed")
+
+    for _ in range(3):
+        caplog.clear()
+        pipeline.run()
+        assert "10 of the 10 jobs in the list changed" in caplog.text
+        assert "these differ from the last run: 'viewCount'." in caplog.text
 
 
 def test_no_identifier_is_proposed_to_be_ignored(

@@ -1,5 +1,6 @@
 """Reading a response's body: within bounds of size, and as exact JSON."""
 
+import codecs
 import io
 import json
 import zlib
@@ -137,6 +138,10 @@ def _decoded(body: bytes, charset: str) -> str:
         return body.decode(unicode, "surrogatepass")
     with suppress(UnicodeDecodeError):
         return body.decode(unicode)
+    # What servers call ISO-8859-1 is windows-1252 (WHATWG Encoding, 4.2): the same but for control
+    # characters, in whose place it has quotes, dashes and the euro sign.
+    with suppress(LookupError):
+        charset = "cp1252" if codecs.lookup(charset).name == "iso8859-1" else charset
     with suppress(LookupError, UnicodeError):
         # Others than those that extend ASCII have no use here, and to decode one can take hours.
         if b'{"a": 1}'.decode(charset).encode(charset) == b'{"a": 1}':

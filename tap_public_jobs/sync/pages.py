@@ -1,5 +1,7 @@
 """Reads a paginated list once, from the first page to the last."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tap_public_jobs.api.client import PublicJobsClient
@@ -16,7 +18,7 @@ class Sweep:
     Attributes:
         ignored_fields: Of the summaries, to leave out of their hashes.
         jobs: By id, in the order of the list.
-        postings: By id and publicId; items may share an id.
+        postings: By id, and by publicId and number; items may share an id, and a publicId, too.
         unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
         collected: Items on all pages, repeated ones included.
         totals: The totals of the pages. Some APIs send 0 beyond the last page, which is left out.
@@ -25,7 +27,7 @@ class Sweep:
 
     ignored_fields: frozenset[str] = frozenset()
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    postings: dict[str, dict[str, JobRef]] = field(default_factory=dict)
+    postings: dict[str, dict[tuple[str, int], JobRef]] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)
     collected: int = 0
     totals: set[int] = field(default_factory=set)
@@ -61,13 +63,16 @@ class Sweep:
         if page.total is not None and (page.total or page.items or self.pages == 1):
             self.totals.add(page.total)
         self.collected += len(page.items)
+        usable = []
         for position, item in enumerate(page.items, start=1):
             if job := job_ref(item, self.ignored_fields):
-                postings = self.postings.setdefault(job.id, {})
-                postings[job.public_id] = job
-                self.jobs[job.id] = one_job(postings.values())
+                usable.append(job)
             else:
                 self.unusable.append(f"page {self.pages}, item {position}")
+        for number, job in _numbered(usable):
+            postings = self.postings.setdefault(job.id, {})
+            postings[job.public_id, number] = job
+            self.jobs[job.id] = one_job(postings.values())
         return self._distinct > before
 
     def lacks(self, explained: int) -> int:
@@ -97,6 +102,21 @@ class Sweep:
     def is_at_total(self) -> bool:
         """Whether the pages so far have as many items as their total."""
         return self.total is not None and self.collected >= self.total
+
+
+def _numbered(refs: list[JobRef]) -> Iterator[tuple[int, JobRef]]:
+    """Number the items of a page that share both identifiers, whatever their order.
+
+    On another page, such an item is the same job, which has moved meanwhile. But one response shows
+    no job twice: an API that has a row for each place of a job may give all of them the same keys.
+    """
+    same: dict[tuple[str, str], list[JobRef]] = {}
+    for ref in refs:
+        same.setdefault((ref.id, ref.public_id), []).append(ref)
+    for them in same.values():
+        if len(them) > 1:
+            them.sort(key=lambda ref: json.dumps(ref.summary, sort_keys=True, default=str))
+        yield from enumerate(them)
 
 
 def read_pages(api: PublicJobsClient, ignored_fields: frozenset[str] = frozenset()) -> Sweep:

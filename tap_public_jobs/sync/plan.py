@@ -32,7 +32,7 @@ def plan_details(
             reasons[ref] = "new"
         elif job.is_due(state.run_time) or job.failing_since:
             reasons[ref] = "pending"
-        elif job.row_hash != state.row_hash(ref):
+        elif state.has_changed(ref):
             reasons[ref] = "changed"
         elif job.fetched_at < cycle.started_at and (
             cycle.refresh == "all" or ref in listing.details or age >= _expiry(ref.id, max_age)

@@ -1,7 +1,7 @@
 """The start of a run: is there work, what does the list show, which details are to be fetched?"""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from tap_public_jobs.api.models import OTHER_POSTINGS, JobRef
 from tap_public_jobs.errors import SetupError
@@ -12,7 +12,7 @@ from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import plan_details
 from tap_public_jobs.sync.run import Run
-from tap_public_jobs.sync.sample import differences, sample_of
+from tap_public_jobs.sync.sample import differences, in_most, sample_of
 from tap_public_jobs.sync.services import RunSettings, Services
 from tap_public_jobs.sync.state import DAY, GONE, REPLICA_LAG, Listing, SyncState, Verdict
 from tap_public_jobs.sync.work import has_due_work, is_covered, looked_for, next_cycle
@@ -30,9 +30,9 @@ NOT_COVERED = (
 )
 
 MANY_CHANGED = (
-    "%d of the %d jobs in the list changed, so their details are fetched again. In most of the "
-    "jobs that were compared field by field (%d), these differ from the last run: %s. If one "
-    "changes all the time, name it in ignored_fields."
+    "%d of the %d jobs in the list changed, so their details are fetched again. In most of those "
+    "that were compared field by field (%d), these differ from the last run: %s. If one changes "
+    "all the time, name it in ignored_fields."
 )
 
 OTHER_ORGANISATION = (
@@ -113,10 +113,11 @@ def start_run(
         state.cycle = cycle
     # What is to be fetched?
     plan = plan_details(state, listing, cycle, settings.max_age)
-    changed = sum(reason == "changed" for reason in plan.values())
+    # Whatever the reason: after a run in which details contradicted the list, they are pending.
+    changed = sum(reason != "new" and state.has_changed(ref) for ref, reason in plan.items())
     if changed > max(FEWEST_CHANGED, len(listing.jobs) / 2):
-        fields = differences(old_sample, state.sample, settings.ignored_fields)
-        _warn_of_changed_fields(fields, changed, len(listing.jobs), len(old_sample))
+        differ = differences(old_sample, state.sample, settings.ignored_fields)
+        _warn_of_changed_fields(differ, changed, len(listing.jobs))
     return Run(
         settings=settings,
         services=services,
@@ -138,12 +139,10 @@ def _warn_of_a_clock_that_was_ahead(seconds: int) -> None:
         )
 
 
-def _warn_of_changed_fields(
-    fields: Collection[str], changed: int, listed: int, compared: int
-) -> None:
-    if fields:
+def _warn_of_changed_fields(differ: Mapping[str, set[str]], changed: int, listed: int) -> None:
+    if fields := in_most(differ):
         names = ", ".join(map(quoted, fields))
-        logger.warning(MANY_CHANGED, changed, listed, compared, names)
+        logger.warning(MANY_CHANGED, changed, listed, len(differ), names)
 
 
 def _warn_of_shared_ids(jobs: list[JobRef]) -> None:

@@ -385,6 +385,10 @@ class SyncState:
             failing_since=0,
         )
 
+    def has_changed(self, ref: JobRef) -> bool:
+        """Return whether the row of a job's detail would be made from something else now."""
+        return self.jobs[ref.id].row_hash != self.row_hash(ref)
+
     def row_hash(self, ref: JobRef) -> str:
         """Hash what a row of details is made from: the summary, and the columns of the stream."""
         return hash_of([ref.summary_hash, self.forms.get("job_details")])

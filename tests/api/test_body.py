@@ -219,6 +219,7 @@ def test_json_keeps_every_value(content: bytes, document: dict[str, Any]) -> Non
     [
         ("Zürich", "latin-1", "application/json; charset=ISO-8859-1", "Zürich"),
         ("Zürich €", "cp1252", 'application/json; charset="windows-1252"', "Zürich €"),
+        ("“€” é", "cp1252", "application/json; charset=ISO-8859-1", "“€” é"),
         ("東京", "shift_jis", "application/json;charset=Shift_JIS", "東京"),
         ("Zürich", "utf-8", "application/json; charset=ISO-8859-1", "Zürich"),  # a default
         ("Zürich", "utf-16", "application/json; charset=utf-8", "Zürich"),

@@ -88,7 +88,7 @@ def first_week(portal: Portal) -> None:
     # Nothing that counts: blanks, and what was null or empty and is absent.
     begin(portal, 3)
     edit(portal, 0, jobTitle="\tCook ")
-    edit(portal, 1, location="Basel\N{NO-BREAK SPACE}")
+    edit(portal, 1, location="\N{EM SPACE}Basel\N{NO-BREAK SPACE}")
     job = published(portal)[4]
     portal.publish({name: value for name, value in job.items() if name not in {"note", "other"}})
     edit(portal, 5, remark="text")

@@ -19,9 +19,11 @@ target-duckdb has no empty text.
 {%- endmacro %}
 
 
-{# Tab, ends of lines, space, the no-break spaces, thin, zero-width and ideographic space, and a byte order mark. #}
+{# All that Unicode calls white space, the zero-width space and joiner, and a byte order mark. #}
 {% macro blanks() -%}
-    {%- for code in [9, 10, 13, 32, 160, 8199, 8201, 8203, 8239, 8288, 12288, 65279] -%}
+    {%- set codes = [9, 10, 11, 12, 13, 32, 133, 160, 5760] + range(8192, 8204) | list
+        + [8232, 8233, 8239, 8287, 8288, 12288, 65279] -%}
+    {%- for code in codes -%}
     {{ '|| ' if not loop.first }}chr({{ code }}){{ ' ' if not loop.last }}
     {%- endfor -%}
 {%- endmacro %}
