@@ -34,6 +34,8 @@ DBT_2 = "dbt==2.0.0rc196"  # the last that is a wheel: later ones download thems
 METRICFLOW = "dbt-metricflow==0.15.0"
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
+WARM = "support.dbt_imported"  # what a process imports that runs of dbt fork from
+
 Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
 HISTORY = ("path:models/staging", "path:snapshots", "path:seeds")
@@ -83,7 +85,7 @@ class Builds:
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
         output = plugin("utilities", self.utility)["config"]["target"]
-        dbt = program(dbt_command(self.utility), "dbt.cli.main")
+        dbt = program(dbt_command(self.utility), WARM)
         return self.run_dbt(dbt, *arguments, "--target", output)
 
     def run_dbt(self, dbt: Program, *arguments: str) -> tuple[int, str]:
