@@ -276,13 +276,15 @@ def test_the_question_about_a_date_shows_what_was_published_then(finished: Porta
 @pytest.mark.parametrize("finished", KINDS[1:2], indirect=True)
 def test_a_build_waits_long_neither_for_a_lock_nor_for_a_join(finished: Portal) -> None:
     """Others who read the table would wait behind it."""
-    build = ("build", "--select", "public_jobs__open_jobs", *WITHOUT_TESTS)
+    # The same twice, because dbt parses all anew for other variables.
+    variables = ("--vars", "lock_timeout: 200ms")
+    options = ("--select", "public_jobs__open_jobs", *WITHOUT_TESTS, *variables)
     with psycopg.connect(finished.warehouse.address) as analyst:
         analyst.execute("select from analytics.open_jobs")
-        status, output = finished.warehouse.dbt(*build, "--vars", "lock_timeout: 200ms")
+        status, output = finished.warehouse.dbt("build", *options)
     assert status == 1
     assert "canceling statement due to lock timeout" in output
-    finished.warehouse.build(*build[1:])
+    finished.warehouse.build(*options)
     # Nor for a join of whole tables that PostgreSQL takes for small ones.
     log = (finished.warehouse.folder / "dbt" / "dbt.log").read_text("utf-8")
     before_the_table = log.rpartition("create  table")[0]
