@@ -67,8 +67,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> MeltanoProject:
 
 @pytest.fixture(scope="session", name="postgresql")
 def postgresql_server() -> Iterator[str]:
-    """The address of a real PostgreSQL server, the same for all tests."""
+    """The address of a real PostgreSQL server, the same for all tests.
+
+    Nothing has to outlive the machine, and to wait for the disk takes most of a small commit.
+    """
+    import psycopg  # noqa: PLC0415
+
     with postgresql() as address:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("alter system set fsync = off")
+            connection.execute("select pg_reload_conf()")
         yield address
 
 

@@ -34,10 +34,14 @@ DBT_2 = "dbt==2.0.0rc196"  # the last that is a wheel: later ones download thems
 METRICFLOW = "dbt-metricflow==0.15.0"
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
+WARM = "support.dbt_imported"  # what a process imports that runs of dbt fork from
+
 Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
 HISTORY = ("path:models/staging", "path:snapshots", "path:seeds")
 HISTORY_ALONE = ("--select", *HISTORY, *WITHOUT_TESTS)
+# As `dbt snapshot`, which suffices after a first build.
+SNAPSHOTS = ("--select", "path:snapshots", *WITHOUT_TESTS)
 
 
 def dbt_command(name: str) -> Path:
@@ -83,7 +87,7 @@ class Builds:
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
         output = plugin("utilities", self.utility)["config"]["target"]
-        dbt = program(dbt_command(self.utility), "dbt.cli.main")
+        dbt = program(dbt_command(self.utility), WARM)
         return self.run_dbt(dbt, *arguments, "--target", output)
 
     def run_dbt(self, dbt: Program, *arguments: str) -> tuple[int, str]:

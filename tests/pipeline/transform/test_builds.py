@@ -29,6 +29,7 @@ from support.expected import MODELS, TABLES, History, assert_holds, comparable
 from support.portal import (
     FIRST_DAY,
     HISTORY_ALONE,
+    SNAPSHOTS,
     TRANSFORM,
     WITHOUT_TESTS,
     Builds,
@@ -65,9 +66,9 @@ pytestmark = pytest.mark.e2e
 
 
 def night(portal: Portal) -> None:
-    """Sync, and record what was loaded."""
+    """Sync, and record what was loaded, after a first build."""
     portal.sync()
-    portal.build(*HISTORY_ALONE)
+    portal.build(*SNAPSHOTS)
 
 
 def nine_days(portal: Portal) -> None:
@@ -100,7 +101,7 @@ def nine_days(portal: Portal) -> None:
     portal.edit(2, **{'odd "name"/~.': "text now"}, note="", maxSalary=2 * 10**15)
     portal.sync()
     portal.listings[-1].remembered = portal.listings[0].time
-    portal.build(*HISTORY_ALONE)
+    portal.build(*SNAPSHOTS)
 
     # Nobody builds on this day: the job is closed and published again from one build to the next.
     portal.day(6)
@@ -275,13 +276,15 @@ def test_the_question_about_a_date_shows_what_was_published_then(finished: Porta
 @pytest.mark.parametrize("finished", KINDS[1:2], indirect=True)
 def test_a_build_waits_long_neither_for_a_lock_nor_for_a_join(finished: Portal) -> None:
     """Others who read the table would wait behind it."""
-    build = ("build", "--select", "public_jobs__open_jobs", *WITHOUT_TESTS)
+    # The same twice, because dbt parses all anew for other variables.
+    variables = ("--vars", "lock_timeout: 200ms")
+    options = ("--select", "public_jobs__open_jobs", *WITHOUT_TESTS, *variables)
     with psycopg.connect(finished.warehouse.address) as analyst:
         analyst.execute("select from analytics.open_jobs")
-        status, output = finished.warehouse.dbt(*build, "--vars", "lock_timeout: 200ms")
+        status, output = finished.warehouse.dbt("build", *options)
     assert status == 1
     assert "canceling statement due to lock timeout" in output
-    finished.warehouse.build(*build[1:])
+    finished.warehouse.build(*options)
     # Nor for a join of whole tables that PostgreSQL takes for small ones.
     log = (finished.warehouse.folder / "dbt" / "dbt.log").read_text("utf-8")
     before_the_table = log.rpartition("create  table")[0]
@@ -420,7 +423,8 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
 def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -> None:
     """Periods go on, changes are found, and a job that has left without a trace is closed."""
     leaves, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
-    night(portal)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
 
     portal.day(3)
     portal.unpublish(0)
@@ -448,7 +452,8 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     page = (REPOSITORY / "docs/operate/personal-data.md").read_text("utf-8")
     recipe = page.partition("-- erase.sql\n")[2].partition("```")[0]
     closed, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
-    night(portal)
+    portal.sync()
+    portal.build(*HISTORY_ALONE)
     portal.day(2)
     portal.edit(1, jobTitle="Retitled")
     portal.unpublish(0)

@@ -1,7 +1,6 @@
 """The project, held against the tap and its loaders."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -9,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import Settings, installed, plugin, variables
+from e2e.pipeline import Settings, environment, installed, plugin, program, variables
 from public_jobs_pipeline.warehouse import DRIVERS
-from support.portal import TRANSFORM, dbt_command
+from support.portal import TRANSFORM, WARM, dbt_command
 
 from dev.columns import DICTIONARY, written
 
@@ -181,10 +180,10 @@ def test_an_update_that_changes_a_macro_stops_no_build(tmp_path: Path) -> None:
     project, files = shutil.copytree(TRANSFORM, tmp_path / "transform"), tmp_path / "files"
     places = {"project-dir": project, "profiles-dir": project, "target-path": files}
     options = [f"--{name}={it}" for name, it in places.items()]
-    shell = {name: it for name, it in os.environ.items() if name != "DBT_PARTIAL_PARSE"}
+    shell = {name: it for name, it in environment().items() if name != "DBT_PARTIAL_PARSE"}
+    dbt = program(dbt_command("dbt-duckdb"), WARM)
     for text in ("", "{# changed #}\n"):
         macros = project / "macros" / "json.sql"
         macros.write_text(macros.read_text("utf-8") + text, "utf-8")
-        parse = [str(dbt_command("dbt-duckdb")), "parse", *options, f"--log-path={files}"]
-        ended = subprocess.run(parse, env=shell, capture_output=True, text=True, check=False)
+        ended = dbt.run(["parse", *options, f"--log-path={files}"], shell)
         assert ended.returncode == 0, ended.stdout
