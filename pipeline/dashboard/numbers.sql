@@ -66,6 +66,23 @@ spells as (
     order by spells.opened_on, spells.job_title, spells.job_key, spells.spell
 ),
 
+-- The page has no room for texts, and a database would look all of them up to find that out.
+without_texts as (
+    select
+        organisation, happened_by, happened_on, event, job_key, public_id, job_title, department,
+        location, seniority_level, type, field, old_value, new_value, change_percent, days_away,
+        days_open, was_open_before
+    from job_events
+    where not is_long
+    union all
+    select
+        organisation, happened_by, happened_on, event, job_key, public_id, job_title, department,
+        location, seniority_level, type, field, null, null, change_percent, days_away,
+        days_open, was_open_before
+    from job_events
+    where is_long
+),
+
 -- All would make the page large: it has the latest, and says since when.
 events as (
     select
@@ -93,7 +110,7 @@ events as (
         events.days_open,
         events.was_open_before,
         case when jobs.is_open then jobs.job_url end as job_url
-    from job_events as events
+    from without_texts as events
     inner join jobs_ever as jobs on events.job_key = jobs.job_key
     left join places on events.location = places.location
     cross join latest

@@ -85,7 +85,7 @@ def read(run: RunQuery, analytics: str, organisations: Sequence[str] = ()) -> di
     """
     which = f"where organisation in ({', '.join(map(literal, organisations))})"
     final = "".join(
-        f"{table} as (select * from {quoted(analytics)}.{table}"  # noqa: S608
+        f"{table} as not materialized (select * from {quoted(analytics)}.{table}"  # noqa: S608
         f" {which * bool(organisations)}),"
         for table in FINAL
     )

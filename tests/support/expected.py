@@ -37,6 +37,8 @@ OF_EVENT = {
 }
 """What an event has beside its time and its job."""
 PAY = ("salary_low", "salary_high", "currency", "salary_period")
+LONG = 500
+"""Characters beyond which the histories alone keep a value."""
 NEVER = datetime(9999, 12, 31)  # noqa: DTZ001
 
 
@@ -300,6 +302,8 @@ class History:
                     row[f"{name}_value"] = as_text(value)
                     row[f"{name}_number"] = value if is_number else None
                     row[f"{name}_currency"] = version["currency"] if is_pay else None
+                texts = (row["old_value"] or "", row["new_value"] or "")
+                row["is_long"] = max(map(len, texts)) > LONG
                 rows.append(new | row)
         return rows
 
@@ -403,6 +407,7 @@ class History:
             names = ("organisation", "job_key", "id")
             of_job = {name: last[it["id"]][name] for name in (*names, *known)}
             given = {name: it[name] for name in ("event", *OF_EVENT[it["event"]])}
+            given["is_long"] = it.get("is_long", False)
             times["happened_on"] = self._local_day(times["happened_by"])
             rows[place] = empty | given | times | of_job
         return rows

@@ -23,12 +23,14 @@
 
 select
     {%- for column in columns %}
-    changes.{{ column }}{{ ',' if not loop.last }}
+    changes.{{ column }},
     {%- endfor %}
+    false as is_long
 from {{ found }}
 where not changes.is_long {{ is_new }}
 
--- Histories alone keep a value that is long. The database passes over all that nobody asks for.
+-- Histories alone keep a value that is long. The database passes over all that nobody asks for: over the
+-- histories, if a query wants no long values.
 {%- for kind in ('summary', 'detail', 'undeclared') %}
 {%- set history = 'public_jobs__stg_job_history' if kind == 'summary' else 'public_jobs__stg_job_detail_history' %}
 union all
@@ -42,8 +44,9 @@ select
     {%- else %}
     {{ long_value_of(version, fields()['jobs' if kind == 'summary' else 'job_details']) }} as {{ column }}
     {%- endif %}
-    {{- ',' if not loop.last }}
+    {{- ',' }}
     {%- endfor %}
+    true as is_long
 from {{ found }}
 inner join {{ in_this_file(ref('public_jobs', history)) }} as before
     on changes.old_scd_id = before.dbt_scd_id and changes.old_valid_from = before.dbt_valid_from

@@ -15,7 +15,8 @@ with events as (
         cast(null as {{ double() }}) as change_percent,
         {{ days_between('closed_before', 'opened_by') }} as days_away,
         cast(null as {{ double() }}) as days_open,
-        was_open_before
+        was_open_before,
+        false as is_long
     from (
         select
             *,
@@ -26,19 +27,21 @@ with events as (
     union all
     select
         job_key, 'closed', closed_after, closed_by, null, null, null, null, null,
-        days_open_at_least, was_open_before
+        days_open_at_least, was_open_before, false
     from {{ in_this_file(ref('public_jobs', 'public_jobs__publication_periods')) }}
     where closed_by is not null
     union all
     select
         job_key, 'repriced', changed_after, changed_by, null, old_pay, new_pay, change_percent,
-        null, null, null
+        null, null, null, false
     from {{ in_this_file(ref('public_jobs', 'public_jobs__pay_changes')) }}
     union all
     select
         job_key,
         case when field in ({{ dimensions }}) then 'moved' else 'edited' end,
-        changed_after, changed_by, field, old_value, new_value, null, null, null, null
+        changed_after, changed_by, field, old_value, new_value, null, null, null, null,
+        {# Null in older rows of a table. #}
+        {{- 'coalesce(is_long, false)' if copies_texts() else 'is_long' }}
     from {{ in_this_file(ref('public_jobs', 'public_jobs__job_changes')) }}
     where field not in ('{{ of_pay | join("', '") }}')
 )
@@ -63,6 +66,7 @@ select
     events.change_percent,
     events.days_away,
     events.days_open,
-    events.was_open_before
+    events.was_open_before,
+    events.is_long
 from events
 inner join {{ in_this_file(ref('public_jobs', 'public_jobs__jobs_ever')) }} as jobs using (job_key)
