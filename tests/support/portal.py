@@ -40,8 +40,6 @@ Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
 HISTORY = ("path:models/staging", "path:snapshots", "path:seeds")
 HISTORY_ALONE = ("--select", *HISTORY, *WITHOUT_TESTS)
-# As `dbt snapshot`, which suffices after a first build.
-SNAPSHOTS = ("--select", "path:snapshots", *WITHOUT_TESTS)
 
 
 def dbt_command(name: str) -> Path:

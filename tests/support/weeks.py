@@ -9,7 +9,7 @@ nights are loaded and not built.
 from datetime import UTC, datetime, timedelta
 
 from public_jobs_sandbox.postings import Job, make_jobs
-from support.portal import HISTORY, HISTORY_ALONE, SNAPSHOTS, WITHOUT_TESTS, Portal
+from support.portal import HISTORY, HISTORY_ALONE, WITHOUT_TESTS, Portal
 
 # At half past midnight in Berlin, where summer time ends three weeks later: from then on, a sync at
 # the same time of UTC is on the day before.
@@ -39,7 +39,7 @@ def begin(portal: Portal, night: int, **later: float) -> None:
 def build(portal: Portal, *arguments: str) -> None:
     """Sync, and record what was loaded."""
     portal.sync()
-    portal.build(*(arguments or SNAPSHOTS))
+    portal.build(*(arguments or HISTORY_ALONE))
 
 
 def published(portal: Portal) -> list[Job]:
@@ -78,7 +78,7 @@ def first_week(portal: Portal) -> None:
     ]
     edit(portal, 3, knockoutQuestions=asked)
     begin(portal, 1)
-    build(portal, *HISTORY_ALONE)
+    build(portal)
 
     begin(portal, 2)
     for number in range(0, 20, 4):

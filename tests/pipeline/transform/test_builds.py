@@ -29,7 +29,6 @@ from support.expected import MODELS, TABLES, History, assert_holds, comparable
 from support.portal import (
     FIRST_DAY,
     HISTORY_ALONE,
-    SNAPSHOTS,
     TRANSFORM,
     WITHOUT_TESTS,
     Builds,
@@ -66,9 +65,9 @@ pytestmark = pytest.mark.e2e
 
 
 def night(portal: Portal) -> None:
-    """Sync, and record what was loaded, after a first build."""
+    """Sync, and record what was loaded."""
     portal.sync()
-    portal.build(*SNAPSHOTS)
+    portal.build(*HISTORY_ALONE)
 
 
 def nine_days(portal: Portal) -> None:
@@ -101,7 +100,7 @@ def nine_days(portal: Portal) -> None:
     portal.edit(2, **{'odd "name"/~.': "text now"}, note="", maxSalary=2 * 10**15)
     portal.sync()
     portal.listings[-1].remembered = portal.listings[0].time
-    portal.build(*SNAPSHOTS)
+    portal.build(*HISTORY_ALONE)
 
     # Nobody builds on this day: the job is closed and published again from one build to the next.
     portal.day(6)
@@ -423,8 +422,7 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
 def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -> None:
     """Periods go on, changes are found, and a job that has left without a trace is closed."""
     leaves, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
-    portal.sync()
-    portal.build(*HISTORY_ALONE)
+    night(portal)
 
     portal.day(3)
     portal.unpublish(0)
@@ -452,8 +450,7 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     page = (REPOSITORY / "docs/operate/personal-data.md").read_text("utf-8")
     recipe = page.partition("-- erase.sql\n")[2].partition("```")[0]
     closed, *_ = (it.job["id"] for it in portal.sandbox.organisation.published())
-    portal.sync()
-    portal.build(*HISTORY_ALONE)
+    night(portal)
     portal.day(2)
     portal.edit(1, jobTitle="Retitled")
     portal.unpublish(0)
