@@ -40,10 +40,14 @@ ROWS: Tables = {
         KEY | {"job_key": "acme/3", "is_open": False},
     ],
     "job_events": [
-        KEY | BERN | {"happened_by": "2026-11-03", "event": "edited", "new_value": LONG},
-        KEY | AFAR | {"happened_by": "2026-11-02", "event": "repriced", "change_percent": 2.5},
-        NEW | {"happened_by": "2026-11-02 04:00", "event": "closed", "days_open": 2},
-    ],
+        row | {"is_long": False}
+        for row in (
+            KEY | BERN | {"happened_by": "2026-11-03", "event": "edited", "new_value": LONG},
+            KEY | AFAR | {"happened_by": "2026-11-02", "event": "repriced", "change_percent": 2.5},
+            NEW | {"happened_by": "2026-11-02 04:00", "event": "closed", "days_open": 2},
+        )
+    ]
+    + [KEY | {"happened_by": "2026-11-01", "event": "edited", "new_value": "a", "is_long": True}],
     # A day without a listing has the last one before it.
     "nights": [
         {"organisation": name, "day": f"2026-11-{day}", "listings": listings}
@@ -95,13 +99,15 @@ SHOWN: Tables = {
         # A role that is closed has no page any more.
         {"job_title": "new", "job_url": None, "reposted_after": None, "place": None},
     ],
-    # A long text ends with dots, so that nobody takes two beginnings for the whole.
+    # A long text ends with dots, so that nobody takes two beginnings for the whole. One that a
+    # database would have to look up is not there.
     "events": [
         {"happened_by": "2026-11-03 00", "event": "edited", "new_value": SHORTENED}
         | {"place": "Bern, Switzerland"},
         {"happened_by": "2026-11-02 04", "event": "closed", "new_value": None, "place": None},
         {"happened_by": "2026-11-02 00", "event": "repriced", "new_value": None}
         | {"place": "From afar"},
+        {"happened_by": "2026-11-01 00", "event": "edited", "new_value": None, "place": None},
     ],
 }
 
