@@ -307,6 +307,31 @@ def test_a_change_of_another_posting_is_seen_and_its_webhook_is_not_awaited(
     assert pipeline.sync_state["awaited"] == []
 
 
+@pytest.mark.parametrize("keys", [["pub-3-a", "pub-3-b"], ["pub-3", "pub-3"]])
+def test_an_ignored_field_neither_chooses_a_posting_nor_changes_its_row(
+    api: FakeApi, keys: list[str]
+) -> None:
+    """A counter whose name comes first in the JSON of each posting, in dbt's history of rows."""
+    postings = [
+        api.published.pop("3") | {"publicId": keys[0], "location": "a", "applicants": 1},
+    ]
+    postings += [postings[0] | {"publicId": keys[1], "location": "b", "applicants": 2}]
+    api.answers |= {it["publicId"]: it for it in reversed(postings)}
+    others = api.listed()
+    vars(api)["listed"] = lambda: postings + others
+    pipeline = first_run(api, ignored_fields=["applicants"])
+    rows = [pipeline.hard.rows["jobs"]["3"]]
+    postings[0]["applicants"], postings[1]["applicants"] = 4, 3
+    pipeline.run()
+    rows.append(pipeline.hard.rows["jobs"]["3"])
+
+    fields = [json.loads(row["additionalFields"]) for row in rows]
+    assert [row["location"] for row in rows] == ["a", "a"]
+    assert [it.pop("applicants") for it in fields] == [1, 4]
+    assert fields[0] == fields[1]
+    assert [it["location"] for it in fields[0]["otherPostings"]] == ["b"]
+
+
 @pytest.mark.parametrize("value", [None, "text", 5, [1], [{}], [{"publicId": []}], {"a": 1}])
 def test_a_field_with_the_name_for_other_postings_is_a_field_like_any_other(
     api: FakeApi, value: object

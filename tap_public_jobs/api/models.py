@@ -110,11 +110,14 @@ def one_job(postings: Iterable[JobRef]) -> JobRef:
 
     The posting whose publicId comes first in the order of text is the job, and has the others in
     its summary, so that none is lost. It stays the same one for as long as it is published.
+
+    The others come without ignored fields: dbt leaves such a field out by its name in the row, and
+    does not look for it in them, so that each build would copy the row into history.
     """
     first, *others = sorted(postings, key=lambda ref: ref.public_id)
     if not others:
         return first
-    summary = {**(first.summary or {}), OTHER_POSTINGS: [ref.summary for ref in others]}
+    summary = {**(first.summary or {}), OTHER_POSTINGS: [ref.compared for ref in others]}
     return _hashed(replace(first, summary=summary, others=(*others,)))
 
 

@@ -115,7 +115,8 @@ def _numbered(refs: list[JobRef]) -> Iterator[tuple[int, JobRef]]:
         same.setdefault((ref.id, ref.public_id), []).append(ref)
     for them in same.values():
         if len(them) > 1:
-            them.sort(key=lambda ref: json.dumps(ref.summary, sort_keys=True, default=str))
+            # Not by a field that always changes, or the row would be another one in each run.
+            them.sort(key=lambda ref: json.dumps(ref.compared, sort_keys=True, default=str))
         yield from enumerate(them)
 
 
