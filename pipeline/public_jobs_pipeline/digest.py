@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -31,6 +32,9 @@ HARMLESS = str.maketrans(
     {"*": "\u2217", "`": "'", "<": "\u2039", ">": "\u203a", "[": "(", "]": ")", "~": "\u223c"}
     | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216", "_": "\u02cd", "#": "\u2060#"}
 )
+
+# Persian and the languages of India spell with them, and emoji are put together with one.
+JOINERS = "\u200c\u200d"
 
 Times = dict[str, datetime]
 """A time of each organisation."""
@@ -253,8 +257,22 @@ def days(number: float) -> str:
     return f"{number:,g} day{'s' * (number != 1)}"
 
 
+def shown(character: str) -> str:
+    """Return a character as a line may have it.
+
+    A format character, such as a soft hyphen, stands within a word: it is left out, so that it
+    neither splits the word nor turns the line around.
+    """
+    kind = category(character)
+    if character in JOINERS:
+        return character
+    if kind == "Cf":
+        return ""
+    return " " if kind in ("Cc", "Cs") or kind.startswith("Z") else character
+
+
 def safe(text: str) -> str:
     """Return a text in one line that neither formats nor calls anybody."""
-    words = "".join(it if it.isprintable() else " " for it in text).split()
+    words = "".join(map(shown, text)).split()
     # Without a break, channels make links of addresses.
     return " ".join(words)[:120].translate(HARMLESS).replace("://", ":\u2060//")

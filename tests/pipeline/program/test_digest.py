@@ -270,6 +270,23 @@ def test_a_day_or_a_week_is_over_where_the_organisation_is(
 
 
 @pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Sach\u00adbearbeiter\u200b", "Sachbearbeiter"),
+        (
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        ),
+        ("\U0001f469\u200d\U0001f4bb Engineer", "\U0001f469\u200d\U0001f4bb Engineer"),
+        ("\u202eCook\u200f\u00a0\u3000(f/m)", "Cook (f/m)"),
+    ],
+    ids=["soft hyphen", "Persian", "emoji", "direction"],
+)
+def test_a_word_stays_one_word(title: str, shown: str) -> None:
+    assert digest.safe(title) == shown
+
+
+@pytest.mark.parametrize(
     "variables",
     ["{time_zone: America/New_York}", "{public_jobs: {time_zone: America/New_York}}"],
 )
