@@ -5,7 +5,6 @@ from typing import get_args
 
 from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.errors import DamagedStateError
-from tap_public_jobs.sync import state_7
 from tap_public_jobs.sync.state import (
     ClosedJob,
     Cycle,
@@ -46,8 +45,6 @@ def load(singer_state: Json) -> SyncState:
 
 
 def _read(state: Json) -> SyncState:
-    if state["format"] == state_7.FORMAT:
-        state = state_7.converted(state)
     if state["format"] != FORMAT:
         msg = f"format {state['format']!r} is not known"
         raise ValueError(msg)
