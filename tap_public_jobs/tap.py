@@ -23,7 +23,7 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     SetupError,
 )
-from tap_public_jobs.lines import closest, described, hide, quoted
+from tap_public_jobs.lines import described, hide, quoted
 from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.records.naming import field_of
@@ -226,7 +226,6 @@ class TapPublicJobs(Tap):
                 # if this one is killed after its first record.
                 self._services.checkpoints.keep(self._sync_state)
                 super().sync_all()
-                self._warn_of_unknown_fields(run)
             if self.throttle.reason:  # a signal came after the last request
                 raise self.throttle.reason
             if run and (missing := run.finish()):
@@ -246,21 +245,6 @@ class TapPublicJobs(Tap):
         """The names of the setting, and for those of columns the API's, too."""
         names = self.config["ignored_fields"]
         return frozenset(names) | frozenset(map(field_of, names))
-
-    def _warn_of_unknown_fields(self, run: Run) -> None:
-        """Name each ignored field that neither a schema nor any job has: it may be misspelt."""
-        if not run.listing.is_complete or not run.summaries:
-            return
-        known = {field for fields in run.state.undeclared.values() for field in fields}
-        for stream in self.streams.values():
-            known.update(map(field_of, stream.schema["properties"]))
-        for summary in run.summaries:
-            known.update(summary)
-        for name in self.config["ignored_fields"]:
-            if known.isdisjoint({name, field_of(name)}):
-                meant = closest(name, known)
-                advice = f": did you mean {meant}?" if meant else "."
-                logger.warning("ignored_fields has %s, which no job has%s", quoted(name), advice)
 
     def _read_notification_log(self) -> Notifications | None:
         """Read what was notified since the last run; None if there is no log to read."""

@@ -12,27 +12,17 @@ from tap_public_jobs.sync.listing import ListReader
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import plan_details
 from tap_public_jobs.sync.run import Run
-from tap_public_jobs.sync.sample import differences, in_most, sample_of
 from tap_public_jobs.sync.services import RunSettings, Services
 from tap_public_jobs.sync.state import DAY, GONE, REPLICA_LAG, Listing, SyncState, Verdict
 from tap_public_jobs.sync.work import has_due_work, is_covered, looked_for, next_cycle
 
 logger = logging.getLogger(__name__)
 
-# From this many changed details on, and more than half of all, a run looks for the field behind it.
-FEWEST_CHANGED = 5
-
 NO_NEWS = "The notification log has no news since the last run: nothing to fetch."
 
 NOT_COVERED = (
     "The notification log does not cover everything since the last run; running as detail_refresh: "
     "changed."
-)
-
-MANY_CHANGED = (
-    "%d of the %d jobs in the list changed, so their details are fetched again. In most of those "
-    "that were compared field by field (%d), these differ from the last run: %s. If one changes "
-    "all the time, name it in ignored_fields."
 )
 
 OTHER_ORGANISATION = (
@@ -103,21 +93,14 @@ def start_run(
     listing = _read_list(reader, is_new_key=state.key_hash not in {"", settings.key_hash})
     _warn_of_shared_ids([*listing.jobs.values()])
     # From here on, the state is that of this run.
-    old_sample = state.sample
     opened = state.note_listing(
         listing, notifications=notifications, forms=forms, run_time=run_time, now=now
     )
-    state.sample = sample_of(listing.jobs)
     state.key_hash = settings.key_hash
     if state.jobs or state.cycle:  # else no list has ever shown a job
         state.cycle = cycle
     # What is to be fetched?
     plan = plan_details(state, listing, cycle, settings.max_age)
-    # Whatever the reason: after a run in which details contradicted the list, they are pending.
-    changed = sum(reason != "new" and state.has_changed(ref) for ref, reason in plan.items())
-    if changed > max(FEWEST_CHANGED, len(listing.jobs) / 2):
-        differ = differences(old_sample, state.sample, settings.ignored_fields)
-        _warn_of_changed_fields(differ, changed, len(listing.jobs))
     return Run(
         settings=settings,
         services=services,
@@ -137,12 +120,6 @@ def _warn_of_a_clock_that_was_ahead(seconds: int) -> None:
             "second apart, and details do not expire.",
             seconds // DAY,
         )
-
-
-def _warn_of_changed_fields(differ: Mapping[str, set[str]], changed: int, listed: int) -> None:
-    if fields := in_most(differ):
-        names = ", ".join(map(quoted, fields))
-        logger.warning(MANY_CHANGED, changed, listed, len(differ), names)
 
 
 def _warn_of_shared_ids(jobs: list[JobRef]) -> None:

@@ -215,7 +215,6 @@ class SyncState:
         cycle: The last one; None until a list has shown a job.
         last_read: How far the notification log has been read, if it ever was.
         held_slots: What the last run had used of the rate limit; None if that is unknown.
-        sample: Of a few listed jobs, a hash of each field of the summary.
     """
 
     run_time: int = 0
@@ -230,7 +229,6 @@ class SyncState:
     cycle: Cycle | None = None
     last_read: LastRead | None = None
     held_slots: HeldSlots | None = None
-    sample: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def update_evidence(self, now: int) -> None:
         """Correct evidence of the future, and forget closings that are written and an hour old.

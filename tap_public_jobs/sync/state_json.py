@@ -71,7 +71,6 @@ def _read(state: Json) -> SyncState:
         cycle=Cycle(*_checked(cycle, (int, str, int, bool))) if cycle else None,
         last_read=LastRead(*_checked(last_read, (str, int))) if last_read else None,
         held_slots=HeldSlots(*_checked(held, (int, int))) if held else None,
-        sample={job_id: dict(fields) for job_id, *fields in state.get("sample", ())},
     )
 
 
@@ -106,7 +105,6 @@ def dump(state: SyncState, singer_state: Json) -> None:
         "cycle": list(state.cycle) if state.cycle else None,
         "log": list(state.last_read) if state.last_read else None,
         "heldSlots": list(state.held_slots) if state.held_slots else None,
-        "sample": [[job_id, *map(list, it.items())] for job_id, it in state.sample.items()],
     }
     singer_state.setdefault("bookmarks", {})["jobs"] = {"sync": value}
 
