@@ -39,6 +39,9 @@ MAX_TRIES = 8
 # Tries of a detail that is expected to fail. It is sent once, even if the rate limit rejects it,
 # which then teaches the throttle nothing.
 ONCE = 1
+# A body may take this many times the read timeout, which is for each part of it alone.
+DEADLINE = 10
+
 # Seconds before the second try at most, and twice as many before each further one; the real ones
 # are drawn at random, and take about a minute in all.
 FIRST_WAIT = 1.0
@@ -209,7 +212,7 @@ class PublicJobsClient:
         try:
             with send() as response:
                 self._check_head(response)
-                document = read_object(response)
+                document = read_object(response, DEADLINE * self.timeout)
             if document is not None and is_expected(document):
                 return document
             document = None  # as below: the traceback holds it

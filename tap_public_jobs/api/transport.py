@@ -11,11 +11,11 @@ from typing import Any
 
 import requests
 from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
 from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
-from tap_public_jobs.api.deadline import DeadlineAdapter
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.lines import shortened
 
@@ -58,7 +58,7 @@ class Session(requests.Session):
         has_answered: bool = False,
     ) -> None:
         super().__init__()
-        adapter = DeadlineAdapter(pool_connections=1, pool_maxsize=connections)
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
         self.mount("https://", adapter)
         self.mount("http://", adapter)
         self.stream = True

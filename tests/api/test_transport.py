@@ -10,11 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
 from unittest import mock
 
 import pytest
-import requests
 from api.conftest import DETAIL, JOB, PAGE, Answered, Connect, response
 from api.simulated import Api, FakeTime
 from hypothesis import given
@@ -24,11 +22,9 @@ from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
-from urllib3.connection import HTTPSConnection
 
 from tap_public_jobs.api import transport
 from tap_public_jobs.api.client import ONCE
-from tap_public_jobs.api.deadline import DeadlineAdapter
 from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.api.transport import is_rejection
@@ -363,17 +359,3 @@ def test_a_limit_that_counts_what_it_rejects_rejects_few_requests() -> None:
 
     assert api.read(180) < 190
     assert sum(status != 200 for _, status in api.seen) <= 4
-
-
-def test_the_connections_of_a_socks_proxy_stay_its_own() -> None:
-    class Socks(HTTPSConnection):
-        pass
-
-    request = requests.Request("GET", "https://jobs.example.com").prepare()
-    adapter = DeadlineAdapter()
-    pool: Any = adapter.get_connection_with_tls_context(request, verify=True)
-    assert pool.ConnectionCls is not HTTPSConnection
-    pool.ConnectionCls = Socks
-
-    same: Any = adapter.get_connection_with_tls_context(request, verify=True)
-    assert (same, same.ConnectionCls) == (pool, Socks)
