@@ -16,9 +16,9 @@ from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
 from typing_extensions import override
 
+from tap_public_jobs.catalog import usable_catalog
 from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
-from tap_public_jobs.lines import OneLineRecord, quoted
-from tap_public_jobs.selection import usable_catalog
+from tap_public_jobs.lines import OneLineRecord, described
 
 # Seconds after a signal in which responses may still arrive. The rest of two seconds is for writing
 # the state, which is slow on a busy machine.
@@ -116,57 +116,20 @@ class JsonFile(click.File):
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         option = str(param.name) if param else ""
-        if option == "config" and value == "ENV":
-            return value
+        if option == "config" and (value == "ENV" or Path(value).is_fifo()):
+            return value  # a pipe, as in `--config <(decrypt settings.json)`, can be read only once
         try:
-            read = Path(value).read_bytes()
-            # Fails unless it is an object.
-            content = {} | json.loads(
-                read, parse_constant=_refuse_constant, object_pairs_hook=_object
-            )
+            content = {} | json.loads(Path(value).read_text("utf-8-sig"))  # fails unless an object
             if option == "catalog":
                 content = usable_catalog(content)
-        except SetupError:
-            raise
         except Exception as error:  # whatever is wrong with the file
-            why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-            why = "it is empty" if isinstance(error, ValueError) and not read.strip() else why
-            flaw = f"cannot be used ({why})"
-            if isinstance(error, AttributeError | KeyError | TypeError):
-                flaw = f"isn't a {'catalog' if option == 'catalog' else 'JSON object'}"
+            why = getattr(error, "strerror", None) or described(error).partition("\n")[0]
             shown = "…" if "{" in value else value or "''"  # it may be the settings themselves
-            msg = f"--{option} {shown} {flaw}. Pass a file with {_CONTENTS[option]}."
+            msg = (
+                f"--{option} {shown} cannot be used ({why}). Pass a file with {_CONTENTS[option]}."
+            )
             raise SetupError(msg) from error
-        text = json.dumps(content)
-        if option != "config":
-            return io.StringIO(text)
-        # A pipe, as in `--config <(decrypt settings.json)`, can be read only once; and the SDK
-        # reads no other encoding than UTF-8 without a mark, such as PowerShell's.
-        if Path(value).is_fifo() or not read.lstrip().startswith(b"{") or b"\0" in read:
-            reader, writer = os.pipe()  # holds 64 KiB until somebody reads
-            threading.Thread(target=_write, args=[writer, text], daemon=True).start()
-            return f"/dev/fd/{reader}"
-        return value
-
-
-def _write(pipe: int, text: str) -> None:
-    with os.fdopen(pipe, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def _refuse_constant(name: str) -> None:
-    msg = f"{name} is not JSON"
-    raise ValueError(msg)
-
-
-def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object, in which no name is there twice: only the last one would count."""
-    found = dict(members)
-    if len(found) < len(members):
-        names = [name for name, _ in members]
-        msg = f"it has {quoted(next(it for it in found if names.count(it) > 1))} twice"
-        raise ValueError(msg)
-    return found
+        return value if option == "config" else io.StringIO(json.dumps(content))
 
 
 # What the file of an option has to hold.

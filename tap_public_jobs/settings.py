@@ -1,6 +1,5 @@
 """The settings: their schema, how they are read, and what is wrong with them."""
 
-import io
 import json
 import logging
 import os
@@ -11,14 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from dotenv import load_dotenv
-from dotenv.parser import parse_stream
 from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
 
+from tap_public_jobs import schemas
 from tap_public_jobs.api.models import KEYS, Json
 from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import SetupError
-from tap_public_jobs.lines import closest
+from tap_public_jobs.lines import closest, quoted
 from tap_public_jobs.records.naming import field_of
 
 logger = logging.getLogger(__name__)
@@ -26,7 +25,6 @@ logger = logging.getLogger(__name__)
 # A variable of a setting. The SDK reads LOGLEVEL; Meltano's extras have one more underscore.
 _VARIABLE = re.compile("TAP_PUBLIC_JOBS_(?!LOGLEVEL|_)(.+)")
 _NEIGHBOUR = re.compile("TAP_PUBLIC_JOBS_(.+_)(?:API_KEY|API_KEY_FILE|BASE_URL)")
-_MISTYPED = re.compile("(?!TAP_PUBLIC_JOBS_)(?:(?i:TAP)[_-]?)?(?i:PUBLIC)[_-]?(?i:JOBS?)[_-](.+)")
 
 # JSON schema of the settings: the tap's own, and those of every SDK tap except BATCH.
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
@@ -39,16 +37,15 @@ SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 SETTINGS["stream_maps"]["properties"].pop("__else__", None)
 SETTINGS["stream_maps"]["additionalProperties"]["anyOf"][-1]["properties"].pop("__else__", None)
 
-# What Meltano does with streams and columns itself, if it is written where extras belong.
-_EXTRAS = ("catalog", "metadata", "schema", "select", "select_filter", "state")
-_CHOOSING = {"metadata", "select", "select_filter"}
-_OWN_EXTRAS = {*_EXTRAS, "load_schema", "log_parser", "use_cached_catalog"}
-_EXTRA = "MELTANO_EXTRACT__"
+# What a field without a column of its own is a part of.
+OTHERS = re.compile("additional(Fields|_fields)[.]")
 
-KEYS_IGNORED = (
-    "ignored_fields must not have id or publicId, because a detail is requested by its publicId "
-    "and must be fetched again when that changes: remove it."
-)
+# The fields of all streams.
+FIELDS = {
+    name
+    for file in Path(schemas.__file__).parent.glob("*.json")
+    for name in json.loads(file.read_text("utf-8"))["properties"]
+}
 
 # How a variable gets into the tap, and where it may be.
 _REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
@@ -66,11 +63,9 @@ def from_environment() -> dict[str, Json]:
     fit stays text, and an unknown setting is included, for `problems` to name.
 
     Raises:
-        SetupError: `.env` is not in UTF-8, or cannot be read, or a line with a setting cannot.
+        SetupError: `.env` is not in UTF-8, or cannot be read.
     """
     try:
-        if Path(".env").is_file():
-            _check_lines(Path(".env").read_text("utf-8-sig"))
         load_dotenv(".env", encoding="utf-8-sig")
     except OSError as error:
         msg = f"The file .env cannot be read: {error.strerror}."
@@ -79,14 +74,6 @@ def from_environment() -> dict[str, Json]:
         msg = "The file .env is not in UTF-8: save it in that encoding."
         raise SetupError(msg) from error
     return {**_variables()}
-
-
-def _check_lines(text: str) -> None:
-    """Refuse a line of `.env` that would be passed over, such as JSON between double quotes."""
-    for line in parse_stream(io.StringIO(text)):
-        if line.error and "PUBLIC_JOBS" in line.original.string:
-            msg = f"Line {line.original.line} of .env is not NAME=value, where JSON has no quotes."
-            raise SetupError(msg)
 
 
 def with_defaults(config: Mapping[str, Json]) -> dict[str, Json]:
@@ -140,16 +127,28 @@ def problems(config: Mapping[str, Json]) -> list[str]:
             rule = f": {error.message}.".replace(", 'null'", "")
         rules.setdefault(error.path[0], f"{error.path[0]}{rule}")
     found += rules.values()
-    if "ignored_fields" not in rules and {*KEYS} & {*map(field_of, config["ignored_fields"])}:
-        found.append(KEYS_IGNORED)
+    for setting in {"ignored_fields", "withheld_fields"} - rules.keys():
+        found += _wrong_fields(setting, config[setting])
     for name in sorted(config.keys() - SETTINGS.keys()):
         if name == "batch_config":
             found.append(f"{name} is not supported: remove it.")
-        elif unknown := _meant(name):
-            found.insert(0, unknown)
         else:
-            logger.warning("%s is not a setting. It has no effect.", name)
-    return [*_misplaced_extras(), *found]
+            logger.warning("%s is not a setting. It has no effect%s", name, _or_meant(name))
+    return found
+
+
+def _wrong_fields(setting: str, names: list[str]) -> Iterator[str]:
+    for name in names:
+        if field_of(name) in KEYS:
+            yield f"{setting} must not have id or publicId, which say which job it is: remove it."
+        elif setting == "withheld_fields" and not (OTHERS.match(name) or field_of(name) in FIELDS):
+            meant = closest(name, FIELDS)
+            yield f"{setting}: no stream has {quoted(name)}{f', but {meant}' if meant else ''}."
+
+
+def _or_meant(name: str) -> str:
+    meant = closest(name, SETTINGS)
+    return f": did you mean {meant}?" if meant else "."
 
 
 def _why_not_read(config: Mapping[str, Json]) -> str:
@@ -167,88 +166,12 @@ def _why_not_read(config: Mapping[str, Json]) -> str:
     return f"must name a file that can be read: {why}"
 
 
-def unused_variables(config: Mapping[str, Json]) -> list[str]:
-    """Warn of each variable that does not reach the tap: Meltano passes on only known settings.
-
-    Args:
-        config: The settings as they reached the tap, without defaults.
-
-    Returns:
-        What is wrong with those that choose streams or columns, which would all be written.
-    """
-    exported = {it for name, value in config.items() for it in _variables_of(name, value)}
-    wrong = []
-    for name in sorted(_variables().keys() - exported):
-        meant = "" if name in SETTINGS else _meant(name)
-        why = meant or (f"{_REMEDY}." if name in SETTINGS else f"{name} is not a setting.")
-        says = f"TAP_PUBLIC_JOBS_{name.upper()} has no effect: {why}"
-        if meant and not meant.endswith("?"):
-            wrong.append(says)
-        else:
-            logger.warning("%s", says)
-    for match in filter(None, map(_MISTYPED.fullmatch, os.environ)):
-        name = re.sub("[^a-z0-9]", "_", match[1].lower())
-        if name in SETTINGS or name.removeprefix("_") in _EXTRAS:
-            name = name.removeprefix("_")
-            right = f"TAP_PUBLIC_JOBS_{'_' * (name not in SETTINGS)}{name.upper()}"
-            says = f"{match[0]} has no effect: did you mean {right}?"
-            if name in {"stream_maps", *_CHOOSING}:
-                wrong.append(says)
-            else:
-                logger.warning("%s", says)
-    return wrong
-
-
-def _variables_of(name: str, value: Json) -> Iterator[str]:
-    """Yield a setting and the parts of an object for which Meltano sets a variable of its own."""
-    yield re.sub(r"[^a-z0-9]", "_", name.lower())
-    for key, part in value.items() if isinstance(value, dict) else ():
-        yield from _variables_of(f"{name}_{key}", part)
-
-
-def _meant(name: str) -> str:
-    """Say what an unknown setting probably means; empty if it is none that is misspelt."""
-    name = re.sub("(?i)^tap_public_jobs_", "", name)  # a variable, where a setting belongs
-    for whole, rules in SETTINGS.items():
-        if re.match(f"{whole}[_.]", name) and "object" in rules.get("type", ()):
-            variable = f"TAP_PUBLIC_JOBS_{whole.upper()}"
-            return f"{whole} is one object: write it into meltano.yml, or as JSON into {variable}."
-    meant = closest(name, [*SETTINGS, *_EXTRAS])
-    if meant in _EXTRAS:
-        it = "an extra of Meltano's" if name == meant else f"{meant} is an extra of Meltano's"
-        return (
-            f"{name} is no setting of the tap, but {it}: write it beside `config` of the plugin, "
-            f"not under it, or set TAP_PUBLIC_JOBS__{meant.upper()}, with two underscores."
-        )
-    return f"{name} is not a setting: did you mean {meant}?" if meant else ""
-
-
-def _misplaced_extras() -> Iterator[str]:
-    """Describe what chooses streams or columns in a place where nothing reads it.
-
-    Meltano exports what stands beside `config` of the plugin as extras, and takes any name for one:
-    settings, too, and misspelt extras. Of an object, it may export the parts alone.
-    """
-    exported = [it.removeprefix(_EXTRA).lower() for it in os.environ if it.startswith(_EXTRA)]
-    for name in exported:
-        parts = _beginnings(name)
-        if _OWN_EXTRAS.isdisjoint(parts):
-            if whole := next(filter(SETTINGS.__contains__, parts), ""):
-                yield f"{whole} is a setting: write it under `config` of the plugin, not beside it."
-            elif meant := next(filter(None, (closest(it, _EXTRAS, 0.85) for it in parts)), ""):
-                yield f"Meltano has no extra {name}: did you mean {meant}?"
-    for variable in sorted(it for it in os.environ if it.startswith("TAP_PUBLIC_JOBS__")):
-        name = variable.removeprefix("TAP_PUBLIC_JOBS__").lower()
-        is_choice = not _CHOOSING.isdisjoint(_beginnings(name))  # else of tap-public-jobs--acme
-        if is_choice and name not in exported and os.environ[variable]:
-            where = "write the whole one as JSON" if exported else "choose in --catalog"
-            yield f"{variable} has no effect here: {where}."
-
-
-def _beginnings(name: str) -> list[str]:
-    """Return a name, and what is left of it without its last words."""
-    words = name.split("_")
-    return ["_".join(words[:number]) for number in range(len(words), 0, -1)]
+def warn_of_unused_variables(config: Mapping[str, Json]) -> None:
+    """Warn of each variable that does not reach the tap: Meltano passes on only known settings."""
+    for name in sorted(_variables().keys() - config.keys()):
+        why = f": {_REMEDY}." if name in SETTINGS else _or_meant(name)
+        if name in SETTINGS or why != ".":  # else of stream_maps, as Meltano splits objects up
+            logger.warning("TAP_PUBLIC_JOBS_%s has no effect%s", name.upper(), why)
 
 
 def _variables() -> dict[str, str]:

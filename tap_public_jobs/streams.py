@@ -17,24 +17,15 @@ from typing_extensions import override
 
 from tap_public_jobs import schemas
 from tap_public_jobs.api.models import hash_of
+from tap_public_jobs.catalog import STREAMS
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted, shortened
-from tap_public_jobs.records.columns import OTHERS, Columns
-from tap_public_jobs.records.naming import column_of, field_of, named
+from tap_public_jobs.records.columns import Columns
+from tap_public_jobs.records.naming import named
 from tap_public_jobs.records.publications import publication_record
-from tap_public_jobs.selection import STREAMS
 from tap_public_jobs.sync.run import Run
 
 logger = logging.getLogger(__name__)
-
-KEPT = (
-    "Kept in additionalFields, because the catalog has no column for it: %s. Discover the catalog "
-    "again to get the column; to leave it out, deselect it there."
-)
-NO_NAMING = (
-    "column_naming has no effect on %s, because the catalog names its columns otherwise. Discover "
-    "it again."
-)
 
 Row = dict[str, Any]
 
@@ -123,13 +114,6 @@ class PublicJobsStream(Stream):
 
         return [it for it in properties if not any(is_written(it, each) for each in self._writing)]
 
-    @property
-    def lacking(self) -> list[str]:
-        """The tap's own columns that a catalog does not have under these names."""
-        naming, properties = self.config["column_naming"], self.effective_schema["properties"]
-        own = [column_of(field, naming) for field in SCHEMAS.get_schema(self.name)["properties"]]
-        return [column for column in own if column not in properties]
-
     @override
     def apply_catalog(self, catalog: Catalog) -> None:
         super().apply_catalog(catalog)
@@ -143,7 +127,7 @@ class PublicJobsStream(Stream):
         mapping = {
             name: value
             for name, value in self.config.items()
-            if name.startswith(("stream_map", "flattening", "faker", "emit_activate"))
+            if name.startswith(("stream_map", "flattening", "faker", "emit_activate", "withheld"))
         }
         columns = {
             name: {key: it for key, it in schema.items() if key != "description"}
@@ -219,27 +203,11 @@ class JobDetails(PublicJobsStream):
 
 
 def log_left_out(streams: Mapping[str, PublicJobsStream]) -> None:
-    """Log which streams and columns are left out, so that one that should be, and is not, shows.
-
-    A field whose column somebody has taken out of the catalog is a field like any other without a
-    column, because an older catalog looks the same.
-    """
+    """Log which streams and columns are left out, so that one that should be, and is not, shows."""
     written = {name: stream for name, stream in streams.items() if stream.writes_records}
     left_out = [f"the stream {name}" for name in STREAMS if name not in written]
-    kept = []
     for name, stream in written.items():
-        fields = {*map(field_of, stream.effective_schema["properties"])}
-        lacking = [column for column in stream.lacking if field_of(column) not in fields]
-        if len(lacking) < len(stream.lacking):
-            logger.warning(NO_NAMING, name)
-        columns = [*stream.left_out]
-        if field_of(OTHERS) in {*fields} - {*map(field_of, columns)}:
-            kept += [f"{', '.join(lacking)} of {name}"] if lacking else []
-        else:
-            columns += lacking
-        if columns:
+        if columns := stream.left_out:
             left_out.append(f"{', '.join(map(shortened, columns))} of {name}")
     if left_out:
         logger.info("Left out, as select, the catalog or stream_maps say: %s.", "; ".join(left_out))
-    if kept:
-        logger.info(KEPT, "; ".join(kept))

@@ -28,7 +28,6 @@ from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.records.naming import field_of
 from tap_public_jobs.report import Counts, Report
-from tap_public_jobs.selection import shared_names, wrong_columns, wrong_maps
 from tap_public_jobs.streams import (
     JobDetails,
     JobPublications,
@@ -127,23 +126,16 @@ class TapPublicJobs(Tap):
             config["base_url"],
             page_size=config["page_size"],
             timeout=config["request_timeout_seconds"],
+            withheld=_fields([settings.OTHERS.sub("", it) for it in config["withheld_fields"]]),
         )
 
     @override
     def setup_mapper(self) -> None:
-        columns = {
-            it.tap_stream_id: it.schema.to_dict()["properties"] for it in self.catalog.streams
-        }
-        wrong = [*wrong_maps(self.config.get("stream_maps", {}), columns), *wrong_columns(columns)]
-        if wrong:
-            raise SetupError(" ".join(wrong))
         try:
             super().setup_mapper()
         except Exception as error:  # whatever the SDK raises over a mistake
             msg = f"stream_maps or flattening cannot be applied: {described(error)}."
             raise SetupError(msg) from error
-        if wrong := shared_names(self.mapper.stream_maps):
-            raise SetupError(" ".join(wrong))
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
@@ -196,7 +188,7 @@ class TapPublicJobs(Tap):
             max_age=self.config["detail_max_age_days"] * DAY,
             workers=self.config["max_concurrent_requests"],
             key_hash=hash_key(self.config["api_key"]),
-            ignored_fields=self._ignored_fields,
+            ignored_fields=_fields(self.config["ignored_fields"]),
         )
         return start_run(
             settings=settings,
@@ -239,12 +231,6 @@ class TapPublicJobs(Tap):
             self._services.report.log_summary(counts, self.client.retries)
             # However the run ended, the next one need not fetch again what this one has fetched.
             self._services.checkpoints.write(self._sync_state)
-
-    @property
-    def _ignored_fields(self) -> frozenset[str]:
-        """The names of the setting, and for those of columns the API's, too."""
-        names = self.config["ignored_fields"]
-        return frozenset(names) | frozenset(map(field_of, names))
 
     def _read_notification_log(self) -> Notifications | None:
         """Read what was notified since the last run; None if there is no log to read."""
@@ -304,10 +290,10 @@ class TapPublicJobs(Tap):
     @override
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
         # Private: the SDK's messages quote the key, and its defaults do not replace null.
-        unused = settings.unused_variables(self._config)
+        settings.warn_of_unused_variables(self._config)
         self._config = settings.with_defaults(self._config)
         hide(settings.secrets(self._config))
-        errors = [*unused, *settings.problems(self._config)]
+        errors = settings.problems(self._config)
         if errors and raise_errors:
             raise SetupError(" ".join(errors))
         return errors
@@ -342,3 +328,8 @@ class TapPublicJobs(Tap):
         self.throttle.close(SystemExit(status))
         signal.signal(signal.SIGALRM, lambda *_: self.message_writer.stop(status))
         signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_ANSWER)
+
+
+def _fields(names: list[str]) -> frozenset[str]:
+    """Return names of fields, and for those of columns the API's, too."""
+    return frozenset(names) | frozenset(map(field_of, names))

@@ -205,10 +205,6 @@ NO_MAP = ". stream_maps or flattening cannot be applied: "
         ({"api_key": "pj_1"}, "The API refused the key (401). Compare TAP_PUBLIC_JOBS_API_KEY in"),
         ({"detail_max_age_days": "NaN"}, ". detail_max_age_days: 'NaN' is not of type 'number'."),
         (
-            {"stream_maps": '{"jobs": {"x": ""}}'},
-            "'x' has no expression; to leave it out, write __",
-        ),
-        (
             {"stream_maps": '{"jobs": {"__else__": 1}}'},
             "stream_maps: {'__else__': 1} is not valid u",
         ),
@@ -246,21 +242,9 @@ def catalog(column: Any = None, **stream: Any) -> str:
     return json.dumps({"streams": [stream]})
 
 
-def part(column: str, *, selected: Any = False, nested: str = "") -> Config:
-    """Metadata of a column in a catalog, or of what is nested in it."""
-    breadcrumb = ["properties", column, *(["properties", nested] if nested else [])]
-    return {"breadcrumb": breadcrumb, "metadata": {"selected": selected}}
-
-
-def chosen(breadcrumb: Any, **metadata: Any) -> str:
-    """A catalog with one choice."""
-    return catalog(metadata=[{"breadcrumb": breadcrumb, "metadata": metadata}])
-
-
-TWICE = json.dumps({"streams": json.loads(catalog())["streams"] * 2})
 NO_FILE = "cannot be used (No such file or directory). Pass a file with "
 LAST_STATE = "Pass a file with only the object in the `value` of the last STATE line."
-NO_CATALOG = "isn't a catalog. Pass a file with a catalog, as --discover writes it."
+NO_CATALOG = "). Pass a file with a catalog, as --discover writes it."
 NO_STATE = '. --state has no "bookmarks": pass the object in the `value` of the last STATE line of '
 OTHER_STATE = ". --state is that of another tap (its stream "
 
@@ -272,15 +256,9 @@ OTHER_STATE = ". --state is that of another tap (its stream "
         ("--catalog", None, NO_FILE),
         ("--state", None, NO_FILE),
         ("--config", "\n{", ": line 2 column 2 (char 2)). Pass a file with one JSON object"),
-        ("--config", '{"page_size": NaN}', "cannot be used (NaN is not JSON). Pass a"),
-        (
-            "--config",
-            '{"page_size": 1, "page_size": 2}',
-            "cannot be used (it has 'page_size' twice)",
-        ),
-        ("--config", '{"api_key": "pj_secret-ü"}', "cannot be used ('utf-8' codec can't "),
-        ("--state", "\n", f"cannot be used (it is empty). {LAST_STATE}"),
-        ("--state", "[1]", f"isn't a JSON object. {LAST_STATE}"),
+        ("--config", '{"api_key": "pj_secret-ü"}', "'utf-8' codec can't "),
+        ("--state", "\n", f": line 2 column 1 (char 1)). {LAST_STATE}"),
+        ("--state", "[1]", f"). {LAST_STATE}"),
         ("--state", '{"bookmarks": {}}\n{}', f": line 2 column 1 (char 18)). {LAST_STATE}"),
         (
             "--state",
@@ -297,42 +275,7 @@ OTHER_STATE = ". --state is that of another tap (its stream "
         ("--catalog", catalog(metadata=5), NO_CATALOG),
         ("--catalog", catalog(schema=5), NO_CATALOG),
         ("--catalog", catalog(schema={}), NO_CATALOG),
-        ("--catalog", catalog(tap_stream_id="job"), "there is no stream 'job' (did you mean 'jobs"),
-        ("--catalog", TWICE, "(it has jobs twice)"),
-        ("--catalog", catalog(selected="false"), "(selected is 'false' in jobs, neither true no"),
-        (
-            "--catalog",
-            catalog(metadata=[part("x", selected="no")]),
-            "(selected is 'no' in jobs, neither",
-        ),
-        ("--catalog", catalog(metadata=[part("y")]), "(there is no column 'y' in jobs)"),
-        (
-            "--catalog",
-            catalog(metadata=[part("x", nested="z")]),
-            "(there is no column 'x.z' in jobs)",
-        ),
-        # What would decide nothing.
-        (
-            "--catalog",
-            chosen("properties.x", selected=False),
-            "the breadcrumb 'properties.x' in jobs",
-        ),
-        ("--catalog", chosen(["x"], selected=False), "['x'] in jobs is not of the form "),
-        (
-            "--catalog",
-            chosen(["properties", "x"], selectd=False),
-            "'selectd' in jobs decides nothing",
-        ),
-        (
-            "--catalog",
-            chosen([], inclusion="excluded"),
-            "inclusion is 'excluded' in jobs, none of av",
-        ),
-        (
-            "--catalog",
-            catalog(metadata=[part("x"), part("x", selected=True)]),
-            "(it has two choices for x of jobs)",
-        ),
+        ("--catalog", catalog(tap_stream_id="job"), "there is no stream 'job'"),
         ("--catalog", catalog({"type": 5}), "5 is not valid under any of the given schemas)"),
         ("--catalog", catalog({"type": "banana"}), "'banana' is not valid under any of the given"),
         ("--catalog", catalog({"pattern": "("}), "'(' is not a 'regex')"),
@@ -409,7 +352,6 @@ def test_settings_in_a_file_or_a_pipe(sandbox: Sandbox, config: Config, tmp_path
     for path, sent, status, said in (
         ("/dev/stdin", long, 0, "The key works"),
         ("/dev/stdin", text, 0, "The key works"),
-        ("/dev/stdin", "", 1, "cannot be used (it is empty)"),
         (file, "", 0, "The key works"),
         (text, "", 1, f". --config … {NO_FILE}"),
     ):

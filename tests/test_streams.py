@@ -513,20 +513,6 @@ def test_a_value_for_which_flattening_has_no_column_is_refused(api: FakeApi) -> 
     assert "with the id '3': ValueError: there is no column 'pay' for its value." in pipeline.error
 
 
-def test_the_column_of_other_fields_declares_none_of_them(api: FakeApi) -> None:
-    """Flattening, and some targets, would drop a field that comes later."""
-    catalog = catalog_of(CONFIG)
-    for stream in catalog["streams"][1:2]:
-        properties = {"pay": {"type": "string"}}
-        others = {"type": "object", "properties": properties}
-        stream["schema"]["properties"]["additionalFields"] = others
-
-    pipeline = first_run(api, catalog)
-
-    assert pipeline.error.endswith(" in it could be lost: declare columns of these names.")
-    assert "additionalFields of job" in pipeline.error
-
-
 @pytest.mark.parametrize(
     ("column", "expression", "error"),
     [

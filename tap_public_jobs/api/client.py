@@ -84,6 +84,7 @@ class PublicJobsClient:
         base_url: Where the API is, without `API_PATH`.
         page_size: Jobs per page of the list.
         timeout: Seconds to connect, and to wait for each part of a response.
+        withheld: Fields that no answer has for the rest of the tap.
         retries: Further tries of requests that failed.
     """
 
@@ -91,6 +92,7 @@ class PublicJobsClient:
     base_url: str
     page_size: int
     timeout: float
+    withheld: frozenset[str] = frozenset()
     retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _key_checked_at: float = -math.inf  # when a refused detail last asked for page 1
@@ -124,7 +126,8 @@ class PublicJobsClient:
             msg = REMEDY_PAGE.format(number, error)
             raise PageError(msg) from error
         size = _count(envelope, "pageSize") or self.page_size
-        return Page(envelope["data"], size, _count(envelope, "total"))
+        items = [self._known(it) if isinstance(it, dict) else it for it in envelope["data"]]
+        return Page(items, size, _count(envelope, "total"))
 
     def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
         """Fetch the detail of one job; numbers are `int` or `Decimal`.
@@ -152,7 +155,10 @@ class PublicJobsClient:
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
             raise NotFoundError(msg)
-        return document
+        return self._known(document)
+
+    def _known(self, document: dict[str, Json]) -> dict[str, Json]:
+        return {name: it for name, it in document.items() if name not in self.withheld}
 
     def _check_key(self, since: float) -> None:
         """Ask for page 1, unless it has been asked for since; details are refused many at once.
