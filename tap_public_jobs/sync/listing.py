@@ -1,7 +1,7 @@
 """The published jobs as one run sees them, read from a list that may drift between two pages."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -197,7 +197,7 @@ class ListReader:
         self.report.confirming(len(order))
         details_work, proof, not_gone = False, Details(), 0
         while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
-            answers = {ref.id: verdict for ref, verdict in self.ask(some)}
+            answers = dict(fan_out(self._ask, some, workers=self.workers))
             verdicts = [*answers.values()]
             details_work = details_work or STILL_THERE in verdicts
             if GONE in verdicts and not details_work:
@@ -225,18 +225,14 @@ class ListReader:
                 return {ref: self.api.detail(ref, TRIES_TO_CONFIRM)}
         return {}
 
-    def ask(self, refs: Iterable[JobRef]) -> Iterator[tuple[JobRef, Verdict]]:
-        """Request details, and yield what the answers mean."""
-        return fan_out(self._ask, refs, workers=self.workers)
-
-    def _ask(self, ref: JobRef) -> tuple[JobRef, Verdict]:
+    def _ask(self, ref: JobRef) -> tuple[str, Verdict]:
         try:
             self.api.detail(ref, TRIES_TO_CONFIRM)
         except NotFoundError:
-            return ref, GONE
+            return ref.id, GONE
         except RequestError as error:
-            return ref, Verdict("failed", str(error))
-        return ref, STILL_THERE
+            return ref.id, Verdict("failed", str(error))
+        return ref.id, STILL_THERE
 
 
 def is_too_many(lost: Collection[object], listed: Collection[object]) -> bool:

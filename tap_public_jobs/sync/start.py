@@ -1,7 +1,7 @@
 """The start of a run: is there work, what does the list show, which details are to be fetched?"""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from tap_public_jobs.api.models import OTHER_POSTINGS, JobRef
 from tap_public_jobs.errors import SetupError
@@ -13,8 +13,8 @@ from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import plan_details
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.services import RunSettings, Services
-from tap_public_jobs.sync.state import DAY, GONE, REPLICA_LAG, Listing, SyncState, Verdict
-from tap_public_jobs.sync.work import has_due_work, is_covered, looked_for, next_cycle
+from tap_public_jobs.sync.state import DAY, Listing, SyncState
+from tap_public_jobs.sync.work import has_work, is_covered, next_cycle
 
 logger = logging.getLogger(__name__)
 
@@ -70,12 +70,7 @@ def start_run(
     )
     # Is there work? Until the list is read, the state is that of the last run.
     is_notified = settings.refresh == "notified"
-    is_due = not is_notified or has_due_work(state, notifications, now, forms)
-    to_find = looked_for(state, now)
-    # For another organisation's key, all would be 404.
-    if (is_due or to_find) and state.key_hash == settings.key_hash:
-        state.awaited = _still_awaited(state.awaited, reader.ask(_settled(state.awaited, now)), now)
-    if not is_due and to_find.isdisjoint(state.awaited):
+    if is_notified and not has_work(state, notifications, now, forms):
         logger.info(NO_NEWS)
         return None
     # Which run is it?
@@ -134,38 +129,6 @@ def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
             *(sum(len(ref.public_ids) for ref in shared), quoted(first.id), len(first.public_ids)),
             *(quoted(first.public_id), OTHER_POSTINGS),
         )
-
-
-def _settled(awaited: Mapping[str, int], now: int) -> list[JobRef]:
-    """Return the awaited jobs whose 404 means something, because no replica lags any more."""
-    return [JobRef("", public_id) for public_id, at in awaited.items() if now - at > REPLICA_LAG]
-
-
-def _still_awaited(
-    awaited: Mapping[str, int], answers: Iterable[tuple[JobRef, Verdict]], now: int
-) -> dict[str, int]:
-    """Return the jobs that are still awaited after their details have answered.
-
-    A 404 ends the wait, and so does a day without one. In the first ten minutes a 404 proves
-    nothing, because a replica may lag, so each run only reads the list. After that, the details are
-    asked for before the list is read: most of these webhooks are about drafts, and their 404 is no
-    reason to read a list.
-
-    Args:
-        awaited: When the notification log last named each publicId.
-        answers: Of the details that were asked for.
-        now: The clock's time.
-    """
-    still = {**awaited}
-    for ref, verdict in answers:
-        is_overdue = now - awaited[ref.public_id] > DAY
-        if verdict == GONE or is_overdue:
-            del still[ref.public_id]
-        if verdict != GONE and is_overdue:
-            why = verdict.reason or "its detail still loads"
-            line = "No longer waiting for the job %s: a webhook named it, no list shows it, but %s."
-            logger.warning(line, quoted(ref.public_id), why)
-    return still
 
 
 def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:

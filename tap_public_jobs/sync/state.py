@@ -208,7 +208,8 @@ class SyncState:
         jobs: The published jobs, and those that are missing, by id.
         closed: The jobs that were closed within an hour, or whose records are not written yet. One
             that an incomplete list shows again stays here until a complete one does.
-        awaited: When the notification log last named a publicId that no list has shown.
+        awaited: When the notification log last named a publicId that no list has shown, for as long
+            as a replica may lag. The next run looks for it.
         key_hash: Hash of the API key.
         forms: Per stream of the last run, a hash of what its records are made of.
         undeclared: Per stream, the fields without a column that runs have seen.
@@ -306,8 +307,10 @@ class SyncState:
                 job = job._replace(owed="named")
             self.jobs[job_id] = job
         known |= {public_id for ref in listing.jobs.values() for public_id in ref.public_ids}
-        unknown = [item for item in self.awaited.items() if item[0] not in known]
-        self.awaited = dict(unknown[-MOST_AWAITED:])
+        awaited = [it for it in self.awaited.items() if it[0] not in known]
+        # Once no replica lags, it is a draft, or any list will show it.
+        recent = [it for it in awaited if now - it[1] < REPLICA_LAG]
+        self.awaited = dict(recent[-MOST_AWAITED:])
         self.short_since = listing.short_since
         self.forms = {**forms}
         if "job_publications" not in forms:  # no stream writes closings

@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from tap_public_jobs.notifications import Notifications
 from tap_public_jobs.sync.state import (
     HOUR,
-    REPLICA_LAG,
     Cycle,
     KnownJob,
     LastRead,
     Refresh,
     SyncState,
-    is_new,
 )
 
 # Seconds. A nightly run that begins a second early still begins a new cycle.
@@ -34,22 +32,13 @@ def is_covered(state: SyncState, notifications: Notifications | None) -> bool:
     )
 
 
-def has_work(state: SyncState, notifications: Notifications | None, now: int) -> bool:
-    """Return whether a run under `detail_refresh: notified` has anything to do.
-
-    Args:
-        state: Of the last run.
-        notifications: What the notification log says, if there is one.
-        now: Seconds since the epoch.
-    """
-    is_due = has_due_work(state, notifications, now, state.forms)
-    return is_due or bool(looked_for(state, now))
-
-
-def has_due_work(
-    state: SyncState, notifications: Notifications | None, now: int, forms: Mapping[str, str]
+def has_work(
+    state: SyncState,
+    notifications: Notifications | None,
+    now: int,
+    forms: Mapping[str, str] | None = None,
 ) -> bool:
-    """Return whether a run has anything to do besides waiting for awaited jobs.
+    """Return whether a run under `detail_refresh: notified` has anything to do.
 
     A gap that was less than an hour old in the last run is work. An older one waits for other work.
 
@@ -57,33 +46,20 @@ def has_due_work(
         state: Of the last run.
         notifications: What the notification log says, if there is one.
         now: Seconds since the epoch.
-        forms: Per stream that the run writes, what its records are made of.
+        forms: Per stream that the run writes, what its records are made of; by default, as in the
+            last run.
     """
     if notifications is None or state.last_read is None or not is_covered(state, notifications):
         return True
+    forms = state.forms if forms is None else forms
     return (
         notifications.position > state.last_read.position
+        or bool(state.awaited)
         or state.has_new_gap(min(now, state.run_time))  # at the time of the last run
         or (state.cycle is not None and not state.cycle.has_ended)
         or any(state.forms.get(stream) != form for stream, form in forms.items())
         or ("job_details" in forms and any(_is_owed(it, now) for it in state.jobs.values()))
     )
-
-
-def looked_for(state: SyncState, now: int) -> set[str]:
-    """Return the publicIds of the awaited jobs that a run looks for if it has no other work.
-
-    It looks for one while a replica may lag, and then whenever it has waited twice as long as when
-    a list was last read. One that no list shows for an hour waits for other work, as a gap does.
-    """
-
-    def is_due(named_at: int) -> bool:
-        waited, had_waited = now - named_at, state.run_time - named_at
-        # If the clock was ahead in the last run, how long it had waited is unknown.
-        was_just_looked_for = REPLICA_LAG <= had_waited <= waited < 2 * had_waited
-        return is_new(named_at, min(now, state.run_time)) and not was_just_looked_for
-
-    return {public_id for public_id, named_at in state.awaited.items() if is_due(named_at)}
 
 
 def _is_owed(job: KnownJob, now: int) -> bool:
