@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from public_jobs_pipeline import meltano, state
 from public_jobs_pipeline.meltano import Line
-from public_jobs_pipeline.project import TAP, Flaw, Project
+from public_jobs_pipeline.project import TAP, Project
 from public_jobs_pipeline.warehouse import COPY
 
 WAREHOUSE = Path("output/warehouse.duckdb")
@@ -90,10 +90,6 @@ def load_jobs(project: Project, refresh: str) -> Load:
     if IS_NEW.exists():
         # The state may know details that only an earlier file had: all are fetched again.
         refresh = "all"
-    try:
-        state.take_along(project)
-    except Flaw as flaw:
-        return Load(f"The load failed: {flaw}", written=False)
     status, lines = meltano.load(project.target, refresh)
     if project.webhooks:
         state.keep(project)

@@ -86,13 +86,9 @@ class Project(NamedTuple):
     @property
     def state_id(self) -> str:
         """The name under which Meltano keeps the state of the runs."""
-        suffix = environment().get("state_id_suffix")
-        return ":".join([state_id_without_name(self), *([suffix] if suffix else [])])
-
-
-def state_id_without_name(project: Project) -> str:
-    """Return the id of the state in projects that were made before it had the project's name."""
-    return f"{environment()['name']}:{TAP}-to-{project.target}"
+        here = environment()
+        suffix = f":{here['state_id_suffix']}" if here.get("state_id_suffix") else ""
+        return f"{here['name']}:{TAP}-to-{self.target}{suffix}"
 
 
 def check_settings() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from stand_ins import CASES, MELTANO_YML, ProjectAtWork
+from stand_ins import CASES, ProjectAtWork
 
 LOAD, BUILD = "run", "invoke dbt-duckdb:build"
 
@@ -78,67 +78,3 @@ def test_it_fills_a_database_anew(project: ProjectAtWork) -> None:
     Path("output/warehouse.duckdb").unlink()
     copy, _ = project.run("sync", LOADS="done")[2].splitlines()  # the stand-in makes no database
     assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
-
-
-OLD, NEW = (
-    "prod:tap-public-jobs-to-target-duckdb",
-    "prod:tap-public-jobs-to-target-duckdb:acme_jobs",
-)
-MARK = ".state-without-name"
-
-
-@pytest.mark.parametrize(
-    ("schedule", "marked", "before", "after"),
-    [
-        ("none", True, {OLD: "[1]"}, {OLD: "[1]", NEW: "[1]"}),
-        ("github", True, {OLD: "[1]"}, {OLD: "[1]", NEW: "[1]"}),
-        ("github", True, {OLD: "[2]", NEW: "[1]"}, {OLD: "[2]", NEW: "[1]"}),
-        ("github", False, {OLD: "[1]"}, {OLD: "[1]"}),
-        ("none", True, {}, {}),
-    ],
-    ids=["made before", "elsewhere", "copied already", "another's", "never ran"],
-)
-def test_the_state_of_a_project_made_before_gets_its_name_once(
-    project: ProjectAtWork,
-    schedule: str,
-    marked: bool,
-    before: dict[str, str],
-    after: dict[str, str],
-) -> None:
-    """A new project with the same backend must not take the state of another one."""
-    project.answer(schedule=schedule)
-    Path("states").mkdir()
-    for name, text in before.items():
-        project.write(f"states/{name}", text)
-    if marked:
-        project.write(MARK, "")
-
-    assert project.run("sync", LOADS="done")[:2] == (0, [LOAD, BUILD])
-
-    assert project.states() == after
-    # What GitHub and Kubernetes check out again has it each time.
-    assert Path(MARK).exists() == (marked and schedule == "github")
-
-
-def test_a_state_that_cannot_be_taken_along_stops_the_load(project: ProjectAtWork) -> None:
-    """Without it, the dates of all jobs would start anew."""
-    project.write(MARK, "")
-
-    status, called, said = project.run("sync", LOADS="done", FAILS="state")
-
-    assert (status, called) == (1, [])
-    assert said.startswith(f"The load failed: The state {NEW} cannot be read: no connection\nNoth")
-    assert Path(MARK).exists()
-
-
-def test_the_state_is_taken_along_after_the_id_was_merged(project: ProjectAtWork) -> None:
-    """The user had changed the same lines of meltano.yml as the update."""
-    project.write(MARK, "")
-    project.write(f"states/{OLD}", "[1]")
-    project.write("meltano.yml", MELTANO_YML.replace("state_id_suffix: acme_jobs", ""))
-    assert project.run("sync", LOADS="done")[0] == 0
-    assert project.states() == {OLD: "[1]"}
-
-    project.write("meltano.yml", MELTANO_YML)
-    assert project.run("sync", LOADS="done")[0] == 0
-    assert project.states() == {OLD: "[1]", NEW: "[1]"}

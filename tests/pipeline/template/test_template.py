@@ -396,50 +396,6 @@ def test_setup_names_what_stops_the_installation(
     assert "chown" not in ended.output
 
 
-# The last commit whose projects had a copy of the program.
-COPIED = "f1213e7"
-
-
-def test_a_project_from_before_the_program_moves_over_by_an_update(
-    source: Path, tmp_path: Path
-) -> None:
-    """State, .env, settings and schedule go on; without uv, so nothing is installed."""
-    clone, folder = tmp_path / "tap-public-jobs", tmp_path / "my-pipeline"
-    run("git", "clone", "--quiet", source, clone, folder=tmp_path).succeeded()
-    run("git", "checkout", "--quiet", "-B", "main", COPIED, folder=clone).succeeded()
-    run("git", "tag", "--delete", "v99.1", folder=clone).succeeded()
-    answers = {"base_url": "https://jobs.example.com", "schedule": "cron"}
-    copier("copy", clone, folder, "--skip-tasks", where=tmp_path, **answers)
-    assert (folder / "sync.py").exists()
-    (folder / ".env").write_text("TAP_PUBLIC_JOBS_API_KEY=mine\n", "utf-8")
-    (folder / ".env.new").unlink()
-    settings = folder / "meltano.yml"
-    settings.write_text(settings.read_text("utf-8").replace("refresh: all", "refresh: changed"))
-    crontab = (folder / "schedule/crontab").read_text("utf-8")
-    run("git", "init", "--quiet", folder=folder).succeeded()
-    commit(folder, "before")
-
-    run("git", "pull", "--quiet", "origin", "v99.1", folder=clone).succeeded()
-    update = (installed(COPIER) / "copier", "update", "--trust", "--defaults")
-    updated = run(*update, folder=folder, UV="missing-uv").succeeded().output
-
-    assert updated.endswith(f"\nuv is missing: pip install uv\nThen run: {folder}/setup\n")
-    assert not (folder / "sync.py").exists()
-    assert [it.name for it in folder.rglob("*.new")] == [".env.new"]
-    assert "refresh: changed" in settings.read_text("utf-8")
-    assert (folder / ".env").read_text("utf-8") == "TAP_PUBLIC_JOBS_API_KEY=mine\n"
-    assert (folder / "schedule/crontab").read_text("utf-8") == crontab
-
-    variables = stand_in(folder)
-    old = "prod:tap-public-jobs-to-target-duckdb"
-    (folder / "states").mkdir()
-    (folder / "states" / old).write_text("[1]", "utf-8")
-    command = crontab.splitlines()[-1].partition(" * * * ")[2]
-    run("/bin/sh", "-c", command, folder=tmp_path, **variables, LOADS="done").succeeded()
-    states = {it.name: it.read_text("utf-8") for it in (folder / "states").iterdir()}
-    assert states == {old: "[1]", f"{old}:my_pipeline": "[1]"}
-
-
 # What copier shows of a text on a terminal of 80 columns.
 COLUMNS = 76
 
