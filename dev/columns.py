@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from tap_public_jobs.records.columns import OTHERS, QUESTIONS
-from tap_public_jobs.records.naming import column_of
+from tap_public_jobs.singer.columns import OTHERS, QUESTIONS
+from tap_public_jobs.singer.naming import column_of
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"

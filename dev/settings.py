@@ -1,4 +1,4 @@
-"""Writes the tap's settings from `tap_public_jobs/settings.json` wherever they are described.
+"""Writes the tap's settings, those of `singer/settings.json`, wherever they are described.
 
 `uv run python dev/settings.py` writes them between two marks into meltano.yml, the plugin
 definition, .env.example and docs/set-up/settings.md.
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from singer_sdk.about import AboutFormatter
 
-from tap_public_jobs.settings import CONFIG_JSONSCHEMA
+from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA
 from tap_public_jobs.tap import TapPublicJobs
 
 REPOSITORY = Path(__file__).parents[1]
@@ -27,7 +27,9 @@ VALUES = {"column_naming": {"value": "snake_case"}}
 
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 # The SDK adds the others.
-OWN = json.loads((REPOSITORY / "tap_public_jobs/settings.json").read_text("utf-8"))["properties"]
+OWN = json.loads((REPOSITORY / "tap_public_jobs/singer/settings.json").read_text("utf-8"))[
+    "properties"
+]
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from tap_public_jobs.errors import NotificationLogError
-from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.sync.notifications import Notifications
 
 # Seconds to wait for a connection, or for another writer.
 PATIENCE = 10

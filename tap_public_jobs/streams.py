@@ -16,14 +16,14 @@ from singer_sdk.singerlib.messages import RecordMessage
 from typing_extensions import override
 
 from tap_public_jobs import schemas
-from tap_public_jobs.api.models import hash_of
-from tap_public_jobs.catalog import STREAMS
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted, shortened
-from tap_public_jobs.records.columns import Columns
-from tap_public_jobs.records.naming import named
-from tap_public_jobs.records.publications import publication_record
+from tap_public_jobs.singer.catalog import STREAMS
+from tap_public_jobs.singer.columns import Columns
+from tap_public_jobs.singer.naming import named
+from tap_public_jobs.sync.publications import publication_record
 from tap_public_jobs.sync.run import Run
+from tap_public_jobs.sync.source import hash_of
 
 logger = logging.getLogger(__name__)
 

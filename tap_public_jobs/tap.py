@@ -12,22 +12,19 @@ from singer_sdk import Stream, Tap
 from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
-from tap_public_jobs import settings
-from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import hash_key, job_ref
-from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import AUTH_HEADERS, Session
+from tap_public_jobs.api.client import AUTH_HEADERS, PublicJobsClient
 from tap_public_jobs.errors import (
     DamagedStateError,
     NotificationLogError,
     PublicJobsError,
     SetupError,
 )
+from tap_public_jobs.limit.throttle import Throttle
+from tap_public_jobs.limit.transport import Session
 from tap_public_jobs.lines import described, hide, quoted
-from tap_public_jobs.notifications import Notifications
-from tap_public_jobs.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
-from tap_public_jobs.records.naming import field_of
-from tap_public_jobs.report import Counts, Report
+from tap_public_jobs.singer import settings
+from tap_public_jobs.singer.naming import field_of
+from tap_public_jobs.singer.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
 from tap_public_jobs.streams import (
     JobDetails,
     JobPublications,
@@ -35,8 +32,11 @@ from tap_public_jobs.streams import (
     PublicJobsStream,
     log_left_out,
 )
+from tap_public_jobs.sync.notifications import Notifications
+from tap_public_jobs.sync.report import Counts, Report
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.services import Checkpoints, RunSettings, Services
+from tap_public_jobs.sync.source import hash_key, job_ref
 from tap_public_jobs.sync.start import start_run
 from tap_public_jobs.sync.state import DAY, SyncState
 from tap_public_jobs.sync.state_json import load

@@ -15,9 +15,8 @@ A test changes the organisation between two runs, between two requests, or withi
 from collections.abc import Callable
 from typing import Any, Literal
 
-from tap_public_jobs.api.client import MAX_TRIES
-from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.errors import NotFoundError
+from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
 
 Document = dict[str, Any]
 Total = Literal["exact"] | int | None

@@ -20,8 +20,8 @@ from harness import Output, demo, parse, paths
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 
-from tap_public_jobs.process import SECONDS_TO_ANSWER, SECONDS_TO_STOP
-from tap_public_jobs.sync.fanout import GRACE
+from tap_public_jobs.limit.fanout import GRACE
+from tap_public_jobs.singer.process import SECONDS_TO_ANSWER, SECONDS_TO_STOP
 from tap_public_jobs.tap import TapPublicJobs
 
 # A process that hangs ends its test, long before the tap gives up on a server that is silent.
@@ -35,7 +35,8 @@ INSTALLED = [str(COMMAND)]
 MODULE = [sys.executable, "-m", "tap_public_jobs"]
 # The tap as a program that a busy machine cannot end before it has stopped by itself.
 PATIENT = """
-from tap_public_jobs import __main__, process
+from tap_public_jobs import __main__
+from tap_public_jobs.singer import process
 process.SECONDS_TO_STOP = 25.0
 __main__.main()
 """
@@ -487,7 +488,7 @@ def test_a_disk_that_is_full_is_one_line_and_no_traceback(
 
 NOTED = """
 import sys
-from tap_public_jobs.process import WholeMessageWriter as Writer
+from tap_public_jobs.singer.process import WholeMessageWriter as Writer
 def stop(writer, status, stop=Writer.stop):
     print("time is up", file=sys.stderr, flush=True)
     stop(writer, status)

@@ -20,12 +20,10 @@ from fake_tap import COMPARED, CONFIG, LIST, Pipeline
 from harness import catalog_of, select_only
 from model_target import plain
 
-from tap_public_jobs import notifications
-from tap_public_jobs.api.client import MAX_TRIES, ONCE
-from tap_public_jobs.api.models import Page
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.sync import state
+from tap_public_jobs.sync import notifications, state
+from tap_public_jobs.sync.source import MAX_TRIES, ONCE, Page
 from tap_public_jobs.sync.state import HOUR
 
 DAY = 24 * HOUR

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from tap_public_jobs import notifications
 from tap_public_jobs.errors import NotificationLogError
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.sync import notifications
+from tap_public_jobs.sync.notifications import Notifications
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from collections import Counter
 import pytest
 from api.simulated import FakeTime
 
-from tap_public_jobs.api.models import HeldSlots
-from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.limit.throttle import HeldSlots, Throttle
 from tap_public_jobs.lines import LONGEST_LINE, OneLineRecord, quoted, shortened
-from tap_public_jobs.report import PROGRESS_INTERVAL, Counts, DetailCounts, Report
+from tap_public_jobs.sync.report import PROGRESS_INTERVAL, Counts, DetailCounts, Report
 
 
 @pytest.fixture

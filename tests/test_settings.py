@@ -17,7 +17,7 @@ from tap_public_jobs import lines
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import NotificationLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
-from tap_public_jobs.settings import CONFIG_JSONSCHEMA, SETTINGS
+from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA, SETTINGS
 from tap_public_jobs.tap import TapPublicJobs
 
 KEY = "pj_0123456789-secret"
@@ -287,7 +287,7 @@ class TestEnvironment:
         def denied(*_: object, **__: object) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("tap_public_jobs.settings.load_dotenv", denied)
+        monkeypatch.setattr("tap_public_jobs.singer.settings.load_dotenv", denied)
 
         with pytest.raises(PublicJobsError, match=r" \.env cannot be read: Permission denied\."):
             TapPublicJobs(parse_env_config=True)
@@ -429,6 +429,6 @@ def test_a_description_names_what_is_allowed(name: str) -> None:
     rules = OWN[name]
     ends = ("minimum", "exclusiveMinimum", "maximum") if "maximum" in rules else ()
     bounds = [f"{rules[end]:,}" for end in ends if end in rules]
-    words = re.findall(r"[\w,]*\w", rules["description"])
+    words = re.findall(r"[\w,-]*\w", rules["description"])
 
     assert [it for it in [*bounds, *rules.get("enum", [])] if it not in words] == []

@@ -26,9 +26,9 @@ from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs import tap
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
-from tap_public_jobs.report import DetailCounts
 from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.sync import run
+from tap_public_jobs.sync.report import DetailCounts
 from tap_public_jobs.tap import ORDER, TapPublicJobs
 
 Config = dict[str, Any]

@@ -8,7 +8,8 @@ from pathlib import Path
 from e2e.pipeline import REPOSITORY, run
 from singer_sdk import Stream, Tap
 
-from tap_public_jobs import process, streams, tap
+from tap_public_jobs import streams, tap
+from tap_public_jobs.singer import process
 
 
 def test_the_contracts_between_the_modules_hold() -> None:

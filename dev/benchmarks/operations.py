@@ -34,7 +34,7 @@ from dev.benchmarks.organisation import (
 )
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.sync.notifications import Notifications
 from tap_public_jobs.sync.state_json import load
 from tap_public_jobs.sync.work import has_work
 

@@ -12,9 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from fake_api import FakeApi
 
-from tap_public_jobs.api.client import MAX_TRIES
-from tap_public_jobs.api.models import JobRef, Page
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
+from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
 
 Json = Any
 Kind = Literal["opened", "edited", "closed", "saved"]

@@ -1,1 +1,1 @@
-"""HTTP: the client of the Public Jobs API and everything below it. Knows nothing of Singer."""
+"""The Public Jobs API over HTTP: what is requested, and what an answer means."""

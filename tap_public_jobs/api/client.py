@@ -23,22 +23,21 @@ import backoff
 from requests import Response
 from urllib3.exceptions import HTTPError
 
-from tap_public_jobs.api.body import BodyError, read_object
-from tap_public_jobs.api.models import JobRef, Json, Page
-from tap_public_jobs.api.network import why_unreachable
-from tap_public_jobs.api.transport import MAX_SENDS, Session, is_rejection, place
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.limit.body import BodyError, read_object
+from tap_public_jobs.limit.network import why_unreachable
+from tap_public_jobs.limit.transport import MAX_SENDS, Session, is_rejection, place
 from tap_public_jobs.lines import quoted, shortened
+from tap_public_jobs.sync.source import MAX_TRIES, ONCE, JobRef, Json, Page
 
 logger = logging.getLogger(__name__)
 
 # The version is part of the path (API page, "Versioning").
 API_PATH = "/api/public/v1"
 
-MAX_TRIES = 8
-# Tries of a detail that is expected to fail. It is sent once, even if the rate limit rejects it,
-# which then teaches the throttle nothing.
-ONCE = 1
+# The headers that can carry the key, and how (API page, "Authentication", rule 3).
+AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
+
 # A body may take this many times the read timeout, which is for each part of it alone.
 DEADLINE = 10
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import JobRef, Json, hash_of
 from tap_public_jobs.errors import NotFoundError, RequestError
-from tap_public_jobs.report import Report
-from tap_public_jobs.sync.fanout import fan_out
+from tap_public_jobs.limit.fanout import fan_out
 from tap_public_jobs.sync.pages import read_pages
+from tap_public_jobs.sync.report import Report
+from tap_public_jobs.sync.source import JobRef, Json, Source, hash_of
 from tap_public_jobs.sync.state import (
     GONE,
     NOT_ASKED,
@@ -85,7 +84,7 @@ class ListReader:
         ignored_fields: Of the summaries, to leave out of their hashes.
     """
 
-    api: PublicJobsClient
+    api: Source
     state: SyncState
     now: int
     workers: int

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.sync.source import JobRef
 
 
 @dataclass

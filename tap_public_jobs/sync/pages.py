@@ -4,9 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import JobRef, Page, job_ref, one_job
 from tap_public_jobs.errors import PageError
+from tap_public_jobs.sync.source import JobRef, Page, Source, job_ref, one_job
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
 
@@ -120,7 +119,7 @@ def _numbered(refs: list[JobRef]) -> Iterator[tuple[int, JobRef]]:
         yield from enumerate(them)
 
 
-def read_pages(api: PublicJobsClient, ignored_fields: frozenset[str] = frozenset()) -> Sweep:
+def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Sweep:
     """Read pages, one after the other, until the list ends.
 
     Args:

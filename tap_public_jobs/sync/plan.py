@@ -3,7 +3,7 @@
 from random import Random
 from typing import Literal
 
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.sync.source import JobRef
 from tap_public_jobs.sync.state import Cycle, Listing, SyncState
 
 Reason = Literal["new", "changed", "pending", "refreshed"]

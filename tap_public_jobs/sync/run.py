@@ -6,16 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tap_public_jobs.api.client import MAX_TRIES, ONCE
-from tap_public_jobs.api.models import JobRef, Json
 from tap_public_jobs.errors import NotFoundError, RequestError
+from tap_public_jobs.limit.fanout import fan_out
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.report import Counts
-from tap_public_jobs.sync.fanout import fan_out
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Reason
+from tap_public_jobs.sync.report import Counts
 from tap_public_jobs.sync.services import RunSettings, Services
+from tap_public_jobs.sync.source import MAX_TRIES, ONCE, JobRef, Json
 from tap_public_jobs.sync.state import (
     MANY_FAILING,
     NOT_ASKED,

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tap_public_jobs.api.client import PublicJobsClient
-from tap_public_jobs.api.models import HeldSlots, Json
-from tap_public_jobs.report import Report
+from tap_public_jobs.limit.throttle import HeldSlots
+from tap_public_jobs.sync.report import Report
+from tap_public_jobs.sync.source import Json, Source
 from tap_public_jobs.sync.state import SyncState
 from tap_public_jobs.sync.state_json import dump
 
@@ -67,7 +67,7 @@ class Services:
         sleep: Waits for a number of seconds.
     """
 
-    api: PublicJobsClient
+    api: Source
     report: Report
     checkpoints: Checkpoints
     clock: Callable[[], float]

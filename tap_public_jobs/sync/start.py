@@ -3,16 +3,16 @@
 import logging
 from collections.abc import Mapping
 
-from tap_public_jobs.api.models import OTHER_POSTINGS, JobRef
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.notifications import Notifications
-from tap_public_jobs.report import Counts
 from tap_public_jobs.sync.listing import ListReader
+from tap_public_jobs.sync.notifications import Notifications
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import plan_details
+from tap_public_jobs.sync.report import Counts
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.services import RunSettings, Services
+from tap_public_jobs.sync.source import OTHER_POSTINGS, JobRef
 from tap_public_jobs.sync.state import DAY, Listing, SyncState
 from tap_public_jobs.sync.work import has_work, is_covered, next_cycle
 

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from tap_public_jobs.api.models import HeldSlots, JobRef, Json, hash_of
-from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.limit.throttle import HeldSlots
+from tap_public_jobs.sync.notifications import Notifications
+from tap_public_jobs.sync.source import JobRef, Json, hash_of
 
 HOUR = 3_600
 DAY = 24 * HOUR

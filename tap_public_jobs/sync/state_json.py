@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import get_args
 
-from tap_public_jobs.api.models import HeldSlots, Json
 from tap_public_jobs.errors import DamagedStateError
+from tap_public_jobs.limit.throttle import HeldSlots
+from tap_public_jobs.sync.source import Json
 from tap_public_jobs.sync.state import (
     ClosedJob,
     Cycle,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tap_public_jobs.notifications import Notifications
+from tap_public_jobs.sync.notifications import Notifications
 from tap_public_jobs.sync.state import (
     HOUR,
     Cycle,

@@ -18,9 +18,9 @@ import pytest
 from typing_extensions import override
 
 from tap_public_jobs.api.client import API_PATH, PublicJobsClient
-from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import Session
+from tap_public_jobs.limit.throttle import Throttle
+from tap_public_jobs.limit.transport import Session
+from tap_public_jobs.sync.source import JobRef
 
 # Bytes, or a function of the connection and the head of a request.
 Answer = bytes | Callable[[socket.socket, str], object]

@@ -18,11 +18,11 @@ from requests.adapters import HTTPAdapter
 from typing_extensions import override
 from urllib3 import HTTPResponse
 
-from tap_public_jobs.api.client import MAX_TRIES, PublicJobsClient
-from tap_public_jobs.api.models import HeldSlots, JobRef
-from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import Session
+from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.errors import RequestError
+from tap_public_jobs.limit.throttle import HeldSlots, Throttle
+from tap_public_jobs.limit.transport import Session
+from tap_public_jobs.sync.source import MAX_TRIES, JobRef
 
 
 class FakeTime(threading.Condition):

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from api.conftest import JOB, Answer, Answered, response
 
-from tap_public_jobs.api import body, client
-from tap_public_jobs.api.body import LARGEST, json_object
-from tap_public_jobs.api.client import ONCE
-from tap_public_jobs.api.models import JobRef
+from tap_public_jobs.api import client
 from tap_public_jobs.errors import RequestError
+from tap_public_jobs.limit import body
+from tap_public_jobs.limit.body import LARGEST, json_object
+from tap_public_jobs.sync.source import ONCE, JobRef
 
 MIB = 1024 * 1024
 DETAIL = b'{"id": "id-1", "x": "%s"}'

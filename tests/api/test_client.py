@@ -20,17 +20,16 @@ from public_jobs_sandbox.state import Sandbox
 from tap_public_jobs import lines
 from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
-from tap_public_jobs.api.client import MAX_TRIES
-from tap_public_jobs.api.models import JobRef, Page
-from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import MAX_SENDS
 from tap_public_jobs.errors import (
     NotFoundError,
     PageError,
     PublicJobsError,
     RequestError,
 )
+from tap_public_jobs.limit.throttle import Throttle
+from tap_public_jobs.limit.transport import MAX_SENDS
 from tap_public_jobs.lines import shortened
+from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
 
 KEY = "pj_5f3de1c7a902"
 

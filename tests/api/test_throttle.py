@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_jobs_sandbox.limits import ALGORITHMS, Limiter
 
-from tap_public_jobs.api.models import HeldSlots
-from tap_public_jobs.api.pace import FEW, LESSONS
-from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.limit.pace import FEW, LESSONS
+from tap_public_jobs.limit.throttle import HeldSlots, Throttle
 
 
 def is_within_limit(api: Api) -> bool:

@@ -23,12 +23,11 @@ from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
-from tap_public_jobs.api import transport
-from tap_public_jobs.api.client import ONCE
-from tap_public_jobs.api.models import JobRef
-from tap_public_jobs.api.throttle import Throttle
-from tap_public_jobs.api.transport import is_rejection
 from tap_public_jobs.errors import PublicJobsError, RequestError
+from tap_public_jobs.limit import transport
+from tap_public_jobs.limit.throttle import Throttle
+from tap_public_jobs.limit.transport import is_rejection
+from tap_public_jobs.sync.source import ONCE, JobRef
 
 # Connections, and what they carry.
 

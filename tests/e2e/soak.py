@@ -26,8 +26,8 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from support.histories import ANY_REFRESH, Histories
 from typing_extensions import override
 
-from tap_public_jobs.api.models import JobRef
 from tap_public_jobs.errors import RequestError
+from tap_public_jobs.sync.source import JobRef
 
 # Into each target.
 HISTORIES = 40

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tap_public_jobs.records.columns import Columns
-from tap_public_jobs.records.naming import column_of, field_of, named
-from tap_public_jobs.records.storable import storable
+from tap_public_jobs.singer.columns import Columns
+from tap_public_jobs.singer.naming import column_of, field_of, named
+from tap_public_jobs.singer.storable import storable
 
 Schemas = dict[str, dict[str, Any]]
 

@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from tap_public_jobs.sync import fanout
-from tap_public_jobs.sync.fanout import fan_out
+from tap_public_jobs.limit import fanout
+from tap_public_jobs.limit.fanout import fan_out
 
 # Seconds that no test takes.
 LONG = 60.0

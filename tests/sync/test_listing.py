@@ -8,11 +8,11 @@ from fake_api import FakeApi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tap_public_jobs.api.models import Page
-from tap_public_jobs.api.throttle import Throttle
 from tap_public_jobs.errors import PageError, PublicJobsError
-from tap_public_jobs.report import Report
+from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.sync.listing import PAUSE, ListReader
+from tap_public_jobs.sync.report import Report
+from tap_public_jobs.sync.source import Page
 from tap_public_jobs.sync.state import HOUR, NOT_ASKED, KnownJob, SyncState
 
 

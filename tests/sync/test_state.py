@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tap_public_jobs.api.models import HeldSlots
 from tap_public_jobs.errors import DamagedStateError
+from tap_public_jobs.limit.throttle import HeldSlots
 from tap_public_jobs.sync.state import (
     HOUR,
     ClosedJob,

@@ -25,8 +25,8 @@ import pytest
 import requests
 from webhook.conftest import NOTED, NOTIFICATION, TOKEN, connect, post
 
-from tap_public_jobs import notifications
 from tap_public_jobs.notification_log import NotificationLog
+from tap_public_jobs.sync import notifications
 from tap_public_jobs.sync.state import Cycle, KnownJob, LastRead, SyncState
 from tap_public_jobs.sync.state_json import dump
 from tap_public_jobs.webhook import app, payload

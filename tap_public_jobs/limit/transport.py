@@ -16,7 +16,7 @@ from typing_extensions import override
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
-from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)
@@ -29,9 +29,6 @@ LONGEST_RETRY_AFTER = 3600.0
 
 # Seconds. Load balancers and firewalls forget connections that are idle for some 30 or more.
 LONGEST_IDLE = 5.0
-
-# The headers that can carry the key, and how (API page, "Authentication", rule 3).
-AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
 
 
 class Session(requests.Session):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
-from tap_public_jobs.api.throttle import Throttle
+from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)

@@ -14,11 +14,10 @@ from singer_sdk import typing as th
 from singer_sdk.plugin_base import PluginBase
 
 from tap_public_jobs import schemas
-from tap_public_jobs.api.models import KEYS, Json
-from tap_public_jobs.api.transport import AUTH_HEADERS
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import closest, quoted
-from tap_public_jobs.records.naming import field_of
+from tap_public_jobs.singer.columns import KEYS, Json
+from tap_public_jobs.singer.naming import field_of
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +29,6 @@ _NEIGHBOUR = re.compile("TAP_PUBLIC_JOBS_(.+_)(?:API_KEY|API_KEY_FILE|BASE_URL)"
 CONFIG_JSONSCHEMA: dict[str, Json] = json.loads(
     Path(__file__).with_name("settings.json").read_text("utf-8")
 )
-CONFIG_JSONSCHEMA["properties"]["auth_header"]["enum"] = [*AUTH_HEADERS]
 PluginBase.append_builtin_config(CONFIG_JSONSCHEMA)
 SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
 # What the SDK has here is no schema, and stops the check with a traceback.

@@ -10,9 +10,21 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
+from typing import NamedTuple
 
-from tap_public_jobs.api.models import HeldSlots
-from tap_public_jobs.api.pace import LESSONS, Pace
+from tap_public_jobs.limit.pace import LESSONS, Pace
+
+
+class HeldSlots(NamedTuple):
+    """How much of the rate limit a run had used when its last response came.
+
+    Attributes:
+        last_response_at: Seconds since the epoch, rounded up.
+        number: The requests that it had sent, and whose responses were not yet a period old.
+    """
+
+    last_response_at: int
+    number: int
 
 
 @dataclass(eq=False)

@@ -16,9 +16,9 @@ from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
 from typing_extensions import override
 
-from tap_public_jobs.catalog import usable_catalog
 from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
 from tap_public_jobs.lines import OneLineRecord, described
+from tap_public_jobs.singer.catalog import usable_catalog
 
 # Seconds after a signal in which responses may still arrive. The rest of two seconds is for writing
 # the state, which is slow on a busy machine.

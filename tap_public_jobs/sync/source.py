@@ -1,4 +1,4 @@
-"""The API's responses and its limit, as values."""
+"""What a run needs of an API: a cheap list, and a detail of each job that costs a request."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 # A JSON value, as Python has it.
 Json = Any
@@ -67,16 +67,21 @@ class Page(NamedTuple):
     total: int | None
 
 
-class HeldSlots(NamedTuple):
-    """How much of the rate limit a run had used when its last response came.
+# Tries of a request that fails.
+MAX_TRIES = 8
+# Of one that is expected to fail: it is sent once, even if the rate limit rejects it, which then
+# teaches the throttle nothing.
+ONCE = 1
 
-    Attributes:
-        last_response_at: Seconds since the epoch, rounded up.
-        number: The requests that it had sent, and whose responses were not yet a period old.
-    """
 
-    last_response_at: int
-    number: int
+class Source(Protocol):
+    """An API that lists jobs, and has a detail of each. Methods may be called from any thread."""
+
+    def page(self, number: int) -> Page:
+        """Fetch one page of the list, counted from 1."""
+
+    def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
+        """Fetch the detail of one job."""
 
 
 def hash_of(value: Json) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from singer_sdk.typing import DEFAULT_JSONSCHEMA_VALIDATOR
 
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.records.naming import column_of, field_of
-from tap_public_jobs.records.storable import json_text, storable
+from tap_public_jobs.singer.naming import column_of, field_of
+from tap_public_jobs.singer.storable import json_text, storable
 
 Json = Any
 

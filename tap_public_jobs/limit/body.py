@@ -4,10 +4,11 @@ import json
 import zlib
 from decimal import Decimal, InvalidOperation
 from time import monotonic
+from typing import Any
 
 from requests import Response
 
-from tap_public_jobs.api.models import Json
+Json = Any
 
 # Bytes of a body, as it comes and after decompression: a hundred times a large posting.
 LARGEST = 8 * 1024 * 1024

@@ -1,1 +1,0 @@
-"""Records: what a row of each stream looks like. Knows nothing of HTTP or Singer messages."""
