@@ -96,6 +96,8 @@ def refused(**config: Any) -> str:
         ({"user_agent": "a\r\nb"}, NO_AGENT),
         ({"user_agent": " a"}, NO_AGENT),
         ({"user_agent": "a\n"}, NO_AGENT),
+        ({"page_sise": 50}, "page_sise is not a setting: did you mean page_size?"),
+        ({"baseURL": "x"}, "baseURL is not a setting: did you mean base_url?"),
         (
             {"stream_maps": {"__else__": 5}},
             "stream_maps: 5 is not valid under any of the given sch",
@@ -348,11 +350,11 @@ def test_a_variable_without_effect_is_warned_of(
     """Meltano passes on neither a misspelt setting nor one that meltano.yml does not list."""
     monkeypatch.setenv("TAP_PUBLIC_JOBS_PAGE_SIZE", "")  # as if it were not set
     monkeypatch.setenv(variable, "INFO")
-    TapPublicJobs(config=GOOD | {"baseURL": 5})
+    TapPublicJobs(config=GOOD | {"shade": 5})
 
     *unused, last = caplog.messages
     assert unused == ([f"{variable} has no effect{warning}"] if warning else [])
-    assert last == "baseURL is not a setting. It has no effect: did you mean base_url?"
+    assert last == "shade is not a setting. It has no effect."
 
 
 # The places that describe the settings, which have to agree.

@@ -130,8 +130,10 @@ def problems(config: Mapping[str, Json]) -> list[str]:
     for name in sorted(config.keys() - SETTINGS.keys()):
         if name == "batch_config":
             found.append(f"{name} is not supported: remove it.")
+        elif (meant := _or_meant(name)) != ".":
+            found.append(f"{name} is not a setting{meant}")
         else:
-            logger.warning("%s is not a setting. It has no effect%s", name, _or_meant(name))
+            logger.warning("%s is not a setting. It has no effect.", name)
     return found
 
 
