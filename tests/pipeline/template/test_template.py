@@ -218,6 +218,7 @@ def stand_in(folder: Path) -> dict[str, str]:
     (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
     return {
         "PATH": f"{folder}/bin:/usr/bin:/bin",
+        "UV": "",  # `uv run` sets it
         "PYTHONPATH": str(REPOSITORY / "pipeline"),
         "FAILS": "none",
         "WAITS": "",
@@ -358,7 +359,7 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
     source: Path, tmp_path: Path
 ) -> None:
     """Without uv, so that nothing is installed."""
-    folder, template = tmp_path / "my-pipeline", source / "pipeline/template"
+    folder = tmp_path / "my-pipeline"
     answers = {"base_url": "https://jobs.example.com"}
     copier("copy", source, folder, "--skip-tasks", where=tmp_path, **answers).succeeded()
     run("git", "init", "--quiet", folder=folder).succeeded()
@@ -367,14 +368,15 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
         text = (folder / name).read_text("utf-8")
         (folder / name).write_text(text.replace(old, new, 1), "utf-8")
     commit(folder, "mine")
-    newer = ("sync", "#!/bin/sh\n", "#!/usr/bin/sh\n"), ("sync", "exec ", "exec nice ")
-    newer += (
-        ("plugins.yml.jinja", "# Made", "# Newer"),
-        ("plugins.yml.jinja", "width=1000", "width=9"),
+    newer = (
+        ("template/sync", "#!/bin/sh\n", "#!/usr/bin/sh\n"),
+        ("template/sync", "exec ", "exec nice "),
+        ("template/plugins.yml.jinja", "# Made", "# Newer"),
+        ("meltano/utilities/dbt-duckdb.yml", "args: deps", "args: deps --newer"),
     )
     for name, old, new in newer:
-        text = (template / name).read_text("utf-8")
-        (template / name).write_text(text.replace(old, new, 1), "utf-8")
+        file = source / "pipeline" / name
+        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
     commit(source, "v99.2")
 
     command = (installed(COPIER) / "copier", "update", "--trust", "--defaults")
@@ -382,7 +384,7 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
     assert updated.endswith(f"\nuv is missing: pip install uv\nThen run: {folder}/setup\n")
     for name, kept, taken, left in (
         ("sync", "#!/bin/sh -u\n", "\nexec nice ", "#!/usr/bin/sh\n"),
-        ("plugins.yml", "# Mine. Made ", "description:\n", "# Newer "),
+        ("plugins.yml", "# Mine. Made ", "args: deps --newer\n", "# Newer "),
     ):
         assert f"changed the same lines of {name}: yours are kept" in updated
         text = (folder / name).read_text("utf-8")
@@ -481,15 +483,17 @@ def test_no_text_of_the_questions_is_cut_by_a_terminal() -> None:
         if question.get("when") is False:  # part of an error of `credentials`
             is_text = "{" not in question["default"] and question["default"][0] != "^"
             shown += [(len(ERROR.format("credentials")), question["default"])] if is_text else []
-        for before, source in (
-            (SIGN, question.get("help", "")),
-            (error, question.get("validator", "")),
-        ):
+        choices = question.get("choices", {})
+        for choice, it in choices.items():
+            why = re.sub("{%.*?%}", "", it["validator"]) if isinstance(it, dict) else ""
+            shown.append((SIGN, f"{choice} ({why})"))
+        # Copier validates none that it asks for in a list.
+        validator = "" if choices else question.get("validator", "")
+        for before, source in (SIGN, question.get("help", "")), (error, validator):
             text = " ".join(source.split())
             parts = re.split(r"{%.*?%}|{{.*?}}", text)
             parts += [it for _, it in re.findall(r"(?:: |{{ |else )(['\"])(.*?)\1", text)]
             shown += [(before, it.strip()) for it in parts]
-        shown += [(SIGN, it) for it in question.get("choices", ())]
 
     assert len(shown) > 50
     assert [it for before, it in shown if before + len(it) > COLUMNS] == []
