@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 import uvicorn
+from public_jobs_receiver.app import make_app
+from public_jobs_receiver.senders import Signatures, read_tokens
 
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.webhook.app import make_app
-from tap_public_jobs.webhook.senders import read_tokens
 
 TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
 NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
@@ -38,7 +38,7 @@ def serving(
     log: NotificationLog, tokens: str = TOKEN, port: int = 0, **options: Any
 ) -> Iterator[str]:
     """Serve the receiver of a log from a thread, and yield its URL."""
-    options = {"signatures": None, "token_header": "Authorization"} | options
+    options = {"signatures": Signatures("", []), "token_header": "Authorization"} | options
     app = make_app(log, read_tokens(tokens, log.name), **options)
     server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", port)) as listener:
