@@ -57,21 +57,21 @@ def make_app(
             return _logged(request, PlainTextResponse(answer), "OK")
         public_ids, kind, fields = read_payload(body)
         challenge = "" if public_ids else _challenge(fields if body else request.query_params)
-        if cause := signatures.refusal(name, request.headers, body):
-            if challenge:  # a sender may ask before it signs
-                return _logged(request, PlainTextResponse(challenge), "a challenge")
+        cause = signatures.refusal(name, request.headers, body)
+        if cause and not challenge:
             shown = signatures.describe(request.headers)
             line = "Refused a webhook for %s (401): %s. Signature headers: %s"
             logger.warning(line, name, cause, shown)
             raise HTTPException(401, "Not signed with the secret")
-        if not public_ids:
+        if not public_ids and not challenge:
             keys = json.dumps([*fields])[:300]  # a sender chooses them
             logger.warning("A notification for %s names no publicId: %s, keys %s", name, kind, keys)
         named = public_ids[:MOST_NAMED]
         is_all = 0 < len(public_ids) == len(named)
-        if not await writer.append({name: named if is_all else [*named, None]}):
+        # A challenge is news, too, because it could be a notification, unless it is not signed.
+        if not (cause or await writer.append({name: named if is_all else [*named, None]})):
             raise HTTPException(503, UNWRITTEN)
-        if challenge:  # and news, because it could be a notification
+        if challenge:
             return _logged(request, PlainTextResponse(challenge), "a challenge")
         return _logged(request, JSONResponse({"publicIds": len(named)}, 200 if named else 202))
 
