@@ -83,7 +83,7 @@ class Signatures:
             return ""
         given = headers.get(self._header, "")
         if not given:
-            return "no signature"
+            return f"no signature in {self._header}"
         secrets = [secret for owner, secret in self._secrets if owner == name]
         if any(_has(given.lower(), _hmac(it.encode(), body).hex()) for it in secrets):
             return ""
