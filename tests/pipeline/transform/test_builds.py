@@ -6,6 +6,7 @@ And what users set: their own project, and organisations.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,10 +20,10 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
-from e2e.pipeline import REPOSITORY
+from e2e.pipeline import REPOSITORY, installed, run
 from e2e.scenario import FIELDS
 from harness import catalog_of
-from public_jobs_pipeline import archive, digest
+from public_jobs_pipeline import digest
 from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds, comparable
@@ -186,33 +187,74 @@ def readable(warehouse: Builds) -> str:
     return str(warehouse.file) if isinstance(warehouse, DuckDB) else warehouse.address
 
 
-def test_an_archive_has_each_version_and_names_what_no_build_saw(
+# The page calls this to run the command line of DuckDB.
+UVX = """#!/bin/sh
+[ "$1 $2" = "--from duckdb-cli" ] && shift 2 && exec {}/"$@"
+"""
+READ = {
+    "versions": "read_parquet('output/archive/versions/*/*.parquet', hive_partitioning = true)",
+    "versions.csv": "read_csv('output/archive/versions.csv')",
+    "periods.csv": "read_csv('output/archive/periods.csv')",
+}
+
+
+@pytest.mark.parametrize("finished", KINDS[:2], indirect=True)
+def test_the_page_on_archives_writes_each_version_and_keeps_it(
     finished: Portal, tmp_path: Path
 ) -> None:
-    history = History(finished.listings)
-
-    with opened_for_reading(readable(finished.warehouse)) as run:
-        archive.archive(run, "analytics", tmp_path)
-
-    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_bytes().splitlines()]
-    found = set()
-    for line in (it for it in lines if it["file"]):
-        fields = json.loads((tmp_path / line["file"]).read_bytes())["fields"]
-        times = (line["changed_by"], line["replaced_by"])
-        found.add((fields["id"], *times, fields["job_title"], fields["max_salary"]))
-    # The first version of a job has no start, and the current one no end.
-    known = {datetime.min: None, datetime(9999, 12, 31): None}  # noqa: DTZ001, DTZ901
-    assert found == {
-        (
-            it["id"],
-            *(archive.text_of(known.get(it[name], it[name])) for name in ENDS),
-            it["job_title"],
-            it["max_salary"],
-        )
-        for it in history.rows("job_versions")
+    """Also of jobs that have left the warehouse, and by git what a file was before."""
+    page = (REPOSITORY / "docs/operate/archive.md").read_text("utf-8")
+    duckdb, postgres, keep, _ = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    is_file = isinstance(finished.warehouse, DuckDB)
+    (tmp_path / "output").mkdir()
+    if isinstance(finished.warehouse, DuckDB):
+        shutil.copy(finished.warehouse.file, tmp_path / "output/warehouse-copy.duckdb")
+    url = finished.warehouse.address.replace("postgresql:", "postgresql+psycopg:")
+    (tmp_path / ".env").write_text(f"TARGET_POSTGRES_SQLALCHEMY_URL={url}\n", "utf-8")
+    (tmp_path / "bin").mkdir()
+    command_line = installed("duckdb-cli")
+    (tmp_path / "bin/uvx").write_text(UVX.format(command_line), "utf-8")
+    (tmp_path / "bin/uvx").chmod(0o755)
+    me = {
+        f"GIT_{who}_{what}": "me" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
-    unseen = [it["id"] for it in history.rows("publication_periods") if it["built_by"] is None]
-    assert sorted(it["id"] for it in lines if not it["file"]) == sorted(unseen)
+
+    def sh(script: str) -> str:
+        path = f"{tmp_path}/bin:{os.environ['PATH']}"
+        command = ("sh", "-euc", script)
+        return run(*command, folder=tmp_path, PATH=path, **me).succeeded().output
+
+    def kept(name: str) -> list[dict[str, Any]]:
+        query = f"copy (select * from {READ[name]}) to 'read.json' (array true)"
+        sh(f'{command_line}/duckdb -c "{query}"')
+        return list(json.loads((tmp_path / "read.json").read_text("utf-8")))
+
+    write = duckdb if is_file else postgres
+    sh(write + keep)
+    names = ("job_key", "version", "job_title", "role_overview", "max_salary", "additional_fields")
+
+    def shown(rows: list[dict[str, Any]]) -> list[list[Any]]:
+        values = ([row[name] for name in names] for row in rows)
+        return sorted(
+            [float(it) if it.__class__ in (int, Decimal) else it for it in of] for of in values
+        )
+
+    versions = finished.warehouse.rows("analytics.job_versions")
+    assert len(versions) > len({it["job_key"] for it in versions}) > 1
+    assert shown(kept("versions" if is_file else "versions.csv")) == shown(versions)
+    periods = finished.warehouse.rows("analytics.publication_periods")
+    assert {(it["job_key"], it["period"]) for it in kept("periods.csv")} == {
+        (it["job_key"], it["period"]) for it in periods
+    }
+    # What has not changed is the same file, and the one before a change stays in git.
+    sh(write + keep)
+    git = "git -C output/archive"
+    assert sh(f"{git} rev-list --count HEAD") == "1\n"
+    (tmp_path / "output/archive/periods.csv").write_text("spoilt", "utf-8")
+    sh(keep)
+    sh(write + keep)
+    assert sh(f"{git} show HEAD~1:periods.csv") == "spoilt"
+    assert sh(f"{git} diff --stat HEAD~2") == ""
 
 
 def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None:
