@@ -23,7 +23,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser("public-jobs", description="Run a project of the template.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("setup", help="install it, write answers into .env, and check")
+    commands.add_parser("setup", help="install it, and check what a run needs")
     commands.add_parser("check", help="check .env, the database and the key, and run nothing")
     sync = commands.add_parser("sync", prog="sync", help="load the jobs, and build the tables")
     mode = sync.add_mutually_exclusive_group()

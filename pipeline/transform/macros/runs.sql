@@ -9,6 +9,12 @@
 {% endmacro %}
 
 
+{# What the program of a project asks when the tap has lost its state: whether there was a build before. #}
+{% macro print_whether_history_is_there() %}
+    {%- do print('public_jobs: history is ' ~ ('there' if load_history() else 'not there')) -%}
+{% endmacro %}
+
+
 {# Refuses what cannot work: models without history, history without rows, days without a zone. #}
 {% macro check_run() %}
     {%- set selected = [] -%}

@@ -33,7 +33,8 @@ def project(
         def add(self, url: str) -> bool:
             return "://" in url
 
-        def notify(self, text: str, title: str, body_format: str = "") -> bool:  # noqa: ARG002
+        def notify(self, text: str, title: str, body_format: str = "") -> bool:
+            found.body_format = body_format
             if not found.refuses:
                 found.heard.append((title, text))
             return not found.refuses
