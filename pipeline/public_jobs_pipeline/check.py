@@ -27,6 +27,10 @@ FORM = re.compile(
     r"(?!.*%(?![\da-fA-F]{2}))postgresql([+]psycopg2?)?://([^\s\"'@/?#]+@)?"
     r"(\[[\da-fA-F:]+\]|[^\s\"'@/?#:]*)(:[1-6]?\d{1,4})?/[^\s\"'@?/]+([?][^\s\"'@]*)?"
 )
+NOT_UTF8 = (
+    "it is not in UTF-8, so one character that it lacks, such as Ł, stops every load. Create one "
+    "with encoding 'UTF8' template template0."
+)
 # Where a project says which database it uses.
 DATABASE = {
     "postgres": "TARGET_POSTGRES_SQLALCHEMY_URL in .env",
@@ -106,15 +110,10 @@ def error_of_encoding(project: Project) -> str:
     """Return why the database could not store every title; empty if it can."""
     try:
         with tables.opened(warehouse.address(project)) as run:
-            ((encoding,),) = run("show server_encoding").fetchall()
+            ((is_utf8,),) = run("select getdatabaseencoding() = 'UTF8'").fetchall()
     except tables.WarehouseError as error:
         return str(error)
-    if encoding == "UTF8":
-        return ""
-    return (
-        f"it is in {encoding}, where one other character, such as Ł, stops every load. Create one "
-        "with encoding 'UTF8' template template0."
-    )
+    return "" if is_utf8 else NOT_UTF8
 
 
 def error_in(lines: list[Line]) -> Iterator[str]:

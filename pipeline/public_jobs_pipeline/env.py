@@ -20,16 +20,32 @@ def text_of(errors: str = "strict") -> str:
     return ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
 
 
+def values() -> dict[str, str | None]:
+    """Return the variables of .env."""
+    return dotenv_values(stream=io.StringIO(text_of("replace")))
+
+
 def setting(name: str) -> str:
     """Return a variable of the environment or of .env; empty if it is in neither."""
     with suppress(OSError):  # `check` says so
-        values = dotenv_values(stream=io.StringIO(text_of("replace")))
-        return os.environ.get(name) or values.get(name) or ""
+        return os.environ.get(name) or values().get(name) or ""
     return ""
 
 
 def check() -> None:
     """Find what is missing in .env, or wrong with the file.
+
+    Raises:
+        Flaw: It has to be corrected first.
+    """
+    check_form()
+    if names := missing():
+        message = f"Write {' and '.join(names)} into {ENV.absolute()}."
+        raise Flaw(message)
+
+
+def check_form() -> None:
+    """Find what is wrong with the file .env.
 
     Raises:
         Flaw: It has to be corrected first.
@@ -45,9 +61,6 @@ def check() -> None:
         raise Flaw(message) from None
     if unread:
         message = f"{ENV.absolute()}, line {unread} is not NAME=value, where JSON has no quotes."
-        raise Flaw(message)
-    if names := missing():
-        message = f"Write {' and '.join(names)} into {ENV.absolute()}."
         raise Flaw(message)
 
 
@@ -82,7 +95,7 @@ def replaced(project: Project) -> list[str]:
 
     GitHub and Kubernetes give them on purpose, to a project that has no values.
     """
-    own = dotenv_values(stream=io.StringIO(text_of("replace")))
+    own = values()
     programs = (TAP, project.target, "meltano", "dbt", "public-jobs")
     begin = tuple(f"{it}_".upper().replace("-", "_") for it in programs)
     names = [

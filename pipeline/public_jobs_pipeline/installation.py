@@ -25,6 +25,7 @@ def set_up(project: Project) -> int:
     """
     here = Path.cwd()
     lacking = env.fill()
+    env.check_form()
     if project.schedule in ELSEWHERE:
         # The state of the runs is not needed here, and its database may be out of reach.
         os.environ |= {

@@ -135,7 +135,7 @@ def lost_state(project: Project, lines: list[Line]) -> str:
         return ""
     return (
         "The state of the runs before is lost, so dates in the raw tables begin anew; the "
-        "analytics tables keep theirs. To keep both, restore a copy of the state before the next run."
+        "analytics tables keep theirs. To keep both, restore a copy of it before the next run."
     )
 
 
