@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from support.portal import (
     Builds,
     DuckDB,
     Portal,
+    Postgres,
     Warehouse,
     first_day,
     new_warehouse,
@@ -747,6 +748,65 @@ def taking_the_package(folder: Path) -> Path:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(content, "utf-8")
     return project
+
+
+def test_a_setting_has_its_effect_in_the_next_build_and_back(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a project that stays, whose parse dbt keeps. A role is a name, whatever it has."""
+    warehouse = Postgres(tmp_path, new_database(), project=tmp_path / "project")
+    warehouse.project.mkdir()
+    packages = {"packages": [{"local": str(TRANSFORM)}]}
+    (warehouse.project / "packages.yml").write_text(json.dumps(packages), "utf-8")
+    settings = warehouse.project / "dbt_project.yml"
+    roles = {"Analyst", "bi-tool"}
+    with psycopg.connect(warehouse.address, autocommit=True) as connection:
+        for name in (*roles, "analyst"):
+            exists = connection.execute(
+                "select from pg_roles where rolname = %s", [name]
+            ).fetchone()
+            if exists is None:
+                connection.execute(f'create role "{name}"'.encode())
+
+    def build(time_zone: str = "UTC", *, fails: bool = False, **variables: str) -> str:
+        given = {"name": "my_project", "profile": "public_jobs"}
+        settings.write_text(json.dumps(given | {"vars": {"time_zone": time_zone}}), "utf-8")
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(f"PUBLIC_JOBS_{name}", value)
+            select = ("--select", "+public_jobs__dates", "path:seeds")
+            status, output = warehouse.dbt("build", *select, *WITHOUT_TESTS)
+        assert (status != 0) is fails, output
+        return output
+
+    def readers(table: str) -> set[str]:
+        query = (
+            f"select grantee from information_schema.role_table_grants where table_name = '{table}'"  # noqa: E501, S608
+        )
+        return {it["grantee"] for it in warehouse.rows(f"({query}) as it")} - {"postgres"}
+
+    def hours(schema: str = "analytics") -> set[int]:
+        rows = warehouse.rows(f"{schema}.dates")
+        return {(it["end_at"] - datetime.combine(it["day"], time())).seconds // 3600 for it in rows}
+
+    with opened(warehouse) as portal:
+        portal.sync()
+    assert warehouse.dbt("deps")[0] == 0
+    build()
+    assert (readers("dates"), readers("departments"), hours()) == (set(), set(), {0})
+    build("Europe/Berlin", GRANTS="Analyst, bi-tool")
+    assert (readers("dates"), readers("departments")) == (roles, roles)
+    assert hours() == {22, 23}
+    build(GRANTS="bi-tool")
+    assert (readers("dates"), readers("departments"), hours()) == ({"bi-tool"}, {"bi-tool"}, {0})
+    build()
+    assert (readers("dates"), readers("departments")) == (set(), set())
+    build(ANALYTICS="elsewhere")
+    assert hours("elsewhere") == {0}
+    assert "no table jobs in acme" in build(fails=True, SCHEMAS="acme")
+    warehouse.run("drop table analytics.dates")
+    build()
+    assert hours() == {0}
 
 
 def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
