@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -137,13 +138,13 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         secrets |= digest if warehouse in {"duckdb", "postgres"} else {}
     if schedule in WEBHOOKS:
         secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
-    lines = (folder / ".env.new").read_text("utf-8").splitlines()
-    assert dotenv_values(folder / ".env.new") == secrets
+    lines = (folder / ".env").read_text("utf-8").splitlines()
+    assert dotenv_values(folder / ".env") == secrets
     # As Docker and kubectl read it.
     assert dict(line.split("=", 1) for line in lines if not line.startswith("#")) == secrets
     required = dotenv_values(folder / ".env.example")
     assert required == dict.fromkeys(secrets.keys() - {"PING_URL", "DIGEST_URL"}, "")
-    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env.new")
+    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env")
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
@@ -164,6 +165,10 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         (loader,) = settings["environments"][0]["config"]["plugins"]["loaders"]
         for config in (loader["config"], profiles["public_jobs"]["outputs"]["snowflake"]):
             assert {name: config[name] for name in names} == answers
+
+    (of_tap,) = settings["environments"][0]["config"]["plugins"]["extractors"]
+    refresh = "changed" if PROJECTS[name]["webhooks"] else "all"
+    assert of_tap["config"]["detail_refresh"] == refresh
 
     plugins = read("plugins.yml")["plugins"]
     (tap,) = plugins["extractors"]
@@ -214,7 +219,7 @@ Heard = list[tuple[str, Any]]
 
 
 # Of the package, from the clone, and the program that sends messages.
-PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil sqlalchemy"
+PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil"
 
 
 def stand_in(folder: Path) -> dict[str, str]:
@@ -247,7 +252,6 @@ class ProjectCopy:
             "ALERT_URL": f"json://{address}/secret",
         }
         self.variables |= stand_in(folder)
-        shutil.copy(folder / ".env.new", folder / ".env")
 
     def command(self) -> str:
         """What the schedule runs."""
@@ -434,16 +438,22 @@ def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path
     with demo(5) as (sandbox, settings):
         answers = {"base_url": settings["base_url"], "schedule": "cron"}
         first = copier("copy", clone, project, where=source.parent, **answers, api_key="pj_wrong")
-        failed, then = last_two(first).splitlines()
+        failed, _, then = first.rstrip().splitlines()[-3:]
         assert failed.startswith(
             "The test failed: Nothing more is loaded until you act. The API refused the key"
         )
         assert then == f"Then run: {project}/setup"
-        made = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
+        # A second answer reaches no file that is there.
+        again = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
+        assert f"The key is in {project}/.env, which setup and the template leave as it is" in again
+        assert sandbox.key not in again
+        env = project / ".env"
+        assert stat.filemode(env.stat().st_mode) == "-rw-------"
+        env.write_text(env.read_text("utf-8").replace("pj_wrong", sandbox.key), "utf-8")
+        made = run(project / "setup", folder=tmp_path).succeeded().output
         works, then = last_two(made).splitlines()
         assert works.startswith("The key works: 5 published jobs")
         assert then.endswith(f"To load now: {project}/sync")
-        assert sandbox.key not in made
 
         ended = run(project / "sync", folder=tmp_path).succeeded()
         assert last_two(ended.output) == f"5 jobs loaded, tables built.\n{ASK}"

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -774,39 +774,38 @@ def test_a_setting_has_its_effect_in_the_next_build_and_back(
         with monkeypatch.context() as patch:
             for name, value in variables.items():
                 patch.setenv(f"PUBLIC_JOBS_{name}", value)
-            select = ("--select", "+public_jobs__dates", "path:seeds")
+            select = ("--select", "+public_jobs__nights", "package:public_jobs,resource_type:seed")
             status, output = warehouse.dbt("build", *select, *WITHOUT_TESTS)
         assert (status != 0) is fails, output
         return output
 
     def readers(table: str) -> set[str]:
-        query = (
-            f"select grantee from information_schema.role_table_grants where table_name = '{table}'"  # noqa: E501, S608
-        )
-        return {it["grantee"] for it in warehouse.rows(f"({query}) as it")} - {"postgres"}
+        grants = warehouse.rows("information_schema.role_table_grants")
+        of_table = {it["grantee"] for it in grants if it["table_name"] == table}
+        return of_table - {"postgres"}
 
-    def hours(schema: str = "analytics") -> set[int]:
-        rows = warehouse.rows(f"{schema}.dates")
-        return {(it["end_at"] - datetime.combine(it["day"], time())).seconds // 3600 for it in rows}
+    def day(schema: str = "analytics") -> str:
+        (row,) = warehouse.rows(f"{schema}.nights")
+        return str(row["day"])
 
     with opened(warehouse) as portal:
         portal.sync()
     assert warehouse.dbt("deps")[0] == 0
     build()
-    assert (readers("dates"), readers("departments"), hours()) == (set(), set(), {0})
-    build("Europe/Berlin", GRANTS="Analyst, bi-tool")
-    assert (readers("dates"), readers("departments")) == (roles, roles)
-    assert hours() == {22, 23}
+    assert (readers("nights"), readers("departments"), day()) == (set(), set(), "2026-11-01")
+    build("Pacific/Honolulu", GRANTS="Analyst, bi-tool")
+    assert (readers("nights"), readers("departments"), day()) == (roles, roles, "2026-10-31")
     build(GRANTS="bi-tool")
-    assert (readers("dates"), readers("departments"), hours()) == ({"bi-tool"}, {"bi-tool"}, {0})
+    one = {"bi-tool"}
+    assert (readers("nights"), readers("departments"), day()) == (one, one, "2026-11-01")
     build()
-    assert (readers("dates"), readers("departments")) == (set(), set())
+    assert (readers("nights"), readers("departments")) == (set(), set())
     build(ANALYTICS="elsewhere")
-    assert hours("elsewhere") == {0}
-    assert "no table jobs in acme" in build(fails=True, SCHEMAS="acme")
-    warehouse.run("drop table analytics.dates")
+    assert day("elsewhere") == "2026-11-01"
+    assert "in acme: run the tap" in build(fails=True, SCHEMAS="acme")
+    warehouse.run("drop table analytics.nights")
     build()
-    assert hours() == {0}
+    assert day() == "2026-11-01"
 
 
 def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
