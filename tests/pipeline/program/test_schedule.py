@@ -167,7 +167,7 @@ def test_a_state_that_is_lost_is_a_warning_and_an_alert_before_the_build(
     assert [it.startswith(says) for it in messages] == [True] * bool(option)
 
 
-NEWS = next(name for name in PROGRAMS if "webhook" in name)
+NEWS = next(name for name in PROGRAMS if "news" in name)
 
 
 def test_a_frequent_run_reports_that_the_tap_is_not_installed(project: ProjectAtWork) -> None:
