@@ -23,7 +23,7 @@ def project(
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     for name in os.environ:
-        if name.startswith(("TAP_", "TARGET_", "MELTANO_", "HTTP", "ALL_PROXY")):
+        if name.startswith(("TAP_", "TARGET_", "MELTANO_", "DBT_", "HTTP", "ALL_PROXY")):
             monkeypatch.delenv(name)
     found = ProjectAtWork(folder, monkeypatch, capfd)
 

@@ -768,9 +768,12 @@ def test_a_setting_has_its_effect_in_the_next_build_and_back(
             if exists is None:
                 connection.execute(f'create role "{name}"'.encode())
 
+    def write(**variables: str) -> None:
+        given = {"name": "my_project", "profile": "public_jobs", "vars": variables}
+        settings.write_text(json.dumps(given), "utf-8")
+
     def build(time_zone: str = "UTC", *, fails: bool = False, **variables: str) -> str:
-        given = {"name": "my_project", "profile": "public_jobs"}
-        settings.write_text(json.dumps(given | {"vars": {"time_zone": time_zone}}), "utf-8")
+        write(time_zone=time_zone)
         with monkeypatch.context() as patch:
             for name, value in variables.items():
                 patch.setenv(f"PUBLIC_JOBS_{name}", value)
@@ -790,6 +793,7 @@ def test_a_setting_has_its_effect_in_the_next_build_and_back(
 
     with opened(warehouse) as portal:
         portal.sync()
+    write()
     assert warehouse.dbt("deps")[0] == 0
     build()
     assert (readers("nights"), readers("departments"), day()) == (set(), set(), "2026-11-01")
