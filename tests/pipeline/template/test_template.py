@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -119,13 +120,13 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         secrets |= digest if warehouse in {"duckdb", "postgres"} else {}
     if schedule in WEBHOOKS:
         secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
-    lines = (folder / ".env.new").read_text("utf-8").splitlines()
-    assert dotenv_values(folder / ".env.new") == secrets
+    lines = (folder / ".env").read_text("utf-8").splitlines()
+    assert dotenv_values(folder / ".env") == secrets
     # As Docker and kubectl read it.
     assert dict(line.split("=", 1) for line in lines if not line.startswith("#")) == secrets
     required = dotenv_values(folder / ".env.example")
     assert required == dict.fromkeys(secrets.keys() - {"PING_URL", "DIGEST_URL"}, "")
-    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env.new")
+    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env")
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         passed = re.findall(
@@ -150,6 +151,10 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         (loader,) = settings["environments"][0]["config"]["plugins"]["loaders"]
         for config in (loader["config"], profiles["public_jobs"]["outputs"]["snowflake"]):
             assert {name: config[name] for name in names} == answers
+
+    (of_tap,) = settings["environments"][0]["config"]["plugins"]["extractors"]
+    refresh = "changed" if PROJECTS[name]["webhooks"] else "all"
+    assert of_tap["config"]["detail_refresh"] == refresh
 
     # Meltano reads it by the locale, and a locale of one byte stops at other characters.
     assert (folder / "plugins.yml").read_bytes().isascii()
@@ -202,7 +207,7 @@ Heard = list[tuple[str, Any]]
 
 
 # Of the package, from the clone, and the program that sends messages.
-PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil sqlalchemy"
+PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil"
 
 
 def stand_in(folder: Path) -> dict[str, str]:
@@ -237,7 +242,6 @@ class ProjectCopy:
             "ALERT_URL": f"json://{address}/secret",
         }
         self.variables |= stand_in(folder)
-        shutil.copy(folder / ".env.new", folder / ".env")
 
     def command(self) -> str:
         """What the schedule runs."""
@@ -401,7 +405,6 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
         assert "<<<<" not in text
         assert (folder / f"{name}.new").read_text("utf-8").startswith(left)
     assert sorted(it.name for it in folder.glob("*.*") if it.suffix in {".new", ".old"}) == [
-        ".env.new",
         "plugins.yml.new",
         "sync.new",
     ]
