@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import socket
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
