@@ -372,7 +372,9 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
     """Without uv, so that nothing is installed."""
     folder = tmp_path / "my-pipeline"
     answers = {"base_url": "https://jobs.example.com"}
-    copier("copy", source, folder, "--skip-tasks", where=tmp_path, **answers).succeeded()
+    for key in ("pj_1", "pj_2"):  # a second answer reaches no .env that is there
+        copy = ("copy", source, folder, "--skip-tasks")
+        copier(*copy, where=tmp_path, **answers, api_key=key).succeeded()
     run("git", "init", "--quiet", folder=folder).succeeded()
     mine = ("sync", "#!/bin/sh\n", "#!/bin/sh -u\n"), ("plugins.yml", "# Made", "# Mine. Made")
     for name, old, new in mine:
@@ -408,6 +410,7 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
         "sync.new",
     ]
     assert "_commit: v99.2" in (folder / ".copier-answers.yml").read_text("utf-8")
+    assert "API_KEY=pj_1\n" in (folder / ".env").read_text("utf-8")
 
 
 @pytest.mark.parametrize("kind", ["a ZIP", "edited", "of another user"])
