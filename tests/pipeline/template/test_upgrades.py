@@ -223,7 +223,7 @@ def load_another(owner: Owner, database: str, tmp_path: Path) -> None:
         data = given | {"base_url": theirs["base_url"], "api_key": "pj_wrong"}
         made = copier("copy", owner.source, second, where=owner.home, **data).succeeded().output
         assert "\nThe test failed: " in made
-        assert made.endswith(f"\nThen run: {second}/setup\n")
+        assert made.rstrip().endswith(f"\nThen run: {second}/setup")
         assert stat.filemode((second / ".env").stat().st_mode) == "-rw-------"
         change(second / ".env", "pj_wrong", others.key)
         made = run(second / "setup", folder=owner.home).succeeded().output
