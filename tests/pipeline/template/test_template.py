@@ -450,8 +450,10 @@ def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path
         env = project / ".env"
         assert stat.filemode(env.stat().st_mode) == "-rw-------"
         env.write_text(env.read_text("utf-8").replace("pj_wrong", sandbox.key), "utf-8")
-        check = run(project / ".venv/bin/public-jobs", "check", folder=project).succeeded()
-        assert check.output.startswith("The key works: 5 published jobs")
+        made = run(project / "setup", folder=tmp_path).succeeded().output
+        works, then = last_two(made).splitlines()
+        assert works.startswith("The key works: 5 published jobs")
+        assert then.endswith(f"To load now: {project}/sync")
 
         ended = run(project / "sync", folder=tmp_path).succeeded()
         assert last_two(ended.output) == f"5 jobs loaded, tables built.\n{ASK}"
