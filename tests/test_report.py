@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 
 import pytest
-from api.simulated import FakeTime
+from limit.simulated import FakeTime
 
 from tap_public_jobs.limit.throttle import HeldSlots, Throttle
 from tap_public_jobs.lines import LONGEST_LINE, OneLineRecord, quoted, shortened

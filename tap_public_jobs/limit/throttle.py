@@ -145,20 +145,21 @@ class Throttle:
         with self.changed:
             self._end(None)
 
-    def has_answered_since(self, moment: float) -> bool:
-        """Return whether a request was answered that was sent after a moment by the clock."""
-        with self.changed:
-            return self._pace.last_answered > moment
+    @property
+    def resumes_at(self) -> float:
+        """When the next request may be sent at the earliest, by the clock."""
+        return max(self._not_before, self.clock())
 
     def rejected(
-        self, sent: float, retry_after: float | None = None, *, is_own: bool = False
+        self, sent: float, retry_after: float | None = None, *, again_since: float = math.inf
     ) -> tuple[float, float] | None:
         """Free the slot of a request as `answered` does, and learn that the limit rejected it.
 
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
-            is_own: Whether the request itself is at fault, so that there is nothing to learn.
+            again_since: When the same request was rejected before. If another one has been answered
+                since, the limit has room, and there is nothing to learn.
 
         Returns:
             The seconds of the pause, and between two requests after it; None if nothing is new.
@@ -166,8 +167,12 @@ class Throttle:
         with self.changed:
             now = self._end(sent)
             self.rejections += 1
-            if is_own:
+            if self._pace.last_answered > again_since:
                 return None
+            if retry_after is None and self._pace.last_answered > -math.inf:
+                # An interval is enough, if the limit allows no bursts. If it is not, the next pause
+                # is a whole period.
+                retry_after = 0.0
             was_enough = self._pace.has_helped  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, now)
             was_enough &= retry_after is not None and self._pace.lessons < LESSONS

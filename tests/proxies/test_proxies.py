@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from api.conftest import unused_port
 from e2e.pipeline import environment, listening
+from raw_server import unused_port
 from webhook.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.notification_log import NotificationLog
