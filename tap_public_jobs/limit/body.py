@@ -11,7 +11,7 @@ from requests import Response
 
 Json = Any
 
-# Bytes of a body, as it comes and after decompression: a hundred times a large posting.
+# Bytes of a body, as it comes and after decompression: far more than a page or an item has.
 LARGEST = 8 * 1024 * 1024
 
 # Bytes read at once.
