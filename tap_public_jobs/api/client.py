@@ -32,6 +32,9 @@ AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
 # A detail with one of these is not published (API page, "Get a single published job", rule 1).
 ABSENT = frozenset({404, 410})
 
+# If page 1 stays one of these, the server is probably another one; 200 is a web page.
+ELSEWHERE = ABSENT.union(range(200, 400))
+
 REMEDIES = {
     401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
     "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
@@ -103,7 +106,7 @@ class PublicJobsClient:
         except RequestError as error:
             if error.status in REMEDIES:
                 raise PublicJobsError(REMEDIES[error.status]) from error
-            if number == 1 and _is_of_another_address(error.status):
+            if number == 1 and error.status in ELSEWHERE:
                 raise PublicJobsError(REMEDY_ADDRESS.format(error)) from error
             raise PageError(REMEDY_PAGE.format(number, error), error.status) from error
         size = _count(envelope, "pageSize") or self.page_size
@@ -151,11 +154,6 @@ class PublicJobsClient:
                 return  # if the key is refused, the one who asks ends the run
             self._key_checked_at = time.monotonic()
         self.page(1)
-
-
-def _is_of_another_address(status: int | None) -> bool:
-    """Return whether a status of page 1 is that of a server without this API."""
-    return status in ABSENT or (status is not None and 200 <= status < 400)  # noqa: PLR2004
 
 
 def _path_segment(public_id: str) -> str:

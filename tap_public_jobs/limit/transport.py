@@ -56,7 +56,7 @@ class Query(NamedTuple):
     Attributes:
         url: Sent as it is, with its percent-encoding.
         is_expected: Whether an object has the expected shape.
-        absent: The statuses that say so of what may be absent.
+        absent: The statuses that answer that there is no such thing; empty if that is no answer.
     """
 
     url: str

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 
 # Tries of a request that fails.
 MAX_TRIES = 8
@@ -93,24 +94,23 @@ def judge(
         why: The request and its status, for a message.
         status: The HTTP status.
         headers: Of the response.
-        absent: The statuses that say so of what may be absent.
+        absent: The statuses that answer that there is no such thing; empty if that is no answer.
         key_has_worked: Whether the server has ever answered this key.
     """
-    if status == 200:  # noqa: PLR2004
+    if status == HTTPStatus.OK:
         return Answer()
     if status in absent:
         return Absent(why, status)
     left = headers.get("RateLimit-Remaining", headers.get("X-RateLimit-Remaining"))
     if status not in {401, 404, 410} and (
-        status == 429  # noqa: PLR2004
+        status == HTTPStatus.TOO_MANY_REQUESTS
         or (left == "0" and status in {403, 503})
-        or ("Retry-After" in headers and (status in range(400, 500) or status == 503))  # noqa: PLR2004
+        or ("Retry-After" in headers and status in {*range(400, 500), 503})
     ):
         return Rejection(why, status, _retry_after(headers))
-    if status == 503 or (status == 403 and key_has_worked):  # noqa: PLR2004
+    if status in ({403, 503} if key_has_worked else {503}):
         return Fault(why, status, may_be_limit=True)
-    is_of_request = 300 <= status < 500  # noqa: PLR2004
-    return Fault(why, status, FEW_TRIES if is_of_request else MAX_TRIES)
+    return Fault(why, status, FEW_TRIES if status in range(300, 500) else MAX_TRIES)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
