@@ -13,12 +13,7 @@ from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
 from tap_public_jobs.api.client import AUTH_HEADERS, PublicJobsClient
-from tap_public_jobs.errors import (
-    DamagedStateError,
-    NotificationLogError,
-    PublicJobsError,
-    SetupError,
-)
+from tap_public_jobs.errors import DamagedStateError, PublicJobsError, SetupError
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.limit.transport import Session
 from tap_public_jobs.lines import described, hide, quoted
@@ -32,23 +27,16 @@ from tap_public_jobs.streams import (
     PublicJobsStream,
     log_left_out,
 )
-from tap_public_jobs.sync.notifications import Notifications
+from tap_public_jobs.sync.notifications import Log
 from tap_public_jobs.sync.report import Counts, Report
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.services import Checkpoints, RunSettings, Services
 from tap_public_jobs.sync.source import hash_key, job_ref
-from tap_public_jobs.sync.start import start_run
+from tap_public_jobs.sync.start import read_news, start_run
 from tap_public_jobs.sync.state import DAY, SyncState
 from tap_public_jobs.sync.state_json import load
-from tap_public_jobs.sync.work import continues
 
 logger = logging.getLogger(__name__)
-
-NEWS_LOST = (
-    "The notification log was full and dropped %d notifications that no run has read. This run "
-    "finds new, closed and renamed jobs in the list; a change that only a detail shows is found "
-    "within detail_max_age_days. Run the tap more often."
-)
 
 NOTHING_SELECTED = (
     "No stream is selected: select jobs, job_publications or job_details in the catalog, or under "
@@ -194,7 +182,7 @@ class TapPublicJobs(Tap):
             settings=settings,
             services=self._services,
             state=self._sync_state,
-            notifications=self._read_notification_log(),
+            log=self._notification_log,
             forms=forms,
         )
 
@@ -232,26 +220,13 @@ class TapPublicJobs(Tap):
             # However the run ended, the next one need not fetch again what this one has fetched.
             self._services.checkpoints.write(self._sync_state)
 
-    def _read_notification_log(self) -> Notifications | None:
-        """Read what was notified since the last run; None if there is no log to read."""
+    @property
+    def _notification_log(self) -> Log | None:
         if "changes_url" not in self.config:
             return None
         from tap_public_jobs.notification_log import NotificationLog  # noqa: PLC0415  # loads slowly
 
-        log, last_read = NotificationLog(self.config["changes_url"]), self._sync_state.last_read
-        try:
-            notifications = log.read(last_read.position if last_read else 0)
-            # Positions mean nothing in another log, or in an earlier copy of this one.
-            if last_read and not continues(notifications, last_read):
-                notifications = log.read()
-            elif last_read and (lost := notifications.forgotten - last_read.position) > 0:
-                logger.warning(NEWS_LOST, lost)
-        except NotificationLogError as error:
-            if self.config["detail_refresh"] == "notified":
-                raise
-            logger.warning("%s Continuing without it.", error)
-            return None
-        return notifications
+        return NotificationLog(self.config["changes_url"])
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
@@ -308,7 +283,8 @@ class TapPublicJobs(Tap):
             RequestError: The detail cannot be read.
         """
         log_left_out(self.streams)
-        self._read_notification_log()
+        is_notified = self.config["detail_refresh"] == "notified"
+        read_news(self._notification_log, None, is_required=is_notified)
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", self._services.report.key_works(published, page.size))

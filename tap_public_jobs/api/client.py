@@ -123,7 +123,7 @@ class PublicJobsClient:
             if number == 1 and (is_redirect or isinstance(error, NotFoundError)):
                 raise _not_the_api(error) from error
             msg = REMEDY_PAGE.format(number, error)
-            raise PageError(msg) from error
+            raise PageError(msg, error.status) from error
         size = _count(envelope, "pageSize") or self.page_size
         items = [self._known(it) if isinstance(it, dict) else it for it in envelope["data"]]
         return Page(items, size, _count(envelope, "total"))
