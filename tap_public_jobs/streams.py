@@ -131,7 +131,8 @@ class PublicJobsStream(Stream):
         mapping = {
             name: value
             for name, value in self.config.items()
-            if name.startswith(("stream_map", "flattening", "faker", "emit_activate", "withheld"))
+            if name.startswith(("stream_map", "flattening", "faker", "emit_activate"))
+            or (name == "withheld_fields" and value)  # states are older than the setting
         }
         columns = {
             name: {key: it for key, it in schema.items() if key != "description"}
