@@ -36,8 +36,11 @@ def test_a_withheld_value_is_in_no_record_no_state_no_hash_and_no_line(
     As no hash has it, an edit of it alone is no change.
     """
     settings: Json = {
-        "withheld_fields": withheld, "column_naming": naming, "detail_refresh": "changed",
-        "flattening_enabled": True, "flattening_max_depth": 2,
+        "withheld_fields": withheld,
+        "column_naming": naming,
+        "detail_refresh": "changed",
+        "flattening_enabled": True,
+        "flattening_max_depth": 2,
         "stream_maps": {"jobs": {"copy": "location", "all": "str(record)"}},
     }
     catalog = catalog_of(CONFIG | {"column_naming": naming})
