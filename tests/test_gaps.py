@@ -1049,6 +1049,12 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         run(answer_as_usual, unpublish("3"), asks="list 3 0 4", closes="3"),
         run(asks=""),
     ],
+    "a detail that is known to be 404 stays known when a webhook names it again": [
+        run(answer(GONE, "3"), webhook("3"), asks="list 3 list"),
+        run(fails="404, although the job is listed"),
+        run(later=HOUR, warns="404, although the job is listed"),
+        run(webhook("3"), asks="list 3 list", warns="404, although the job is listed"),
+    ],
     # The answer may be from before the change.
     "a notification that arrives while its job is fetched is not lost": [
         run(

@@ -148,6 +148,7 @@ class Run:
         pending = []
         for ref, why in self.not_found.items():
             listed = reading.jobs.get(ref.id) if reading else None
+            job = self.state.jobs[ref.id]
             if reading is None:
                 self._note_failure(ref, f"{why}, and the list is not complete")
             elif listed is None and not reading.has_drifted:
@@ -156,7 +157,7 @@ class Run:
                 listed is None
                 or listed.public_id != ref.public_id
                 # It was closed, as a webhook has just said, and the list's cache is behind.
-                or self.state.jobs[ref.id].owed == "named"
+                or (job.owed == "named" and not job.failing_since)
             ):
                 pending.append(ref.id)
             else:
