@@ -158,9 +158,13 @@ NO_FILE = "api_key_file must name a file that can be read: "
         ("", {"api_key": None}, NO_KEY),
         (None, {"api_key": None}, f"{NO_FILE}No such file or directory."),
         ("", {"api_key": None, "api_key_file": "."}, f"{NO_FILE}Is a directory."),
-        ("\udcff", {"api_key": None}, f"{NO_FILE}it is not in UTF-8."),
+        ("\udcff", {"api_key": None}, "api_key_file must name a file in UTF-8."),
         ("", {"api_key": None, "api_key_file": KEY}, f"{NO_FILE}No such file or directory."),
-        ("", {"api_key": None, "api_key_file": 5}, f"{NO_FILE}it is no path."),
+        (
+            "",
+            {"api_key": None, "api_key_file": 5},
+            "api_key_file must name a file in UTF-8. api_key_file: 5 is n",
+        ),
     ],
     ids=[
         "right",

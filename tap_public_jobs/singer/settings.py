@@ -175,16 +175,13 @@ def _read(path: Json) -> str:
 
 def _why_not_read(path: Json) -> str:
     """Say why a file cannot be read, without its name, which may be the secret itself."""
-    why = "it is not in UTF-8"
     try:
         _read(path)
     except OSError as error:
-        why = f"{error.strerror}"
-    except TypeError:
-        why = "it is no path"
-    except ValueError:
+        return f"must name a file that can be read: {error.strerror}"
+    except (TypeError, ValueError):
         pass
-    return f"must name a file that can be read: {why}"
+    return "must name a file in UTF-8"
 
 
 def _typed(text: str, schema: Mapping[str, Json]) -> Json:
