@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
-from tap_public_jobs.singer.columns import OTHERS, QUESTIONS
+from tap_public_jobs.singer.columns import OTHERS
 from tap_public_jobs.singer.naming import column_of
+from tap_public_jobs.streams import QUESTIONS
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"
