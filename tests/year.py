@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from fake_api import Document
 from fake_tap import Pipeline
 from harness import captured, run_tap
 from model_target import ModelTarget
@@ -32,7 +33,6 @@ from support.gateway import (
     MOST_LAG,
     PAGE_SIZE,
     Chronicle,
-    Document,
     Event,
     Gateway,
     Incident,
@@ -137,7 +137,7 @@ class Year(Pipeline):
             **({"changes_url": changes_url} if schedule.is_notified else {}),
         )
         self.schedule, self.gateway, self.organisation = schedule, gateway, gateway.organisation
-        self.tally, self.truth = Tally(), Truth()
+        self.tally, self.judge = Tally(), Truth()
         self.targets = {"hard": ModelTarget()}
         self.rows = self.hard.rows  # that the last run left
         self._log = NotificationLog(changes_url)
@@ -148,8 +148,9 @@ class Year(Pipeline):
         )
         self._events = [*reversed(events)]
         self._documents: dict[str, list[tuple[float, Document]]] = {}
-        for event in (it for it in events if it.after):
-            self._documents.setdefault(event.after["id"], []).append((event.at, event.after))
+        for event in events:
+            if job := event.after:
+                self._documents.setdefault(job["id"], []).append((event.at, job))
         # Since when runs of a frequent schedule fail, and when the last alert was.
         self._failing_since = self._alerted_at = -math.inf
         # Events that the tables do not show yet, and after how many runs.
@@ -245,11 +246,11 @@ class Year(Pipeline):
         """Compare what the run has written and deleted with what was published."""
         output, tally = self.output, self.tally
         written = output.records("job_publications")
-        self.truth.note(
+        self.judge.note(
             [written, *(it["value"] for it in output.of("STATE")[-1:])], known, published
         )
         own = [row for row in written if not row["id"].startswith("x")]
-        for key, column, time in self.truth.false_times(own):
+        for key, column, time in self.judge.false_times(own):
             tally.false_times.add((key, column, time))
             if column == "unpublished_at":
                 tally.wrong_rows.add((key, column, time))
@@ -261,11 +262,7 @@ class Year(Pipeline):
         """Note the openings and edits from before this run that the tables still lack."""
         while self._events and self._events[-1].at <= began:
             event = self._events.pop()
-            if (
-                event.after
-                and event.after["id"] in self.organisation.at(event.at)
-                and self._can_show(event)
-            ):
+            if event.after and self._can_show(event):
                 self._pending.append((event, 0))
         pending = []
         published = self.organisation.at(began)
@@ -273,10 +270,9 @@ class Year(Pipeline):
             known_at = min(event.notified_at) if self.schedule.is_notified else event.at
             # Until then, a cache or a replica may show what was before.
             can_be_read = known_at + self.gateway.lifetime + MOST_LAG <= began
-            key = event.after["id"]
-            if self._shows(event) or key not in published:
+            if self._shows(event) or event.key not in published:
                 continue
-            is_broken = key == self.gateway.broken and self.gateway.is_on(*BROKEN)
+            is_broken = event.key == self.gateway.broken and self.gateway.is_on(*BROKEN)
             if self.gateway.is_on(*CLOSED) or is_broken or not can_be_read:
                 pending.append((event, runs))
             elif runs < MOST_LATE:
@@ -289,22 +285,17 @@ class Year(Pipeline):
         """Whether the next runs can notice an event at all: the list shows it, or a webhook."""
         if self.schedule.is_notified:
             return bool(event.notified_at)
-        before, after = event.before or {}, event.after or {}
-        is_hidden = before.get("roleOverview") != after.get("roleOverview") and event.before
+        before, after = event.before, event.after
+        is_hidden = before and after and before["roleOverview"] != after["roleOverview"]
         return self.schedule.refresh == "all" or not is_hidden
 
     def _shows(self, event: Event) -> bool:
         """Whether the tables have a job as it was at an event, or later."""
-        key = event.after["id"]
-        job, detail = (self.rows[it].get(key, {}) for it in ("jobs", "job_details"))
-        shown = [
-            (it["jobTitle"], it["roleOverview"])
-            for at, it in self._documents[key]
-            if at >= event.at
-        ]
-        titles = {title for title, _ in shown}
-        return job.get("job_title") in titles and (
-            (detail.get("job_title"), detail.get("role_overview")) in shown
+        since = [job for at, job in self._documents[event.key] if at >= event.at]
+        job, detail = (self.rows[it].get(event.key, {}) for it in ("jobs", "job_details"))
+        texts = {(it["jobTitle"], it["roleOverview"]) for it in since}
+        return job.get("job_title") in {it["jobTitle"] for it in since} and (
+            (detail.get("job_title"), detail.get("role_overview")) in texts
         )
 
     def _count_requests(self, began: float, refresh: str, *, is_due: bool) -> None:

@@ -35,6 +35,9 @@ HIDDEN, RENAMED, REOPENED = 0.4, 0.01, 0.01
 # The shares of notifications that are lost, late and repeated; and how many a day are of drafts.
 LOST, LATE, REPEATED, DRAFTS = 0.02, 0.05, 0.03, 2
 
+# What the API shows of a job; the last one in its detail alone.
+FIELDS = ("id", "publicId", "jobTitle", "maxSalary", "roleOverview")
+
 PAGE_SIZE = 100
 # The total is counted anew this often, and a replica lags by this much at most.
 COUNTED_EVERY, MOST_LAG = 5 * MINUTE, 30.0
@@ -52,6 +55,11 @@ class Event(NamedTuple):
     before: Document | None
     after: Document | None
     notified_at: tuple[float, ...]
+
+    @property
+    def key(self) -> str:
+        (key,) = {str(job["id"]) for job in (self.before, self.after) if job}
+        return key
 
     @property
     def public_ids(self) -> list[str]:
@@ -103,8 +111,8 @@ class Chronicle:
 
     def _work(self, midnight: float, *, is_campaign: bool) -> None:
         """Let the recruiters do their work, and others edit jobs."""
-        hours = [(8, 18)] * IN_OFFICE + [(0, 24)] * AT_ANY_HOUR
-        hours += [(10, 10.3)] * IN_A_CAMPAIGN if is_campaign else []
+        hours = [(8.0, 18.0)] * IN_OFFICE + [(0.0, 24.0)] * AT_ANY_HOUR
+        hours += [(10.0, 10.3)] * IN_A_CAMPAIGN if is_campaign else []
         work = self._recruiters.work()
         for hour in sorted(self._random.uniform(*between) for between in hours):
             # Neither do the recruiters all of it in the morning, nor does it take longer.
@@ -139,22 +147,21 @@ class Chronicle:
         found: Jobs = {}
         last = self._moments[-1][1] if self._edits else {}
         for posting in reversed(self._sandbox.organisation.published()):
-            job = {name: posting.job[name] for name in ("id", "publicId", "jobTitle")}
-            job["maxSalary"] = round(posting.job["maxSalary"] or 0)
-            job["roleOverview"] = posting.job["roleOverview"][:40]
+            job = {name: posting.job[name] for name in FIELDS}
+            job["roleOverview"] = job["roleOverview"][:40]
             found[job["id"]] = job if job != last.get(job["id"]) else last[job["id"]]
         return found
 
     def _events(self) -> Iterator[Event]:
-        drafts = [self._random.uniform(BEGIN, self.end) for _ in range(round(self.hours / 24))]
         events = [
             Event(at, before.get(key), after.get(key), self._notified(at))
             for (_, before), (at, after) in pairwise(self._moments)
             for key in {**before, **after}
             if before.get(key) != after.get(key)
         ]
-        for number, at in enumerate(drafts * DRAFTS):
-            draft = {"id": f"draft-{number}", "publicId": f"draft-{number}"}
+        for number in range(round(DRAFTS * self.hours / 24)):
+            draft = dict.fromkeys(FIELDS, f"draft-{number}")
+            at = self._random.uniform(BEGIN, self.end)
             events.append(Event(at, draft, draft, self._notified(at)))
         yield from sorted(events, key=itemgetter(0))
 

@@ -182,11 +182,11 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         write(folder / name / "sync", SYNC + STATUS.get(name, HANG))
         webhooks = str(name == WORKS).lower()
         write(folder / name / ".copier-answers.yml", f"a: 1\nwebhooks: {webhooks}\n")
-    os.mkfifo(words := folder / "words")
+    os.mkfifo(pipe := folder / "words")
     together = tmp_path_factory.mktemp("all")
     write(together / ".venv/bin/meltano", f'#!/bin/sh\necho "$*" >> {folder}/{WORKS}/calls\n')
     # Open on both sides, so that a task never waits for a reader.
-    airflow = Airflow(home, folder, os.open(words, os.O_RDWR))
+    airflow = Airflow(home, folder, os.open(pipe, os.O_RDWR))
     airflow.variables = environment(airflow, together)
     for words in (("db", "migrate"), ("dags", "reserialize")):
         assert airflow.start(*words).wait(PATIENCE) == 0
