@@ -19,7 +19,8 @@ from harness import demo
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
-from public_jobs_sandbox.weeks import MISSED, NIGHTS, RAISED, RENAMED, REOPENED, RETITLED, SATURDAY
+from public_jobs_sandbox.recruiters import RAISED, RENAMED, REOPENED, RETITLED
+from public_jobs_sandbox.weeks import MISSED, NIGHTS, SATURDAY
 
 # The demo runs the Meltano project around its own code, so that is the copy's.
 CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"
