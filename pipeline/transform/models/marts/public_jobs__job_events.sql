@@ -87,7 +87,6 @@ closings as (
 repriced as (
     select
         *,
-        new_amount / old_amount as ratio,
         -- A range that has gained or lost an end has another middle and not other pay. An API that never says
         -- what a salary is paid for may still change from months to years, so what is three times as much or a
         -- third is of another period.
@@ -197,37 +196,45 @@ events as (
     select * from field_events
 ),
 
--- Jobs that left a department together, in which no open job stayed behind: it is likely only called otherwise.
-left_behind as (
+-- Jobs that left a department together, after which no open job was in it: it is likely only called otherwise.
+moves as (
+    select organisation, field, old_value, new_value, changed_by
+    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    where field in ('{{ dimensions() | join("', '") }}')
+    group by organisation, field, old_value, new_value, changed_by
+    having count(*) > 1
+),
+
+places as (
     {%- for field in dimensions() %}
-    select organisation, '{{ field }}' as field, {{ field }} as old_value, max(until_at) as until_at
-    from spells
-    group by organisation, {{ field }}
+    select organisation, '{{ field }}' as field, {{ field }} as place, from_at, until_at from spells
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ),
 
 renames as (
     select moves.organisation, moves.field, moves.old_value, moves.new_value, moves.changed_by
-    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }} as moves
-    left join left_behind
+    from moves
+    left join places
         on
-            moves.organisation = left_behind.organisation
-            and moves.field = left_behind.field
-            and moves.old_value = left_behind.old_value
-    where moves.field in ('{{ dimensions() | join("', '") }}')
+            moves.organisation = places.organisation
+            and moves.field = places.field
+            and moves.old_value = places.place
+            and moves.changed_by >= places.from_at
+            and moves.changed_by < places.until_at
     group by moves.organisation, moves.field, moves.old_value, moves.new_value, moves.changed_by
-    having count(*) > 1 and coalesce(max(left_behind.until_at), moves.changed_by) <= moves.changed_by
+    having count(places.place) = 0
 ),
 
 {% set since = 'coalesce(events.happened_after, events.happened_by)' -%}
-{% set half = 'cast(floor(' ~ dbt.datediff(since, 'events.happened_by', 'second') ~ ' / 2) as bigint)' -%}
+{% set seconds = dbt.datediff(since, 'events.happened_by', 'second') -%}
+{% set half = 'cast(floor(' ~ seconds ~ ' / 2) as bigint)' -%}
 dated as (
     select
         events.*,
         -- With one sync a night, the middle of the time in which it happened is on the day before.
         case
-            when {{ dbt.datediff(since, 'events.happened_by', 'hour') }} <= 36
+            when {{ seconds }} <= 36 * 3600
                 then {{ local_day(dbt.dateadd('second', half, since)) }}
         end as likely_on,
         renames.changed_by is not null as is_rename
@@ -257,9 +264,9 @@ select
                 ' (' || case when change_percent > 0 then '+' else '' end
                 || {{ number_as_text('change_percent') }} || ' %)', ''
             )
-        when event = 'question reworded' then old_value || ' → ' || new_value
+        when event = 'question reworded' then coalesce(old_value, 'none') || ' → ' || coalesce(new_value, 'none')
         when event like 'question %' then coalesce(new_value, 'a question without a text')
-        when is_long then field
+        when is_long or left(old_value, 1) in ('[', '{') or left(new_value, 1) in ('[', '{') then field
         when event in ('moved', 'edited')
             then field || ': ' || coalesce(old_value, 'none') || ' → ' || coalesce(new_value, 'none')
     end as in_words,

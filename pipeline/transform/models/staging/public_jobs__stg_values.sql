@@ -26,7 +26,7 @@ typed as (
 ),
 
 elements as (
-    select dbt_scd_id, field, value_number, {{ text(json_as_text('item')) }} as value
+    select dbt_scd_id, field, value_number, {{ trimmed(json_as_text('item')) }} as value
     from (
         select
             dbt_scd_id, field,
@@ -58,7 +58,7 @@ questions as (
 found as (
     select
         dbt_scd_id, field, type, cast(case when type = 'array' then null else 1 end as bigint) as value_number,
-        case when type <> 'array' then {{ text('value') }} end as value,
+        case when type <> 'array' then {{ trimmed('value') }} end as value,
         {{ no_text }} as question_id, {{ no_text }} as question_type, cast(null as boolean) as answer_required
     from typed
     union all
