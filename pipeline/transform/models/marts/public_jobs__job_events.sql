@@ -56,18 +56,21 @@ openings as (
     where spells.began_as in ('found', 'opened', 'reopened')
 ),
 
+-- One that is taken back stays, so that an export of what is new can replace it: the job was missing, and is
+-- listed again.
 closings as (
     select
         {{- of('spells', of_the_job + as_then) }}
-        'closed' as event,
+        case when spells.ended_as = 'closed' then 'closed' else 'not closed' end as event,
         cast(spells.period as {{ text }}) as nth,
         periods.closed_after as happened_after,
-        periods.closed_by as happened_by,
-        spells.until_day as happened_on,
+        coalesce(periods.closed_by, periods.returned_by) as happened_by,
+        case when spells.ended_as = 'closed' then spells.until_day else {{ local_day('periods.returned_by') }} end
+            as happened_on,
         periods.updated_at as recorded_at,
         spells.version,
         {{ no_text }} as field, {{ no_text }} as old_value, {{ no_text }} as new_value, false as is_long,
-        -1 as step,
+        case when spells.ended_as = 'closed' then -1 else 0 end as step,
         spells.salary_low as old_salary_low,
         spells.salary_high as old_salary_high,
         {{ no_number }} as new_salary_low,
@@ -76,11 +79,11 @@ closings as (
         {{ no_number }} as new_annual_middle,
         spells.currency as old_currency,
         {{ no_flag }} as is_comparable, {{ no_number }} as change_percent, {{ no_number }} as days_away,
-        periods.days_open_at_least,
+        case when spells.ended_as = 'closed' then periods.days_open_at_least end as days_open_at_least,
         spells.was_open_before
     from spells
     inner join periods on spells.job_key = periods.job_key and spells.period = periods.period
-    where spells.ended_as = 'closed'
+    where spells.ended_as = 'closed' or (spells.ended_as = 'open' and periods.returned_by is not null)
 ),
 
 -- A change of columns that leaves the pay as it was is none.
@@ -251,7 +254,7 @@ dated as (
 
 select
     organisation,
-    job_key || ' ' || event || ' ' || nth as event_key,
+    job_key || ' ' || replace(event, 'not closed', 'closed') || ' ' || nth as event_key,
     event,
     case
         when event = 'found' then 'open before anybody looked'
@@ -259,6 +262,7 @@ select
         when event = 'closed'
             then 'open for ' || case when was_open_before then 'at least ' else '' end
                 || {{ days_in_words('days_open_at_least') }}
+        when event = 'not closed' then 'listed again: it was missing, and not closed'
         when event = 'repriced'
             then coalesce(old_value, 'no pay') || ' → ' || coalesce(new_value, 'no pay') || coalesce(
                 ' (' || case when change_percent > 0 then '+' else '' end
@@ -303,5 +307,5 @@ select
     days_open_at_least,
     was_open_before,
     case when event = 'moved' then is_rename end as is_rename,
-    recorded_at
+    recorded_at as updated_at
 from dated
