@@ -149,7 +149,7 @@ def three_mondays(portal: Portal) -> None:
     portal.sync()
 
 
-# Each in one worker: another one would need its own nine days. dbt 2 builds in a copy of DuckDB's file.
+# Each in one worker: another one would need its own nine days. dbt 2 builds in a copy of a file.
 KINDS = [
     pytest.param(it, marks=pytest.mark.xdist_group(it.replace("dbt 2", "DuckDB")))
     for it in ("DuckDB", "PostgreSQL", "dbt 2")
@@ -177,9 +177,7 @@ def in_postgresql(
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def finished(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Portal]:
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Portal:
     """The same after the last build."""
     if request.param == "PostgreSQL":
         portal = request.getfixturevalue("in_postgresql")
@@ -197,7 +195,7 @@ def finished(
     # There is nothing to do for the dashboard, which dbt knows as an exposure.
     assert {it["status"] for it in results["results"]} <= {"success", "pass", "no-op"}
     portal.listings[-1].built = True
-    yield portal
+    return portal
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -755,6 +753,14 @@ def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
     settings.write_text(json.dumps(PROJECT), "utf-8")
 
 
+def assert_an_empty_build_is_refused(warehouse: Warehouse) -> None:
+    history = warehouse.rows("analytics_kept.job_history")
+    status, output = warehouse.dbt("build", "--empty")
+    assert status != 0
+    assert "--empty would close all jobs in the history" in output
+    assert warehouse.rows("analytics_kept.job_history") == history
+
+
 def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path: Path) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
@@ -813,11 +819,7 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
     # Where the project's own is too, so that queries need not know whose it is.
     assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")
-    history = warehouse.rows("analytics_kept.job_history")
-    status, output = warehouse.dbt("build", "--empty")
-    assert status != 0
-    assert "--empty would close all jobs in the history" in output
-    assert warehouse.rows("analytics_kept.job_history") == history
+    assert_an_empty_build_is_refused(warehouse)
     if not isinstance(warehouse, DuckDB):
         may = f"has_table_privilege('{READER}', 'analytics_recruiting.open_jobs', 'select')"
         assert warehouse.rows(f"(select {may} as it) as found") == [{"it": True}]

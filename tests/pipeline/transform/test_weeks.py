@@ -2,14 +2,13 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 
 import pytest
-from e2e.pipeline import REPOSITORY
+from e2e.pipeline import REPOSITORY, run
 from support.expected import MODELS, TABLES, History, assert_holds, first_of_month
 from support.exports import KEYS, Exports
 from support.portal import (
@@ -90,10 +89,10 @@ BEFORE = "e1192805"
 @pytest.mark.parametrize("board", KINDS[:1], indirect=True)
 def test_an_update_in_place_makes_what_a_new_warehouse_has(board: Board, tmp_path: Path) -> None:
     """The package of before makes its tables of the same history, and then this one its own."""
-    archive = subprocess.Popen(
-        ["git", "archive", BEFORE, "pipeline/transform"], cwd=REPOSITORY, stdout=subprocess.PIPE
-    )
-    subprocess.run(["tar", "-x", "-C", tmp_path], stdin=archive.stdout, check=True)
+    archive = tmp_path / "package.tar"
+    of_package = ("--output", archive, BEFORE, "pipeline/transform")
+    run("git", "archive", *of_package, folder=REPOSITORY).succeeded()
+    shutil.unpack_archive(archive, tmp_path, filter="data")
     shutil.copytree(board.warehouse.folder, tmp_path / "warehouse")
     before = DuckDB(tmp_path / "warehouse", project=tmp_path / "pipeline" / "transform")
     before.run("drop schema analytics cascade; drop schema analytics_staging cascade")
@@ -178,5 +177,5 @@ def test_the_days_are_those_of_a_zone_and_every_field_has_a_column(board: Board)
         assert len(rows[0]) == len(MODELS[table]["columns"]) + len(fields)
     for row in board.warehouse.rows("analytics.job_versions"):
         sent = json.loads(row["additional_fields"] or "{}")
-        for field, column in columns.items():
-            assert row[column] == sent.get(field)
+        for name, column in columns.items():
+            assert row[column] == sent.get(name)
