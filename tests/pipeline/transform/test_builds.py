@@ -27,7 +27,7 @@ from harness import catalog_of
 from public_jobs_pipeline import archive, digest
 from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
-from support.expected import MODELS, TABLES, History, assert_holds, comparable
+from support.expected import MODELS, TABLES, History, assert_holds, assert_same
 from support.portal import (
     FIRST_DAY,
     HISTORY_ALONE,
@@ -180,7 +180,7 @@ def in_postgresql(
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Portal:
     """The same after the last build."""
     if request.param == "PostgreSQL":
-        portal = request.getfixturevalue("in_postgresql")
+        portal: Portal = request.getfixturevalue("in_postgresql")
     else:
         portal = request.getfixturevalue("in_duckdb")
         folder = tmp_path_factory.mktemp("finished")
@@ -466,7 +466,7 @@ def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -
     for table in ("open_jobs", "open_jobs_by_day", "job_versions"):
         assert_holds(warehouse, table, history)
     changes = edits(warehouse.rows("analytics.job_events"))
-    assert comparable(changes) == comparable(edits(history.rows("job_events")))
+    assert_same(changes, edits(history.rows("job_events")))
     (closed,) = (it for it in warehouse.rows("analytics.job_periods") if not it["is_open"])
     assert (closed["id"], closed["opened_after"]) == (leaves, None)
     assert closed["shown_from"] == closed["closed_after"] == FIRST
@@ -570,8 +570,7 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
     history = History(portal.listings)
 
     def without_halves(rows: list[Row]) -> list[Row]:
-        rows = [{name: it for name, it in row.items() if name not in OF_A_HALF} for row in rows]
-        return comparable(rows)
+        return [{name: it for name, it in row.items() if name not in OF_A_HALF} for row in rows]
 
     for table in CHANGED:
         rows = [
@@ -579,7 +578,7 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
             for row in warehouse.rows(f"analytics.{table}")
         ]
         lasting = [it for it in rows if it.get("in_force_from", 0) != it.get("in_force_until")]
-        assert without_halves(lasting) == without_halves(history.rows(table))
+        assert_same(without_halves(lasting), without_halves(history.rows(table)))
         if table == "job_versions":
             # In force for this minute alone: half of an edit.
             halves = [it for it in rows if it not in lasting]

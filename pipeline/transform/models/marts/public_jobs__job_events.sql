@@ -1,14 +1,13 @@
 {{ config(indexes=[{'columns': ['happened_by']}] if target.type == 'postgres' else []) }}
 {%- set text = dbt.type_string() -%}
+{%- set spells = ref('public_jobs', 'public_jobs__job_spells') -%}
 {%- set of_pay = sent_pay()[:3] + ['additional_fields.' ~ var('salary_period_field')] -%}
 {%- set by_time = '(partition by job_key order by version)' -%}
 {%- set of_the_job = ['organisation', 'job_key', 'id', 'public_id'] -%}
 {%- set as_then = ['job_title', 'department', 'location', 'seniority_level', 'type', 'currency'] -%}
 {%- set no_text, no_number, no_flag = 'cast(null as ' ~ text ~ ')', 'cast(null as ' ~ double() ~ ')', 'cast(null as boolean)' -%}
 
-with spells as (select * from {{ ref('public_jobs', 'public_jobs__job_spells') }}),
-
-periods as (
+with periods as (
     select *, lag(closed_by) over (partition by job_key order by period) as closed_before
     from {{ ref('public_jobs', 'public_jobs__stg_periods') }}
 ),
@@ -51,7 +50,7 @@ openings as (
         {{ days_between('periods.closed_before', 'spells.shown_from') }} as days_away,
         {{ no_number }} as days_open_at_least,
         spells.was_open_before
-    from spells
+    from {{ spells }} as spells
     inner join periods on spells.job_key = periods.job_key and spells.period = periods.period
     where spells.began_as in ('found', 'opened', 'reopened')
 ),
@@ -81,7 +80,7 @@ closings as (
         {{ no_flag }} as is_comparable, {{ no_number }} as change_percent, {{ no_number }} as days_away,
         case when spells.ended_as = 'closed' then periods.days_open_at_least end as days_open_at_least,
         spells.was_open_before
-    from spells
+    from {{ spells }} as spells
     inner join periods on spells.job_key = periods.job_key and spells.period = periods.period
     where spells.ended_as = 'closed' or (spells.ended_as = 'open' and periods.returned_by is not null)
 ),
@@ -210,7 +209,7 @@ moves as (
 
 places as (
     {%- for field in dimensions() %}
-    select organisation, '{{ field }}' as field, {{ field }} as place, from_at, until_at from spells
+    select organisation, '{{ field }}' as field, {{ field }} as place, from_at, until_at from {{ spells }}
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ),
