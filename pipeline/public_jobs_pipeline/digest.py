@@ -152,8 +152,8 @@ def write_note(project: Project, times: Times) -> None:
 def listings(run: RunQuery, schema: str) -> dict[str, list[datetime]]:
     """Return the time of the last listing of each day, by organisation and in order."""
     found: dict[str, list[datetime]] = {}
-    sql = "select organisation, last_listed_at as time from {}.nights where listings > 0 order by 1, 2"
-    for it in rows(run, sql.format(quoted(schema))):
+    sql = "select organisation, last_listed_at as time from {}.nights where listings > 0"
+    for it in rows(run, f"{sql.format(quoted(schema))} order by organisation, time"):
         found.setdefault(it["organisation"], []).append(it["time"])
     return found
 

@@ -33,10 +33,7 @@ def night_of(time: str, organisation: str = "acme") -> Row:
 
 
 def listed(*days: int, organisation: str = "acme", hour: int = 4) -> list[Row]:
-    return [
-        night_of(f"{day:02} {hour:02}:00", organisation)
-        for day in days
-    ]
+    return [night_of(f"{day:02} {hour:02}:00", organisation) for day in days]
 
 
 JOBS: list[Row] = [

@@ -21,9 +21,7 @@ from typing import Any
 
 import psycopg
 import pytest
-import yaml
 from e2e.pipeline import REPOSITORY, installed, run
-from e2e.pipeline import REPOSITORY
 from e2e.scenario import FIELDS
 from e2e.stores import Row
 from harness import catalog_of
