@@ -134,6 +134,7 @@ def test_no_name_from_the_api_forges_a_line(
     first, second = (it.job["publicId"] for it in sandbox.organisation.published()[:2])
     sandbox.edit(first, **{f"{forged}1": 1, f"{forged}{'2' * 500}": "\0"})
     sandbox.edit(second, publicId=forged, jobTitle=["\0"])
+    sandbox.fail_next("http_400", times=None, path="CRITICAL")
     done = run(forked, "--config=ENV", config=config)
 
     lines = done.stderr.removesuffix("\n").split("\n")
