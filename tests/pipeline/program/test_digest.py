@@ -157,7 +157,7 @@ def test_no_event_is_in_two_digests_and_none_is_left_out(daily: ProjectAtWork) -
         (["01 04:00", "02 04:00:05", "03 04:00"], "1 closed"),
         (["01 04:00", "02 03:59:55", "03 04:00"], "1 closed"),
         # Nobody has listed anything for days.
-        (["01 04:00", "03 04:00"], "1 opened, 1 closed"),
+        (["01 04:00", "05 04:00"], "1 opened, 1 closed"),
         (["03 04:00"], ""),
     ],
 )
