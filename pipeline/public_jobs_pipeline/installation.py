@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from public_jobs_pipeline import check, env
+from public_jobs_pipeline.load import left_by_an_update, to_merge
 from public_jobs_pipeline.meltano import MELTANO
 from public_jobs_pipeline.project import ELSEWHERE, Flaw, Project, check_settings
 from public_jobs_pipeline.warehouse import DRIVERS
@@ -18,14 +19,14 @@ FOLDER = Path(".venv/folder")
 
 
 def set_up(project: Project) -> int:
-    """Write the answers into .env, install Meltano and the plugins, and check what a run needs.
+    """Write .env if it is missing, install Meltano and the plugins, and check what a run needs.
 
     Raises:
         Flaw: It has to be corrected first.
     """
     here = Path.cwd()
-    for line in env.fill():
-        print(line, flush=True)
+    lacking = env.fill()
+    env.check_form()
     if project.schedule in ELSEWHERE:
         # The state of the runs is not needed here, and its database may be out of reach.
         os.environ |= {
@@ -33,6 +34,8 @@ def set_up(project: Project) -> int:
             "MELTANO_STATE_BACKEND_URI": "systemdb",
         }
     check_settings()
+    for file in left_by_an_update():
+        print(f"Warning: {to_merge(file)}", flush=True)
     install(project)
     FOLDER.write_text(f"{here}\n", "utf-8")
     Path("output").mkdir(exist_ok=True)
@@ -41,6 +44,8 @@ def set_up(project: Project) -> int:
             f"\nThe files in schedule/ are for {moved}. To run it here, commit, and then:\n"
             f"  uvx copier update --trust --defaults --data folder='{here}'"
         )
+    if lacking:
+        print("\n".join([f"\n{here}/.env has no place yet for these lines; add them:", *lacking]))
     if names := env.missing():
         print(f"\nWrite {' and '.join(names)} into {here}/.env\nThen run: {here}/setup")
         return 0

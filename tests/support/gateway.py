@@ -18,7 +18,8 @@ from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
-from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
+from tap_public_jobs.limit.verdict import MAX_TRIES
+from tap_public_jobs.sync.source import JobRef, Page
 
 Json = Any
 Jobs = dict[str, Document]  # published at a moment, by id, in the order of the list

@@ -25,6 +25,17 @@ def test_it_builds_what_was_loaded_and_ends_with_what_happened(
     assert Path("output/warehouse-copy.duckdb").exists() == (builds and fails == "none")
 
 
+def test_it_fetches_the_details_that_the_project_or_whoever_calls_it_says(
+    project: ProjectAtWork,
+) -> None:
+    """Nightly and frequent runs with webhooks have modes of their own: see test_schedule.py."""
+    for webhooks in (False, True):
+        project.answer(webhooks=webhooks)
+        assert project.run("sync", LOADS="done")[1] == [LOAD, BUILD]
+        variables = {"LOADS": "done", "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "all"}
+        assert project.run("sync", **variables)[1] == [f"all {LOAD}", BUILD]
+
+
 def test_it_says_where_the_tables_of_a_shared_database_are(project: ProjectAtWork) -> None:
     project.answer(warehouse="postgres")
 
@@ -54,7 +65,7 @@ def test_it_warns_of_what_worked_and_was_not_meant(project: ProjectAtWork) -> No
     project.write("built", NO_DETAIL)
     project.write("meltano.yml.new", "")
     project.write("schedule/crontab.new", "")
-    for name in (".env.new", "output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
+    for name in ("output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
         project.write(name, "")
     setting, details, *files = warnings(project, "warned")
 
@@ -62,6 +73,18 @@ def test_it_warns_of_what_worked_and_was_not_meant(project: ProjectAtWork) -> No
     assert details.startswith("Warning: 1,040 open jobs have no detail. ")
     assert "TAP_PUBLIC_JOBS_DETAIL_REFRESH=all ./sync" in details
     assert sorted(it.split()[1] for it in files) == ["meltano.yml.new", "schedule/crontab.new"]
+
+
+def test_what_an_update_left_is_named_by_the_failure_and_at_set_up(project: ProjectAtWork) -> None:
+    """Definitions that only half belong together install, and their builds fail."""
+    project.write("plugins.yml.new", "")
+
+    said = project.run("sync", LOADS="done", FAILS="build")[2]
+
+    left = "no space plugins.yml.new is not merged, which may be why."
+    assert said.startswith(f"The build failed: Database Error in model open_jobs {left}\n")
+    project.run("setup", UV="true")
+    assert project.output.startswith("Warning: plugins.yml.new has the lines of an update that ")
 
 
 def test_it_fills_a_database_anew(project: ProjectAtWork) -> None:

@@ -5,12 +5,15 @@ warehouse. A field has one history whether or not it has a column, and none if i
 And what users set: their own project, and organisations.
 """
 
+import copy
 import json
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -18,32 +21,32 @@ from typing import Any
 
 import psycopg
 import pytest
-import yaml
-from e2e.pipeline import REPOSITORY
+from e2e.pipeline import REPOSITORY, installed, run
 from e2e.scenario import FIELDS
+from e2e.stores import Row
 from harness import catalog_of
-from public_jobs_pipeline import archive, digest
+from public_jobs_pipeline import digest
 from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
-from support.expected import MODELS, TABLES, History, assert_holds, comparable
+from support.expected import MODELS, TABLES, History, assert_holds, assert_same
 from support.portal import (
     FIRST_DAY,
     HISTORY_ALONE,
+    INCREMENTS,
     TRANSFORM,
     WITHOUT_TESTS,
     Builds,
     DuckDB,
     Portal,
+    Postgres,
     Warehouse,
+    WithDbt2,
     first_day,
     new_warehouse,
     opened,
 )
 
 from dev.benchmarks import years
-from dev.columns import MARTS
-
-UNIT_TESTS = yaml.safe_load(MARTS.with_name("unit_tests.yml").read_text("utf-8"))["unit_tests"]
 
 ENDS = ("in_force_from", "in_force_until")
 HISTORY = ("publication_history", "job_history", "job_detail_history", "listing_history")
@@ -64,10 +67,10 @@ COMMENTS = """(
 pytestmark = pytest.mark.e2e
 
 
-def night(portal: Portal) -> None:
+def night(portal: Portal, *arguments: str) -> None:
     """Sync, and record what was loaded."""
     portal.sync()
-    portal.build(*HISTORY_ALONE)
+    portal.build(*(arguments or HISTORY_ALONE))
 
 
 def nine_days(portal: Portal) -> None:
@@ -88,7 +91,7 @@ def nine_days(portal: Portal) -> None:
     portal.unpublish(6)
     portal.sandbox.unpublish(brief["publicId"])
     portal.edit(0, salaryPeriod="month", department="Moved")
-    night(portal)
+    night(portal, *INCREMENTS)
     # As if both runs had been killed after the warehouse had their rows: the tap repeats what it
     # does not remember, with other times.
     portal.state = remembered
@@ -108,7 +111,7 @@ def nine_days(portal: Portal) -> None:
     portal.sync()
     portal.day(7)
     portal.publish(7)
-    night(portal)
+    night(portal, *INCREMENTS)
 
     # The state is lost: nobody closes the job in job_publications, and all others start anew.
     portal.day(8)
@@ -120,7 +123,7 @@ def nine_days(portal: Portal) -> None:
     portal.publish(8)
     portal.edit(3, minSalary=55_000, currency="CHF")
     portal.edit(9, knockoutQuestions=[])
-    night(portal)
+    night(portal, *INCREMENTS)
 
 
 def three_mondays(portal: Portal) -> None:
@@ -147,31 +150,53 @@ def three_mondays(portal: Portal) -> None:
     portal.sync()
 
 
-# Each in one worker: another one would need its own nine days.
+# Each in one worker: another one would need its own nine days. dbt 2 builds in a copy of a file.
 KINDS = [
-    pytest.param(it, marks=pytest.mark.xdist_group(it)) for it in ("DuckDB", "PostgreSQL", "dbt 2")
+    pytest.param(it, marks=pytest.mark.xdist_group(it.replace("dbt 2", "DuckDB")))
+    for it in ("DuckDB", "PostgreSQL", "dbt 2")
 ]
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def finished(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    new_database: Callable[[], str],
-) -> Iterator[Portal]:
-    """An organisation after the last build."""
-    warehouse = new_warehouse(request.param, tmp_path_factory.mktemp("finished"), new_database)
+def played(warehouse: Warehouse) -> Iterator[Portal]:
+    """An organisation up to the last load."""
     with opened(warehouse) as portal:
         nine_days(portal)
         three_mondays(portal)
-        # With the unit tests, which no other build here runs, and all data tests.
-        status, output = warehouse.dbt("build")
-        assert status == 0, output
-        results = json.loads((warehouse.folder / "dbt" / "run_results.json").read_text("utf-8"))
-        # There is nothing to do for the dashboard, which dbt knows as an exposure.
-        assert {it["status"] for it in results["results"]} <= {"success", "pass", "no-op"}
-        portal.listings[-1].built = True
         yield portal
+
+
+@pytest.fixture(scope="module")
+def in_duckdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    yield from played(DuckDB(tmp_path_factory.mktemp("played")))
+
+
+@pytest.fixture(scope="module")
+def in_postgresql(
+    tmp_path_factory: pytest.TempPathFactory, new_database: Callable[[], str]
+) -> Iterator[Portal]:
+    yield from played(Postgres(tmp_path_factory.mktemp("played"), new_database()))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Portal:
+    """The same after the last build."""
+    if request.param == "PostgreSQL":
+        portal: Portal = request.getfixturevalue("in_postgresql")
+    else:
+        portal = request.getfixturevalue("in_duckdb")
+        folder = tmp_path_factory.mktemp("finished")
+        shutil.copytree(portal.warehouse.folder, folder, dirs_exist_ok=True)
+        warehouse = DuckDB(folder) if request.param == "DuckDB" else WithDbt2(folder)
+        portal = replace(portal, warehouse=warehouse, listings=copy.deepcopy(portal.listings))
+    # With the unit tests, which no other build here runs, and all data tests.
+    status, output = portal.warehouse.dbt("build")
+    assert status == 0, output
+    file = portal.warehouse.folder / "dbt" / "run_results.json"
+    results = json.loads(file.read_text("utf-8"))
+    # There is nothing to do for the dashboard, which dbt knows as an exposure.
+    assert {it["status"] for it in results["results"]} <= {"success", "pass", "no-op"}
+    portal.listings[-1].built = True
+    return portal
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -186,33 +211,74 @@ def readable(warehouse: Builds) -> str:
     return str(warehouse.file) if isinstance(warehouse, DuckDB) else warehouse.address
 
 
-def test_an_archive_has_each_version_and_names_what_no_build_saw(
+# The page calls this to run the command line of DuckDB.
+UVX = """#!/bin/sh
+[ "$1 $2" = "--from duckdb-cli" ] && shift 2 && exec {}/"$@"
+"""
+READ = {
+    "versions": "read_parquet('output/archive/versions/*/*.parquet', hive_partitioning = true)",
+    "versions.csv": "read_csv('output/archive/versions.csv')",
+    "periods.csv": "read_csv('output/archive/periods.csv')",
+}
+
+
+@pytest.mark.parametrize("finished", KINDS[:2], indirect=True)
+def test_the_page_on_archives_writes_each_version_and_keeps_it(
     finished: Portal, tmp_path: Path
 ) -> None:
-    history = History(finished.listings)
-
-    with opened_for_reading(readable(finished.warehouse)) as run:
-        archive.archive(run, "analytics", tmp_path)
-
-    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_bytes().splitlines()]
-    found = set()
-    for line in (it for it in lines if it["file"]):
-        fields = json.loads((tmp_path / line["file"]).read_bytes())["fields"]
-        times = (line["changed_by"], line["replaced_by"])
-        found.add((fields["id"], *times, fields["job_title"], fields["max_salary"]))
-    # The first version of a job has no start, and the current one no end.
-    known = {datetime.min: None, datetime(9999, 12, 31): None}  # noqa: DTZ001, DTZ901
-    assert found == {
-        (
-            it["id"],
-            *(archive.text_of(known.get(it[name], it[name])) for name in ENDS),
-            it["job_title"],
-            it["max_salary"],
-        )
-        for it in history.rows("job_versions")
+    """Also of jobs that have left the warehouse, and by git what a file was before."""
+    page = (REPOSITORY / "docs/operate/archive.md").read_text("utf-8")
+    duckdb, postgres, keep, _ = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    is_file = isinstance(finished.warehouse, DuckDB)
+    (tmp_path / "output").mkdir()
+    if isinstance(finished.warehouse, DuckDB):
+        shutil.copy(finished.warehouse.file, tmp_path / "output/warehouse-copy.duckdb")
+    url = finished.warehouse.address.replace("postgresql:", "postgresql+psycopg:")
+    (tmp_path / ".env").write_text(f"TARGET_POSTGRES_SQLALCHEMY_URL={url}\n", "utf-8")
+    (tmp_path / "bin").mkdir()
+    command_line = installed("duckdb-cli")
+    (tmp_path / "bin/uvx").write_text(UVX.format(command_line), "utf-8")
+    (tmp_path / "bin/uvx").chmod(0o755)
+    me = {
+        f"GIT_{who}_{what}": "me" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
-    unseen = [it["id"] for it in history.rows("publication_periods") if it["built_by"] is None]
-    assert sorted(it["id"] for it in lines if not it["file"]) == sorted(unseen)
+
+    def sh(script: str) -> str:
+        path = f"{tmp_path}/bin:{os.environ['PATH']}"
+        command = ("sh", "-euc", script)
+        return run(*command, folder=tmp_path, PATH=path, **me).succeeded().output
+
+    def kept(name: str) -> list[dict[str, Any]]:
+        query = f"copy (select * from {READ[name]}) to 'read.json' (array true)"  # noqa: S608
+        sh(f'{command_line}/duckdb -c "{query}"')
+        return list(json.loads((tmp_path / "read.json").read_text("utf-8")))
+
+    write = duckdb if is_file else postgres
+    sh(write + keep)
+    names = ("job_key", "version", "job_title", "role_overview", "max_salary", "additional_fields")
+
+    def shown(rows: list[dict[str, Any]]) -> list[list[Any]]:
+        values = ([row[name] for name in names] for row in rows)
+        return sorted(
+            [float(it) if it.__class__ in (int, Decimal) else it for it in of] for of in values
+        )
+
+    versions = finished.warehouse.rows("analytics.job_versions")
+    assert len(versions) > len({it["job_key"] for it in versions}) > 1
+    assert shown(kept("versions" if is_file else "versions.csv")) == shown(versions)
+    periods = finished.warehouse.rows("analytics.job_periods")
+    assert {(it["job_key"], it["period"]) for it in kept("periods.csv")} == {
+        (it["job_key"], it["period"]) for it in periods
+    }
+    # What has not changed is the same file, and the one before a change stays in git.
+    sh(write + keep)
+    git = "git -C output/archive"
+    assert sh(f"{git} rev-list --count HEAD") == "1\n"
+    (tmp_path / "output/archive/periods.csv").write_text("spoilt", "utf-8")
+    sh(keep)
+    sh(write + keep)
+    assert sh(f"{git} show HEAD~1:periods.csv") == "spoilt"
+    assert sh(f"{git} diff --stat HEAD~2") == ""
 
 
 def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None:
@@ -221,7 +287,7 @@ def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None
     since, until = {"public_jobs": middle}, {"public_jobs": times[-1]}
 
     with opened_for_reading(readable(finished.warehouse)) as run:
-        assert digest.listings(run, "analytics") == ({"public_jobs": times[0]}, until)
+        assert digest.listings(run, "analytics") == {"public_jobs": times}
         found = digest.read(run, "analytics", since, until)
 
     events = {(it["event"], it["time"], it["title"]) for it in found.events}
@@ -238,11 +304,6 @@ def test_history_is_dated_in_utc(finished: Portal) -> None:
     rows = finished.warehouse.rows(f"analytics_history.{HISTORY[-1]}")
     latest = max(it["dbt_valid_from"] for it in rows)
     assert timedelta() < datetime.now(UTC).replace(tzinfo=None) - latest < timedelta(hours=1)
-
-
-def test_every_other_final_table_has_a_unit_test() -> None:
-    tested = {it["model"].removeprefix("public_jobs__") for it in UNIT_TESTS}
-    assert tested >= MODELS.keys() - set(TABLES)
 
 
 @pytest.mark.parametrize("table", MODELS)
@@ -381,14 +442,18 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
         warehouse.run(f"update public_jobs.job_publications set {values} where {where}")  # noqa: S608
 
     def periods() -> set[tuple[Any, ...]]:
-        names = ("id", "opened_after", "opened_by", "closed_after", "closed_by")
-        rows = warehouse.rows("analytics.publication_periods")
+        names = ("id", "opened_after", "shown_from", "closed_after", "closed_by")
+        rows = warehouse.rows("analytics.job_periods")
         return {tuple(row[name] for name in names) for row in rows if row["id"] in keys}
 
     second = listed(2, *keys)
     portal.build()
     assert periods() == {(key, None, FIRST, FIRST, second) for key in keys}
-    asked = {row["id"] for row in warehouse.rows("analytics.knockout_questions")}
+    asked = {
+        row["id"]
+        for row in warehouse.rows("analytics.field_values")
+        if row["field"] == "knockout_questions"
+    }
     assert asked
     assert asked.isdisjoint(keys)
 
@@ -407,7 +472,7 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
         (reopened, None, FIRST, FIRST, second),
         (reopened, fourth, fifth, None, None),
     }
-    assert not warehouse.rows("analytics.job_changes")
+    assert not edits(warehouse.rows("analytics.job_events"))
     names = ("outcome", "missing_jobs", "missing_details", "missing_since")
     nights = sorted(warehouse.rows("analytics.nights"), key=lambda row: row["day"])
     assert [tuple(row[name] for name in names) for row in nights] == [
@@ -417,6 +482,11 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
         ("gaps", 0, 1, second),
         ("gaps", 0, 1, second),
     ]
+
+
+def edits(events: list[Row]) -> list[Row]:
+    """Those events that are no opening or closing."""
+    return [it for it in events if it["step"] == 0]
 
 
 def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -> None:
@@ -434,13 +504,16 @@ def test_history_outlives_the_raw_tables(portal: Portal, warehouse: Warehouse) -
     portal.build()
     after = datetime.now(UTC).replace(tzinfo=None)
 
-    for table in ("open_jobs", "job_versions", "job_changes"):
-        assert_holds(warehouse, table, History(portal.listings))
-    periods = warehouse.rows("analytics.publication_periods")
-    (closed,) = (it for it in periods if not it["is_open"])
+    history = History(portal.listings)
+    for table in ("open_jobs", "open_jobs_by_day", "job_versions"):
+        assert_holds(warehouse, table, history)
+    changes = edits(warehouse.rows("analytics.job_events"))
+    assert_same(changes, edits(history.rows("job_events")))
+    (closed,) = (it for it in warehouse.rows("analytics.job_periods") if not it["is_open"])
     assert (closed["id"], closed["opened_after"]) == (leaves, None)
-    assert closed["opened_by"] == closed["closed_after"] == FIRST
+    assert closed["shown_from"] == closed["closed_after"] == FIRST
     assert before < closed["closed_by"] < after  # there is no listing to name
+    assert closed["closed_on"] == portal.now.date()
 
 
 def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
@@ -460,7 +533,8 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     warehouse.run(recipe.replace("- 1096", "+ 1"))
     portal.build("--full-refresh")
 
-    assert [row["job_title"] for row in warehouse.rows("analytics.job_changes")] == ["Retitled"]
+    changes = edits(warehouse.rows("analytics.job_events"))
+    assert [row["job_title"] for row in changes] == ["Retitled"]
     assert closed not in {row["id"] for row in warehouse.rows("analytics.job_versions")}
     erased = [it for it in warehouse.rows("analytics.jobs_ever") if it["job_title"] is None]
     assert [(it["id"], it["is_open"]) for it in erased] == [(closed, False)]
@@ -495,13 +569,10 @@ def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Wareh
     assert "There is no history yet. `dbt build` records it" in refused("run")
 
 
-CHANGED = ("publication_periods", "job_versions", "job_changes")
-CHANGES = (
-    "--select",
-    "+public_jobs__job_changes",
-    "+public_jobs__publication_periods",
-    *WITHOUT_TESTS,
-)
+CHANGED = ("job_periods", "job_versions", "job_events")
+CHANGES = ("--select", *(f"+public_jobs__{it}" for it in CHANGED), *WITHOUT_TESTS)
+# The number of a version, which is in keys, and what a build says after half an edit.
+OF_A_HALF = ("version", "version_key", "event_key")
 
 
 # Among the longest, so they begin early.
@@ -539,13 +610,17 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
         portal.build(*CHANGES)
 
     history = History(portal.listings)
+
+    def without_halves(rows: list[Row]) -> list[Row]:
+        return [{name: it for name, it in row.items() if name not in OF_A_HALF} for row in rows]
+
     for table in CHANGED:
         rows = [
             {name: minute_later.get(value, value) for name, value in row.items()}
             for row in warehouse.rows(f"analytics.{table}")
         ]
         lasting = [it for it in rows if it.get("in_force_from", 0) != it.get("in_force_until")]
-        assert comparable(lasting) == comparable(history.rows(table))
+        assert_same(without_halves(lasting), without_halves(history.rows(table)))
         if table == "job_versions":
             # In force for this minute alone: half of an edit.
             halves = [it for it in rows if it not in lasting]
@@ -635,7 +710,7 @@ def test_texts_of_real_lengths_fit_in_memory(
 
     # All edits of the second night, and whole texts.
     edited = warehouse.rows("(select id from public_jobs.job_details where id like '%33') as it")
-    changes = warehouse.rows("analytics.job_changes")
+    changes = warehouse.rows("analytics.job_events")
     assert edited
     assert {it["id"] for it in changes if it["field"] == "role_overview"} == {
         it["id"] for it in edited
@@ -670,7 +745,7 @@ MISSPELT = {
     "mine": {"time_zone": "UTC"},
 }
 # Names of the package's tables, which the project has, too.
-MINE = ("stg_publications", "published_jobs", "listings", "open_jobs")
+MINE = ("stg_publications", "published_jobs", "nights", "open_jobs")
 SESSION = """
 {{ config(materialized='table') }}
 -- depends_on: {{ ref('public_jobs', 'public_jobs__open_jobs') }}
@@ -707,6 +782,63 @@ def taking_the_package(folder: Path) -> Path:
     return project
 
 
+def test_a_setting_has_its_effect_in_the_next_build_and_back(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a project that stays, whose parse dbt keeps. A role is a name, whatever it has."""
+    warehouse = Postgres(tmp_path, new_database(), project=tmp_path / "project")
+    warehouse.project.mkdir()
+    packages = {"packages": [{"local": str(TRANSFORM)}]}
+    (warehouse.project / "packages.yml").write_text(json.dumps(packages), "utf-8")
+    settings = warehouse.project / "dbt_project.yml"
+    roles = {"Analyst", "bi-tool"}
+    with psycopg.connect(warehouse.address, autocommit=True) as connection:
+        for name in (*roles, "analyst"):
+            exists = connection.execute(
+                "select from pg_roles where rolname = %s", [name]
+            ).fetchone()
+            if exists is None:
+                connection.execute(f'create role "{name}"'.encode())
+
+    def write(**variables: str) -> None:
+        given = {"name": "my_project", "profile": "public_jobs", "vars": variables}
+        settings.write_text(json.dumps(given), "utf-8")
+
+    def build(time_zone: str = "UTC", *, fails: bool = False, **variables: str) -> str:
+        write(time_zone=time_zone)
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(f"PUBLIC_JOBS_{name}", value)
+            select = ("--select", "+public_jobs__nights", "package:public_jobs,resource_type:seed")
+            status, output = warehouse.dbt("build", *select, *WITHOUT_TESTS)
+        assert (status != 0) is fails, output
+        return output
+
+    def readers(table: str) -> set[str]:
+        grants = warehouse.rows("information_schema.role_table_grants")
+        of_table = {it["grantee"] for it in grants if it["table_name"] == table}
+        return of_table - {"postgres"}
+
+    def day(schema: str = "analytics") -> str:
+        (row,) = warehouse.rows(f"{schema}.nights")
+        return str(row["day"])
+
+    with opened(warehouse) as portal:
+        portal.sync()
+    write()
+    assert warehouse.dbt("deps")[0] == 0
+    build(ANALYTICS="elsewhere")
+    assert (readers("nights"), day("elsewhere")) == (set(), "2026-11-01")
+    build("Pacific/Honolulu", GRANTS="Analyst, bi-tool")
+    assert (readers("nights"), readers("departments"), day()) == (roles, roles, "2026-10-31")
+    build(GRANTS="bi-tool")
+    one = {"bi-tool"}
+    assert (readers("nights"), readers("departments"), day()) == (one, one, "2026-11-01")
+    assert "in acme: run the tap" in build(fails=True, SCHEMAS="acme")
+    build()
+    assert (readers("nights"), readers("departments")) == (set(), set())
+
+
 def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
     """Else the build would take what they leave out or rename as it is."""
     settings = warehouse.project / "dbt_project.yml"
@@ -717,6 +849,14 @@ def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
     assert "public_jobs has no variable departmens; the variables under public-jobs " in output
     assert " belong under public_jobs; table_names has job, which is none of jobs, " in output
     settings.write_text(json.dumps(PROJECT), "utf-8")
+
+
+def assert_an_empty_build_is_refused(warehouse: Warehouse) -> None:
+    history = warehouse.rows("analytics_kept.job_history")
+    status, output = warehouse.dbt("build", "--empty")
+    assert status != 0
+    assert "--empty would close all jobs in the history" in output
+    assert warehouse.rows("analytics_kept.job_history") == history
 
 
 def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path: Path) -> None:
@@ -757,9 +897,8 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
     new = [it for it in warehouse.rows("analytics_kept.job_history") if it["listed_at"].day == 2]
     assert sorted(it["job_title"] for it in new) == ["Cook", "Retitled"]
     assert before < new[-1]["dbt_valid_from"] < before + timedelta(hours=1)
-    assert [it["new_value"] for it in warehouse.rows("analytics_recruiting.job_changes")] == [
-        "Retitled"
-    ]
+    changes = edits(warehouse.rows("analytics_recruiting.job_events"))
+    assert [it["new_value"] for it in changes] == ["Retitled"]
     jobs = {it["id"]: it for it in warehouse.rows("analytics_recruiting.open_jobs")}
     assert jobs[left_out]["job_title"]  # as it was last known
     (cook,) = (it for it in jobs.values() if it["city"])
@@ -778,11 +917,7 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
     # Where the project's own is too, so that queries need not know whose it is.
     assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")
-    history = warehouse.rows("analytics_kept.job_history")
-    status, output = warehouse.dbt("build", "--empty")
-    assert status != 0
-    assert "--empty would close all jobs in the history" in output
-    assert warehouse.rows("analytics_kept.job_history") == history
+    assert_an_empty_build_is_refused(warehouse)
     if not isinstance(warehouse, DuckDB):
         may = f"has_table_privilege('{READER}', 'analytics_recruiting.open_jobs', 'select')"
         assert warehouse.rows(f"(select {may} as it) as found") == [{"it": True}]
