@@ -9,7 +9,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from e2e.pipeline import MeltanoProject
 from fake_api import FakeApi
 from fake_tap import Pipeline, first_run
 from harness import reaching
@@ -43,26 +42,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folders, and begin with the longest ones.
-
-    The tests of a file with a Meltano project share a worker, which installs it once.
-    """
+    """Mark tests by their folders, and begin with the longest ones."""
     for item in items:
         folder = item.path.parent.name
         if folder in {"api", "limit", "receiver", "records", "sync"}:
             item.add_marker(pytest.mark.timeout(120))  # nothing takes long there
         if folder == "e2e":
             item.add_marker(pytest.mark.e2e)
-            if "project" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
     # Those that share a folder or a server.
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
-
-
-@pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> MeltanoProject:
-    """A copy of the project, in which Meltano installs its plugins once."""
-    return MeltanoProject.copied(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="session", name="postgresql")

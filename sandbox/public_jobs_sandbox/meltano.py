@@ -89,10 +89,11 @@ def environment(sandbox: Sandbox, base_url: str, database: Path, folder: Path) -
 
 
 def install(variables: dict[str, str]) -> None:
-    """Install the plugins of the demo, unless all are there."""
-    plugins = {"loaders": "target-duckdb", "utilities": "dbt-duckdb"}
-    if not all((REPOSITORY / ".meltano" / kind / it).exists() for kind, it in plugins.items()):
-        _meltano(variables, "install", "tap-public-jobs", *plugins.values())
+    """Install the plugins of the demo that are not there."""
+    plugins = ("extractors/tap-public-jobs", "loaders/target-duckdb", "utilities/dbt-duckdb")
+    missing = [Path(it).name for it in plugins if not (REPOSITORY / ".meltano" / it).exists()]
+    if missing:
+        _meltano(variables, "install", *missing)
 
 
 def run(variables: dict[str, str], *blocks: str, install: bool = True) -> None:

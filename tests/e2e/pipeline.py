@@ -1,8 +1,7 @@
-"""The tap and a real target, run by real Meltano or joined by a pipe, and servers for both."""
+"""Commands as processes, what they need, and servers for them."""
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import threading
@@ -111,32 +110,6 @@ def hearing(take: Callable[[str, bytes], tuple[int, bytes] | None]) -> Iterator[
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
-
-
-@dataclass
-class MeltanoProject:
-    """A copy of the project, in which Meltano runs."""
-
-    folder: Path
-
-    @classmethod
-    def copied(cls, folder: Path) -> Self:
-        """Copy it, so that the user's own warehouse and state are left alone."""
-        for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
-            shutil.copy(REPOSITORY / name, folder)
-        ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
-        for package in ("tap_public_jobs", "sandbox", "pipeline", "receiver"):
-            shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
-        (folder / "output").mkdir()
-        return cls(folder)
-
-    def meltano(self, target: str, *others: str, **variables: str) -> Finished:
-        """Run the tap into a target; Meltano installs what is not there yet."""
-        command = [*uv_command(), "tool", "run", "--from", "meltano~=4.4", "meltano", "run"]
-        if (self.folder / ".meltano" / "loaders" / target).exists():
-            command.append("--no-install")
-        command += ["tap-public-jobs", target, *others]
-        return run(*command, folder=self.folder, **variables)
 
 
 @cache

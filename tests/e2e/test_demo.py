@@ -1,7 +1,8 @@
-"""`public-jobs-sandbox demo` shows a newcomer true answers, and leaves nothing behind."""
+"""The first lines of meltano.yml, and the demo, which answers well and leaves nothing behind."""
 
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from e2e.pipeline import REPOSITORY, MeltanoProject, installed, run, variables
+from e2e.pipeline import REPOSITORY, installed, run, variables
 from e2e.scenario import published
 from e2e.targets import DUCKDB
 from harness import demo
@@ -31,9 +32,48 @@ README = (REPOSITORY / "README.md").read_text("utf-8")
 Shell = dict[str, str]
 Table = list[list[str]]
 
+# In one worker, which shares the clone with what Meltano has installed there.
+pytestmark = pytest.mark.xdist_group("demo")
+
 
 @pytest.fixture(scope="module")
-def shell(project: MeltanoProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone with the changes that are not committed, so that the user's files are left alone."""
+    clone = tmp_path_factory.mktemp("clone") / "tap-public-jobs"
+    run("git", "clone", "--quiet", REPOSITORY, clone, folder=REPOSITORY).succeeded()
+    git = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    for name in run(*git, folder=REPOSITORY).succeeded().output.splitlines():
+        if (REPOSITORY / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / name, clone / name)
+        else:
+            (clone / name).unlink(missing_ok=True)
+    run("git", "add", "--all", folder=clone).succeeded()
+    author = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+    run("git", *author, "commit", "--quiet", "--allow-empty", "-m", "now", folder=clone).succeeded()
+    return clone
+
+
+def test_the_first_lines_of_meltano_yml_run_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
+    """They install Meltano for the user, load, and leave nothing that git sees."""
+    first_lines = (clone / "meltano.yml").read_text("utf-8").partition("\nrequires_meltano")[0]
+    commands = re.findall("^#   (.+)", first_lines, re.MULTILINE)
+    assert [it.split()[0] for it in commands] == ["uv", "meltano"]
+    programs = tmp_path / "bin"
+    uv = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(programs)}
+    path = {"PATH": f"{programs}:{Path(*uv_command()).parent}:{os.environ['PATH']}"}
+
+    with demo(5) as (sandbox, settings):
+        tap = variables("tap-public-jobs", settings)
+        for command in commands:
+            run("sh", "-c", command, folder=clone, **uv, **path, **tap).succeeded()
+        DUCKDB.assert_holds(DUCKDB.store(clone / "output", ""), published(sandbox))
+
+    assert run("git", "status", "--porcelain", folder=clone).succeeded().output == ""
+
+
+@pytest.fixture(scope="module")
+def shell(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A shell and a `.env` for another API: with any of these settings a sync would fail."""
     users_files = tmp_path_factory.mktemp("users")  # of their warehouse and state
     theirs = {
@@ -46,21 +86,21 @@ def shell(project: MeltanoProject, tmp_path_factory: pytest.TempPathFactory) -> 
         "MELTANO_ENVIRONMENT": "nowhere",
     }
     in_file = theirs | {"TAP_PUBLIC_JOBS_PAGE_SIZE": "0", "TAP_PUBLIC_JOBS__SELECT": '["!*.*"]'}
-    file = project.folder / ".env"
+    file = clone / ".env"
     file.write_text("".join(f"{name}='{value}'\n" for name, value in in_file.items()), "utf-8")
     yield {"COLUMNS": "200"} | theirs
     file.unlink()
 
 
 @pytest.fixture(scope="module")
-def shown(project: MeltanoProject, shell: Shell) -> str:
+def shown(clone: Path, shell: Shell) -> str:
     """What the demo prints, in a folder where an earlier one was killed while it loaded."""
-    output = project.folder / "output"
+    output = clone / "output"
     output.mkdir(exist_ok=True)
     with duckdb.connect(str(output / "demo.duckdb")) as earlier:
         earlier.execute("create schema public_jobs; create table public_jobs.jobs (stale int)")
     (output / "demo.duckdb.wal").write_bytes(b"half a change")
-    return run(*DEMO, folder=project.folder, **shell).succeeded().output
+    return run(*DEMO, folder=clone, **shell).succeeded().output
 
 
 def tables(output: str) -> list[Table]:
@@ -86,11 +126,11 @@ def test_it_begins_with_what_it_will_do_and_ends_with_the_commands(shown: str) -
     assert shown.count("git clone") == 1
 
 
-def test_readme_says_how_much_the_demo_installs(shown: str, project: MeltanoProject) -> None:
+def test_readme_says_how_much_the_demo_installs(shown: str, clone: Path) -> None:
     """What `uv run` has not: Meltano, the loader and dbt."""
     assert shown
-    plugins = [*project.folder.glob(".meltano/loaders/*/venv/bin/python")]
-    plugins += project.folder.glob(".meltano/utilities/*/venv/bin/python")
+    plugins = [*clone.glob(".meltano/loaders/*/venv/bin/python")]
+    plugins += clone.glob(".meltano/utilities/*/venv/bin/python")
     folders = [
         str(packages)
         for python in (installed("meltano~=4.4") / "python", *plugins)
@@ -104,10 +144,10 @@ def test_readme_says_how_much_the_demo_installs(shown: str, project: MeltanoProj
 
 
 @pytest.fixture(scope="module")
-def warehouse(shown: str, project: MeltanoProject) -> Iterator[duckdb.DuckDBPyConnection]:
+def warehouse(shown: str, clone: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """What the demo leaves behind."""
     assert shown
-    with duckdb.connect(str(project.folder / "output" / "demo.duckdb"), read_only=True) as opened:
+    with duckdb.connect(str(clone / "output" / "demo.duckdb"), read_only=True) as opened:
         yield opened
 
 
@@ -196,14 +236,12 @@ def test_the_users_key_warehouse_and_state_are_left_alone(shown: str, shell: She
 
 
 @pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute
-def test_two_webhooks_cost_the_list_and_one_request_each(
-    project: MeltanoProject, shell: Shell
-) -> None:
+def test_two_webhooks_cost_the_list_and_one_request_each(clone: Path, shell: Shell) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone.
 
     That of the edited one shows that details work.
     """
-    output = run(*DEMO, "--webhook", folder=project.folder, **shell).succeeded().output
+    output = run(*DEMO, "--webhook", folder=clone, **shell).succeeded().output
 
     (before,), (after,), ((closed, *times),) = tables(output)
     paid, pays = (float(row[2].replace(",", "")) for row in (before, after))
@@ -218,22 +256,3 @@ def test_two_webhooks_cost_the_list_and_one_request_each(
     assert asked.count((path, "200")) == 2
     assert {(f"{path}/{edited}", "200"), (f"{path}/{unpublished}", "404")} <= {*details}
     assert (len(details), len(asked)) == (2, 4)
-
-
-def test_the_first_lines_of_meltano_yml_run_in_a_fresh_clone(tmp_path: Path) -> None:
-    """They install Meltano for the user, load, and leave nothing that git sees."""
-    first_lines = (REPOSITORY / "meltano.yml").read_text("utf-8").partition("\nrequires_meltano")[0]
-    commands = re.findall("^#   (.+)", first_lines, re.MULTILINE)
-    assert [it.split()[0] for it in commands] == ["uv", "meltano"]
-    clone, programs = tmp_path / "clone", tmp_path / "bin"
-    run("git", "clone", "--quiet", REPOSITORY, clone, folder=tmp_path).succeeded()
-    uv = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(programs)}
-    path = {"PATH": f"{programs}:{Path(*uv_command()).parent}:{os.environ['PATH']}"}
-
-    with demo(5) as (sandbox, settings):
-        tap = variables("tap-public-jobs", settings)
-        for command in commands:
-            run("sh", "-c", command, folder=clone, **uv, **path, **tap).succeeded()
-        DUCKDB.assert_holds(DUCKDB.store(clone / "output", ""), published(sandbox))
-
-    assert run("git", "status", "--porcelain", folder=clone).succeeded().output == ""

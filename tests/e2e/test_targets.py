@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from e2e.pipeline import options, run, written
 from e2e.scenario import FIELDS, Recording, published, record
-from e2e.targets import DUCKDB, TARGETS, Target, each, load_and_compare, meltanolabs
+from e2e.targets import DUCKDB, TARGETS, Target, load_and_compare, meltanolabs
 from harness import demo, paths
 from public_jobs_sandbox.state import Sandbox
 
@@ -24,7 +24,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]
     return record(tmp_path_factory.mktemp("tap"))
 
 
-@each(TARGETS)
+@pytest.mark.xdist_group("targets")  # which records once
+@pytest.mark.parametrize("target", TARGETS, ids=lambda it: it.name)
 def test_every_value_and_type_is_right_after_every_run(
     target: Target, recordings: dict[str, Recording], database: str, tmp_path: Path
 ) -> None:
