@@ -43,8 +43,10 @@ Table = dict[str, list[Any]]
 FOLDER = Path(__file__).parent
 NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
 # The final tables that numbers.sql reads, and what it selects for the page.
-FINAL = ("job_spells", "job_events", "jobs_ever", "nights")
-SHOWN = ("organisations", "listed", "spells", "events")
+FINAL = (
+    *("job_spells", "job_periods", "job_events", "jobs_ever", "time_to_close", "nights", "dates"),
+)
+SHOWN = ("organisations", "listed", "days", "spells", "events", "renames", "closing")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
