@@ -204,7 +204,8 @@ def _described(table: str, columns: Sequence[str]) -> list[str]:
         _, sub = columns_of(table)[name]
         words = IN_MARTS.get(name, sub["description"]).replace(", exact", "")  # they are doubles
         lines += [
-            f"      - name: {name}",
+            f"      - &{name}",
+            f"        name: {name}",
             f"        data_type: {'double precision' if _group(name, sub) == 'number' else 'text'}",
             f"        description: {json.dumps(words, ensure_ascii=False)}",
         ]

@@ -48,14 +48,8 @@ target-duckdb has no empty text.
 {%- endmacro %}
 
 
-{# The text of the field that a row of `changes` names, in a version of its job. #}
-{% macro long_value_of(version, columns) -%}
-    case changes.field
-        {%- for column, group in columns.items() if group != 'number' %}
-        when '{{ column }}' then {{ version }}.{{ column }}
-        {%- endfor %}
-    end
-{%- endmacro %}
+{# How many characters of a value the tables of values and of events have. The histories have all. #}
+{% macro short() -%}500{%- endmacro %}
 
 
 {# What a group is called that has no value. #}
@@ -140,13 +134,13 @@ or another field would get it, it begins with field_, so that no field hides or 
 {% endmacro %}
 
 
-{# Every field that the table undeclared_fields has. #}
+{# Every field without a column that a version has had. Those of stg_values, because `fields` is made after the tables that ask. #}
 {% macro known_fields() %}
-    {%- set table = ref('public_jobs', 'public_jobs__undeclared_fields') -%}
+    {%- set table = ref('public_jobs', 'public_jobs__stg_values') -%}
     {%- if not execute or not load_relation(table) -%}
         {{ return([]) }}
     {%- endif -%}
-    {%- set found = run_query('select distinct field from ' ~ table) -%}
+    {%- set found = run_query('select distinct field from ' ~ table ~ ' where type is not null') -%}
     {{ return(found.columns[0].values() | sort(case_sensitive=true)) }}
 {% endmacro %}
 
@@ -222,4 +216,55 @@ or another field would get it, it begins with field_, so that no field hides or 
             end
             || coalesce(' per ' || lower({{ prefix }}salary_period), '')
     end
+{%- endmacro %}
+
+
+{# What a version has that is no pay and no long text. #}
+{% macro short_columns() %}
+    {{ return([
+        'job_title', 'location', 'department', 'type', 'seniority_level',
+        'years_experience', 'primary_language', 'education_level',
+    ]) }}
+{% endmacro %}
+
+{# The four of them by which jobs move. #}
+{% macro dimensions() %}
+    {{ return(['department', 'location', 'seniority_level', 'type']) }}
+{% endmacro %}
+
+{# The columns of pay as the API sends them, and those that compare. #}
+{% macro sent_pay() %}
+    {{ return(['min_salary', 'max_salary', 'currency', 'salary_period']) }}
+{% endmacro %}
+
+{% macro pay_columns() %}
+    {{ return(sent_pay() + [
+        'has_salary', 'salary_low', 'salary_middle', 'salary_high', 'annual_low', 'annual_middle', 'annual_high', 'pay',
+    ]) }}
+{% endmacro %}
+
+{# The names of the columns that extra_fields makes. #}
+{% macro extra_names() %}
+    {%- set names = [] -%}
+    {%- for column in extra_fields().values() -%}{%- do names.append(adapter.quote(column)) -%}{%- endfor -%}
+    {{ return(names) }}
+{% endmacro %}
+
+{# Columns of a relation, one a line. #}
+{% macro of(relation, columns) -%}
+    {%- for column in columns %}
+    {{ relation }}.{{ column }},
+    {%- endfor %}
+{%- endmacro %}
+
+{# Several columns in one text, which is never null. #}
+{% macro together(columns, relation) -%}
+    {%- for column in columns -%}
+    coalesce(cast({{ relation }}.{{ column }} as {{ dbt.type_string() }}), '') {{- " || chr(31) || " if not loop.last }}
+    {%- endfor -%}
+{%- endmacro %}
+
+{# A number of days in words; null if there is none. #}
+{% macro days_in_words(column) -%}
+    {{ number_as_text(column) }} || case when {{ column }} = 1 then ' day' else ' days' end
 {%- endmacro %}
