@@ -56,7 +56,7 @@ stretches as (
     where is_new
 ),
 
--- A gap is a time of more than a day and a half before an opening or closing, without a list that was read.
+-- What was read more than a day before an opening or closing may leave days without a listing in between.
 spells as (
     select
         stretches.organisation,
@@ -79,9 +79,9 @@ spells as (
         stretches.was_open_before,
         periods.open_since,
         periods.shown_from,
-        case when periods.shown_from > periods.opened_after + interval '36 hours' then periods.opened_after end
+        case when periods.shown_from > periods.opened_after + interval '24 hours' then periods.opened_after end
             as opened_after,
-        case when stretches.next_from is null and periods.closed_by > periods.closed_after + interval '36 hours'
+        case when stretches.next_from is null and periods.closed_by > periods.closed_after + interval '24 hours'
             then periods.closed_after end as closed_after,
         stretches.from_day,
         coalesce(stretches.next_from, periods.closed_on) as until_day,
@@ -108,7 +108,7 @@ events as (
         events.organisation,
         events.id,
         events.happened_on,
-        case when events.happened_by > events.happened_after + interval '36 hours' then events.happened_after end
+        case when events.happened_by > events.happened_after + interval '24 hours' then events.happened_after end
             as happened_after,
         events.event,
         coalesce(events.job_title, events.public_id) as job_title,
