@@ -99,7 +99,9 @@ spells as (
     left join places on stretches.location = places.location
     cross join latest
     where coalesce(stretches.next_from, periods.closed_on, latest.day) >= cast(latest.listed_at - interval '400 days' as date)
-    order by periods.open_since, stretches.job_title, stretches.job_key, stretches.spell
+    -- The page reads those that ended last first.
+    order by coalesce(stretches.next_from, periods.closed_on, date '9999-12-31') desc, periods.open_since,
+        stretches.job_title, stretches.job_key, stretches.spell
 ),
 
 -- All would make the page large: it has the latest, and says since when.
