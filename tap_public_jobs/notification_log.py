@@ -22,6 +22,9 @@ from sqlalchemy.pool import NullPool
 from tap_public_jobs.errors import NotificationLogError
 from tap_public_jobs.sync.notifications import Notifications
 
+# What the receiver knows of the tap.
+__all__ = ["NAME", "PATIENCE", "NotificationLog", "NotificationLogError"]
+
 # Seconds to wait for a connection, or for another writer.
 PATIENCE = 10
 
@@ -144,15 +147,6 @@ class NotificationLog:
         public_ids = [public_id for *_, public_id in rows if public_id is not None]
         return Notifications(log_id, position, public_ids)
 
-    def positions(self) -> dict[str, Notifications]:
-        """Return how far each log of the database has got, by name, without what was notified.
-
-        Raises:
-            NotificationLogError: There is no log, or it cannot be read.
-        """
-        rows = self._rows(sa.select(_LOGS))
-        return {name: Notifications(log_id, position) for name, log_id, position in rows}
-
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         with self._errors():
             if self._file and not Path(self._file).exists():  # SQLite would create it
@@ -185,10 +179,13 @@ class NotificationLog:
             raise NotificationLogError(msg) from None  # the cause shows the URL
 
     def _no_log(self) -> NotificationLogError:
-        named = "" if self.name == DEFAULT_NAME else f" with the name {self.name}"
+        named, remedy = "", "start public-jobs-webhook with the same one first"
+        if self.name != DEFAULT_NAME:
+            named = f" with the name {self.name}"
+            remedy = f"add a line `{self.name} <token>` to the receiver's tokens, and restart it"
         return NotificationLogError(
-            f"There is no notification log in {self._place}{named}. Correct changes_url, or start "
-            "public-jobs-webhook with the same one first."
+            f"There is no notification log in {self._place}{named}. Correct changes_url, or "
+            f"{remedy}."
         )
 
 

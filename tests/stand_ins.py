@@ -53,8 +53,8 @@ while read -r word < .pipe; do [ "$word" != end ] || exit 0; done
 echo "sleep $*" >> calls
 [ -z "$WAITS" ] || { echo waiting; exec /bin/sleep 600; }
 """,
-    ".meltano/extractors/tap-public-jobs/venv/bin/public-jobs-webhook": """#!/bin/sh
-[ "$2$3" = --state.meltano/state.json ] && exit $NEWS
+    ".meltano/extractors/tap-public-jobs/venv/bin/tap-public-jobs-news": """#!/bin/sh
+[ "$1" = .meltano/state.json ] && exit $NEWS
 exit 9
 """,
 } | {

@@ -15,7 +15,7 @@ from public_jobs_pipeline.project import TAP, Project
 
 # Schedulers end a run after six hours, without an alert. So this comes before that.
 TIME_LIMIT = 345 * 60
-NEWS = Path(".meltano/extractors", TAP, "venv/bin/public-jobs-webhook")
+NEWS = Path(".meltano/extractors", TAP, "venv/bin/tap-public-jobs-news")
 
 
 def by_hand(project: Project) -> int:
@@ -77,9 +77,7 @@ def has_news() -> bool:
     if not NEWS.exists():  # the load then fails, and says that the plugin is not installed
         return True
     url = env.setting("TAP_PUBLIC_JOBS_CHANGES_URL")
-    status, said = meltano.run(
-        NEWS, "news", "--state", state.STATE, PUBLIC_JOBS_WEBHOOK_CHANGES_URL=url
-    )
+    status, said = meltano.run(NEWS, state.STATE, TAP_PUBLIC_JOBS_CHANGES_URL=url)
     # Without news it says nothing. A Python that cannot load it ends with 1, too.
     return status != 1 or bool(said) or alerts.FAILING.exists()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from public_jobs_pipeline import meltano
 from public_jobs_pipeline.project import Flaw, Project
 
-# The tap's state, where `public-jobs-webhook news` reads it.
+# The tap's state, where `tap-public-jobs-news` reads it.
 STATE = Path(".meltano/state.json")
 
 

@@ -125,7 +125,7 @@ class MeltanoProject:
         for name in ("meltano.yml", ".python-version", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(REPOSITORY / name, folder)
         ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
-        for package in ("tap_public_jobs", "sandbox", "pipeline"):
+        for package in ("tap_public_jobs", "sandbox", "pipeline", "receiver"):
             shutil.copytree(REPOSITORY / package, folder / package, ignore=ignored)
         (folder / "output").mkdir()
         return cls(folder)

@@ -13,10 +13,10 @@ import pytest
 import requests
 from api.conftest import unused_port
 from e2e.pipeline import environment, listening
-from webhook.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
+from public_jobs_receiver.payload import LARGEST_BODY
+from receiver.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.webhook.payload import LARGEST_BODY
 
 PAGE = (Path(__file__).parents[2] / "docs/set-up/webhooks.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```(?:nginx)?\n( +(?:\{|server ).*?) +```", PAGE, re.DOTALL)

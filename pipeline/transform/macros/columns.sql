@@ -1,9 +1,12 @@
-{#
-Text without the blanks at its ends, which would split groups. Empty text and null are the same:
-target-duckdb has no empty text.
-#}
-{% macro text(value) -%}
+{# Text without the blanks at its ends. Empty text and null are the same: target-duckdb has no empty text. #}
+{% macro trimmed(value) -%}
     nullif(trim(cast({{ value }} as {{ dbt.type_string() }}), {{ blanks() }}), '')
+{%- endmacro %}
+
+
+{# The same in one form of Unicode. Blanks and forms would split groups. #}
+{% macro text(value) -%}
+    {{ composed(trimmed(value)) }}
 {%- endmacro %}
 
 
@@ -14,18 +17,17 @@ target-duckdb has no empty text.
         when {{ dbt.position('left(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
             or {{ dbt.position('right(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
             then {{ text(column) }}
-        else {{ as_it_is }}
+        else {{ composed(as_it_is) }}
     end
 {%- endmacro %}
 
 
 {# All that Unicode calls white space, the zero-width space and joiner, and a byte order mark. #}
 {% macro blanks() -%}
-    {%- set codes = [9, 10, 11, 12, 13, 32, 133, 160, 5760] + range(8192, 8204) | list
-        + [8232, 8233, 8239, 8287, 8288, 12288, 65279] -%}
-    {%- for code in codes -%}
-    {{ '|| ' if not loop.first }}chr({{ code }}){{ ' ' if not loop.last }}
-    {%- endfor -%}
+    chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || '{{
+        "\u0020\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b"
+        ~ "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+    }}'
 {%- endmacro %}
 
 
@@ -98,7 +100,7 @@ target-duckdb has no empty text.
 {% macro extra_columns() -%}
     {%- for field, column in extra_fields().items() %}
     {%- set name = dbt.string_literal(dbt.escape_single_quotes(field)) %}
-    {{ text(json_field('additional_fields', name)) }} as {{ adapter.quote(column) }},
+    {{ trimmed(json_field('additional_fields', name)) }} as {{ adapter.quote(column) }},
     {%- endfor %}
 {% endmacro %}
 
@@ -162,7 +164,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What a question says, from its JSON. Where neither an id nor a text is, there is no question. #}
 {% macro question_columns(item) -%}
     {%- for column, name in {'question_id': 'id', 'question': 'question', 'type': 'type'}.items() %}
-    {{ text(json_field(item, "'" ~ name ~ "'")) }} as {{ column }},
+    {{ trimmed(json_field(item, "'" ~ name ~ "'")) }} as {{ column }},
     {%- endfor %}
     case {{ json_field(item, "'required'") }} when 'true' then true when 'false' then false end
         as answer_required
@@ -172,7 +174,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
 {% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
-    {{ text(json_field(relation ~ '.additional_fields', field)) }}
+    {{ trimmed(json_field(relation ~ '.additional_fields', field)) }}
 {%- endmacro %}
 
 

@@ -104,8 +104,8 @@ where publications.is_published
 
 
 {#
-The same rows as all models have them. Snapshots are taken before this, so that no change here makes
-a version. A field that is ignored since yesterday, or a name of a department that is no longer
+The same rows as all models have them; ids stay as they are. Snapshots are taken before this, so that no
+change here makes a version. A field that is ignored since yesterday, or a name of a department that is no longer
 shown, is gone from the versions before, too.
 #}
 {% macro cleaned(relation, table, others=[]) -%}
@@ -116,6 +116,8 @@ select
     {%- for column, group in fields()[table].items() %}
     {%- if column in ignored_fields() %}
     {{ ignored_column(group) }} as {{ column }},
+    {%- elif column == 'public_id' %}
+    sent.public_id,
     {%- else %}
     {%- set value = number('sent.' ~ column) if group == 'number' else long_text('sent.' ~ column) %}
     {{ 'coalesce(' ~ text('departments.shown_as') ~ ', ' ~ value ~ ')' if column == 'department' else value }}
@@ -123,7 +125,7 @@ select
     {%- endif %}
     {%- endfor %}
     {%- set ignored = ignored_fields() %}
-    {{ json_with('sent.additional_fields', {}, ignored) if ignored else 'sent.additional_fields' }}
+    {{ composed(json_with('sent.additional_fields', {}, ignored) if ignored else 'sent.additional_fields') }}
         as additional_fields,
     {%- for column in others %}
     sent.{{ column }},

@@ -108,7 +108,7 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
         assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
 
 
-NEWS = next(name for name in PROGRAMS if "webhook" in name)
+NEWS = next(name for name in PROGRAMS if "news" in name)
 
 
 def test_a_frequent_run_reports_that_the_tap_is_not_installed(project: ProjectAtWork) -> None:

@@ -1,14 +1,13 @@
 {{ config(indexes=[{'columns': ['happened_by']}] if target.type == 'postgres' else []) }}
 {%- set text = dbt.type_string() -%}
+{%- set spells = ref('public_jobs', 'public_jobs__job_spells') -%}
 {%- set of_pay = sent_pay()[:3] + ['additional_fields.' ~ var('salary_period_field')] -%}
 {%- set by_time = '(partition by job_key order by version)' -%}
 {%- set of_the_job = ['organisation', 'job_key', 'id', 'public_id'] -%}
 {%- set as_then = ['job_title', 'department', 'location', 'seniority_level', 'type', 'currency'] -%}
 {%- set no_text, no_number, no_flag = 'cast(null as ' ~ text ~ ')', 'cast(null as ' ~ double() ~ ')', 'cast(null as boolean)' -%}
 
-with spells as (select * from {{ ref('public_jobs', 'public_jobs__job_spells') }}),
-
-periods as (
+with periods as (
     select *, lag(closed_by) over (partition by job_key order by period) as closed_before
     from {{ ref('public_jobs', 'public_jobs__stg_periods') }}
 ),
@@ -51,23 +50,26 @@ openings as (
         {{ days_between('periods.closed_before', 'spells.shown_from') }} as days_away,
         {{ no_number }} as days_open_at_least,
         spells.was_open_before
-    from spells
+    from {{ spells }} as spells
     inner join periods on spells.job_key = periods.job_key and spells.period = periods.period
     where spells.began_as in ('found', 'opened', 'reopened')
 ),
 
+-- One that is taken back stays, so that an export of what is new can replace it: the job was missing, and is
+-- listed again.
 closings as (
     select
         {{- of('spells', of_the_job + as_then) }}
-        'closed' as event,
+        case when spells.ended_as = 'closed' then 'closed' else 'not closed' end as event,
         cast(spells.period as {{ text }}) as nth,
         periods.closed_after as happened_after,
-        periods.closed_by as happened_by,
-        spells.until_day as happened_on,
+        coalesce(periods.closed_by, periods.returned_by) as happened_by,
+        case when spells.ended_as = 'closed' then spells.until_day else {{ local_day('periods.returned_by') }} end
+            as happened_on,
         periods.updated_at as recorded_at,
         spells.version,
         {{ no_text }} as field, {{ no_text }} as old_value, {{ no_text }} as new_value, false as is_long,
-        -1 as step,
+        case when spells.ended_as = 'closed' then -1 else 0 end as step,
         spells.salary_low as old_salary_low,
         spells.salary_high as old_salary_high,
         {{ no_number }} as new_salary_low,
@@ -76,18 +78,17 @@ closings as (
         {{ no_number }} as new_annual_middle,
         spells.currency as old_currency,
         {{ no_flag }} as is_comparable, {{ no_number }} as change_percent, {{ no_number }} as days_away,
-        periods.days_open_at_least,
+        case when spells.ended_as = 'closed' then periods.days_open_at_least end as days_open_at_least,
         spells.was_open_before
-    from spells
+    from {{ spells }} as spells
     inner join periods on spells.job_key = periods.job_key and spells.period = periods.period
-    where spells.ended_as = 'closed'
+    where spells.ended_as = 'closed' or (spells.ended_as = 'open' and periods.returned_by is not null)
 ),
 
 -- A change of columns that leaves the pay as it was is none.
 repriced as (
     select
         *,
-        new_amount / old_amount as ratio,
         -- A range that has gained or lost an end has another middle and not other pay. An API that never says
         -- what a salary is paid for may still change from months to years, so what is three times as much or a
         -- third is of another period.
@@ -197,37 +198,45 @@ events as (
     select * from field_events
 ),
 
--- Jobs that left a department together, in which no open job stayed behind: it is likely only called otherwise.
-left_behind as (
+-- Jobs that left a department together, after which no open job was in it: it is likely only called otherwise.
+moves as (
+    select organisation, field, old_value, new_value, changed_by
+    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    where field in ('{{ dimensions() | join("', '") }}')
+    group by organisation, field, old_value, new_value, changed_by
+    having count(*) > 1
+),
+
+places as (
     {%- for field in dimensions() %}
-    select organisation, '{{ field }}' as field, {{ field }} as old_value, max(until_at) as until_at
-    from spells
-    group by organisation, {{ field }}
+    select organisation, '{{ field }}' as field, {{ field }} as place, from_at, until_at from {{ spells }}
     {{ 'union all' if not loop.last }}
     {%- endfor %}
 ),
 
 renames as (
     select moves.organisation, moves.field, moves.old_value, moves.new_value, moves.changed_by
-    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }} as moves
-    left join left_behind
+    from moves
+    left join places
         on
-            moves.organisation = left_behind.organisation
-            and moves.field = left_behind.field
-            and moves.old_value = left_behind.old_value
-    where moves.field in ('{{ dimensions() | join("', '") }}')
+            moves.organisation = places.organisation
+            and moves.field = places.field
+            and moves.old_value = places.place
+            and moves.changed_by >= places.from_at
+            and moves.changed_by < places.until_at
     group by moves.organisation, moves.field, moves.old_value, moves.new_value, moves.changed_by
-    having count(*) > 1 and coalesce(max(left_behind.until_at), moves.changed_by) <= moves.changed_by
+    having count(places.place) = 0
 ),
 
 {% set since = 'coalesce(events.happened_after, events.happened_by)' -%}
-{% set half = 'cast(floor(' ~ dbt.datediff(since, 'events.happened_by', 'second') ~ ' / 2) as bigint)' -%}
+{% set seconds = dbt.datediff(since, 'events.happened_by', 'second') -%}
+{% set half = 'cast(floor(' ~ seconds ~ ' / 2) as bigint)' -%}
 dated as (
     select
         events.*,
         -- With one sync a night, the middle of the time in which it happened is on the day before.
         case
-            when {{ dbt.datediff(since, 'events.happened_by', 'hour') }} <= 36
+            when {{ seconds }} <= 36 * 3600
                 then {{ local_day(dbt.dateadd('second', half, since)) }}
         end as likely_on,
         renames.changed_by is not null as is_rename
@@ -244,7 +253,7 @@ dated as (
 
 select
     organisation,
-    job_key || ' ' || event || ' ' || nth as event_key,
+    job_key || ' ' || replace(event, 'not closed', 'closed') || ' ' || nth as event_key,
     event,
     case
         when event = 'found' then 'open before anybody looked'
@@ -252,14 +261,15 @@ select
         when event = 'closed'
             then 'open for ' || case when was_open_before then 'at least ' else '' end
                 || {{ days_in_words('days_open_at_least') }}
+        when event = 'not closed' then 'listed again: it was missing, and not closed'
         when event = 'repriced'
             then coalesce(old_value, 'no pay') || ' → ' || coalesce(new_value, 'no pay') || coalesce(
                 ' (' || case when change_percent > 0 then '+' else '' end
                 || {{ number_as_text('change_percent') }} || ' %)', ''
             )
-        when event = 'question reworded' then old_value || ' → ' || new_value
+        when event = 'question reworded' then coalesce(old_value, 'none') || ' → ' || coalesce(new_value, 'none')
         when event like 'question %' then coalesce(new_value, 'a question without a text')
-        when is_long then field
+        when is_long or left(old_value, 1) in ('[', '{') or left(new_value, 1) in ('[', '{') then field
         when event in ('moved', 'edited')
             then field || ': ' || coalesce(old_value, 'none') || ' → ' || coalesce(new_value, 'none')
     end as in_words,
@@ -296,5 +306,5 @@ select
     days_open_at_least,
     was_open_before,
     case when event = 'moved' then is_rename end as is_rename,
-    recorded_at
+    recorded_at as updated_at
 from dated

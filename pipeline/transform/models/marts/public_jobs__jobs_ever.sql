@@ -3,10 +3,9 @@
     'period', 'is_open', 'was_open_before', 'opened_after', 'opened_on', 'open_since', 'shown_from',
     'closed_after', 'closed_by', 'closed_on', 'days_open_at_least', 'days_open_at_most',
 ] -%}
+{%- set periods = ref('public_jobs', 'public_jobs__job_periods') -%}
 
-with periods as (select * from {{ ref('public_jobs', 'public_jobs__job_periods') }}),
-
-counted as (
+with counted as (
     select
         job_key,
         max(period) as period,
@@ -16,7 +15,7 @@ counted as (
         min(shown_from) as first_shown_from,
         sum(days_open_at_least) as days_open_in_all,
         max(updated_at) as updated_at
-    from periods
+    from {{ periods }}
     group by job_key
 ),
 
@@ -31,7 +30,7 @@ openings as (
 -- once, because databases take it for small and would compare each opening with each closing.
 first_openings as {{ materialized() }} (
     select periods.organisation, periods.job_key, periods.shown_from, versions.job_title, versions.location
-    from periods
+    from {{ periods }} as periods
     inner join {{ ref('public_jobs', 'public_jobs__stg_job_versions') }} as versions
         on
             periods.job_key = versions.job_key
@@ -49,7 +48,7 @@ reposts as (
             partition by first_openings.job_key order by earlier.closed_by desc, earlier.id
         ) as nth
     from first_openings
-    inner join periods as earlier
+    inner join {{ periods }} as earlier
         on
             first_openings.organisation = earlier.organisation
             and first_openings.job_title = earlier.job_title
@@ -98,7 +97,7 @@ select
     versions.version,
     versions.detail_recorded_at,
     {{ of_known('greatest', ['counted.updated_at', 'versions.recorded_at']) }} as updated_at
-from periods
+from {{ periods }} as periods
 inner join counted on periods.job_key = counted.job_key and periods.period = counted.period
 left join openings on periods.job_key = openings.job_key and periods.period = openings.period
 left join {{ ref('public_jobs', 'public_jobs__stg_job_versions') }} as versions

@@ -26,46 +26,58 @@ with versions as {{ materialized() }} (
     {%- endfor %}
 ),
 
--- Each change has two sides, and each side a row for each field. Texts leave this query as hashes.
+-- Each change has two sides.
 sides as {{ materialized() }} (
     select kind, dbt_scd_id as change_id, 'new' as side, dbt_scd_id, dbt_valid_from from versions
     union all
     select kind, dbt_scd_id, 'old', old_scd_id, old_valid_from from versions
 ),
 
-sent as (
-    {%- for kind, (history, columns) in tables.items() %}
-    {%- for column, group in columns.items() %}
+-- Texts leave these queries as hashes, because no memory holds those of all versions.
+{%- for kind, (history, columns) in tables.items() %}
+{{ kind }}_sides as {{ materialized() }} (
     select
-        sides.kind, sides.change_id, sides.side, '{{ column }}' as field,
-        {{ number_as_text('sent.' ~ column) if group == 'number' else 'sent.' ~ column }} as value
+        sides.change_id,
+        sides.side,
+        {%- for column, group in columns.items() %}
+        {%- set value = number_as_text('sent.' ~ column) if group == 'number' else 'sent.' ~ column %}
+        md5({{ value }}) as hash_{{ column }},
+        length({{ value }}) > {{ short() }} as is_long_{{ column }},
+        case when length({{ value }}) <= {{ short() }} then {{ value }} end as value_{{ column }}{{ ',' if not loop.last }}
+        {%- endfor %}
     from sides
-    inner join {{ ref('public_jobs', history) }} as sent using (dbt_scd_id, dbt_valid_from)
+    inner join {{ ref('public_jobs', history) }} as sent
+        on sides.dbt_scd_id = sent.dbt_scd_id and sides.dbt_valid_from = sent.dbt_valid_from
     where sides.kind = '{{ kind }}'
-    union all
-    {%- endfor %}
-    {%- endfor %}
-    -- A value that does not fit its column is here too, under the name of the column.
-    select
-        kind, change_id, side, 'additional_fields.' || name,
-        {{ text(json_field('additional_fields', 'name')) }}
+),
+{% endfor %}
+-- A value that does not fit its column is here too, under the name of the column.
+undeclared as (
+    select change_id, side, name, {{ trimmed(json_field('additional_fields', 'name')) }} as value
     from (
-        select
-            sides.kind, sides.change_id, sides.side, sent.additional_fields,
-            {{ json_names('sent.additional_fields') }} as name
+        select sides.change_id, sides.side, sent.additional_fields, {{ json_names('sent.additional_fields') }} as name
         from sides
-        inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as sent using (dbt_scd_id, dbt_valid_from)
+        inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as sent
+            on sides.dbt_scd_id = sent.dbt_scd_id and sides.dbt_valid_from = sent.dbt_valid_from
         {{ json_names_rows('sent.additional_fields') }}
         where sides.kind = 'detail' and sent.additional_fields is not null
     ) as named
 ),
 
 hashed as (
+    {%- for kind, (_, columns) in tables.items() %}
+    {%- for column in columns %}
     select
-        kind, change_id, side, field, md5(value) as hash,
-        length(value) > {{ short() }} as is_long,
-        case when length(value) <= {{ short() }} then value end as value
-    from sent
+        '{{ kind }}' as kind, change_id, side, '{{ column }}' as field,
+        hash_{{ column }} as hash, is_long_{{ column }} as is_long, value_{{ column }} as value
+    from {{ kind }}_sides
+    union all
+    {%- endfor %}
+    {%- endfor %}
+    select
+        'detail', change_id, side, 'additional_fields.' || name,
+        md5(value), length(value) > {{ short() }}, case when length(value) <= {{ short() }} then value end
+    from undeclared
 ),
 
 changed as (

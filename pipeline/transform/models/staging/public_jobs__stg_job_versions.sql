@@ -1,17 +1,16 @@
 {{ config(materialized='table') }}
+{%- set summary_versions = ref('public_jobs', 'public_jobs__stg_summary_versions') -%}
+{%- set detail_versions = ref('public_jobs', 'public_jobs__stg_detail_versions') %}
+
 -- Each version of a job, summary and detail together, without its long texts: all tables are made from
 -- these rows, and find texts by the keys of the histories. A version ends where that of the summary or of
 -- the detail does.
-with summary_versions as (select * from {{ ref('public_jobs', 'public_jobs__stg_summary_versions') }}),
-
-detail_versions as (select * from {{ ref('public_jobs', 'public_jobs__stg_detail_versions') }}),
-
-starts as (
+with starts as (
     select distinct job_key, in_force_from
     from (
-        select job_key, in_force_from from summary_versions
+        select job_key, in_force_from from {{ summary_versions }}
         union all
-        select job_key, in_force_from from detail_versions
+        select job_key, in_force_from from {{ detail_versions }}
     ) as of_both
 ),
 
@@ -43,13 +42,13 @@ versions as (
         d.updated_at as detail_recorded_at,
         {{ of_known('greatest', ['s.updated_at', 'd.updated_at']) }} as recorded_at
     from numbered
-    inner join summary_versions as s
+    inner join {{ summary_versions }} as s
         on
             numbered.job_key = s.job_key
             and numbered.in_force_from >= s.in_force_from
             and numbered.in_force_from < s.in_force_until
     inner join {{ ref('public_jobs', 'public_jobs__stg_job_history') }} as summaries on s.dbt_scd_id = summaries.dbt_scd_id
-    left join detail_versions as d
+    left join {{ detail_versions }} as d
         on
             numbered.job_key = d.job_key
             and numbered.in_force_from >= d.in_force_from

@@ -98,7 +98,9 @@ history as (
         lag(is_published) over (partition by job_key order by dbt_valid_from)
             as was_published,
         lag(unpublished_at) over (partition by job_key order by dbt_valid_from) is not null
-            as was_closed
+            as was_closed,
+        lag(dbt_valid_to) over (partition by job_key order by dbt_valid_from) < dbt_valid_from
+            as was_removed
     from shown
 ),
 
@@ -158,8 +160,14 @@ numbered_within as (
         max(last_seen_at) over (partition by job_key, period) as last_shown_at,
         min(unpublished_at) over (partition by job_key, period) as first_unpublished_at,
         max(dbt_valid_from) over (partition by job_key, period) as last_changed_at,
-        min(dbt_valid_from) over (partition by job_key, period) as first_recorded_at
-    from numbered
+        min(dbt_valid_from) over (partition by job_key, period) as first_recorded_at,
+        -- A build took the job for closed, and another one saw it again.
+        max(case when is_published and goes_on and (was_removed or not was_published) then listed_at end)
+            over (partition by job_key, period) as returned_by
+    from (
+        select *, lag(period) over (partition by job_key order by dbt_valid_from) = period as goes_on
+        from numbered
+    ) as within
 ),
 
 -- The tap knows no listing before a lost state, but the history does: none of those showed a job
@@ -214,6 +222,7 @@ bounded as (
         public_id,
         period,
         first_recorded_at,
+        returned_by,
         tap_opened_after,
         listed_before,
         opened_by,
@@ -265,6 +274,7 @@ select
     case when opened.closed_by is not null then least({{ local_day('opened.closed_by') }}, opened.last_listed_on) end
         as closed_on,
     opened.open_until,
+    opened.returned_by,
     case
         when listings.built_at < opened.closed_by or opened.closed_by is null then listings.built_at
     end as built_by,

@@ -17,25 +17,34 @@ with named as (
     where history.additional_fields is not null
 ),
 
-typed as (
-    select dbt_scd_id, field, {{ json_type('json') }} as type, {{ json_as_text('json') }} as value
+-- A single value is a list of one, and a field without a value keeps a row with its type.
+lists as (
+    select
+        dbt_scd_id,
+        field,
+        type,
+        case
+            when type = 'array' and value <> '[]' then value
+            when type in ('array', 'null') then '[null]'
+            else '[' || value || ']'
+        end as list
     from (
-        select dbt_scd_id, field, {{ json_value('additional_fields', 'field') }} as json
-        from named
-    ) as found
+        select dbt_scd_id, field, {{ json_type('json') }} as type, {{ json_source('json') }} as value
+        from (
+            select dbt_scd_id, field, {{ json_value('additional_fields', 'field') }} as json
+            from named
+        ) as found
+    ) as typed
 ),
 
 elements as (
-    select dbt_scd_id, field, value_number, {{ text(json_as_text('item')) }} as value
+    select dbt_scd_id, field, type, value_number, {{ trimmed(json_as_text('item')) }} as value
     from (
         select
-            dbt_scd_id, field,
+            dbt_scd_id, field, type,
             {{ json_positions('list') }} as value_number,
             {{ json_elements('list') }} as item
-        from (
-            select dbt_scd_id, field, case when type = 'array' then value else '[]' end as list
-            from typed
-        ) as lists
+        from lists
         {{ json_elements_rows('list') }}
     ) as items
 ),
@@ -54,17 +63,11 @@ questions as (
     ) as items
 ),
 
--- A field without a value has a row with its type; a list has that row beside those of its elements.
 found as (
     select
-        dbt_scd_id, field, type, cast(case when type = 'array' then null else 1 end as bigint) as value_number,
-        case when type <> 'array' then {{ text('value') }} end as value,
+        dbt_scd_id, field, type, value_number, value,
         {{ no_text }} as question_id, {{ no_text }} as question_type, cast(null as boolean) as answer_required
-    from typed
-    union all
-    select dbt_scd_id, field, null, value_number, value, null, null, null
     from elements
-    where value is not null
     union all
     select dbt_scd_id, 'knockout_questions', null, value_number, question, question_id, type, answer_required
     from questions

@@ -10,23 +10,25 @@ import hmac
 import json
 import logging
 import threading
-import time
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import click
 import pytest
 import requests
+from public_jobs_receiver import app, writer
+from public_jobs_receiver.payload import LARGEST_BODY, read_payload
+from public_jobs_receiver.senders import Signatures, read_tokens
+from receiver.conftest import FAILED, NOTED, NOTIFICATION, TOKEN, UNNAMED, connect, post, serving
+from standardwebhooks import Webhook
 from starlette.datastructures import Headers
-from webhook.conftest import FAILED, NOTED, NOTIFICATION, TOKEN, UNNAMED, connect, post, serving
 
-from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.webhook import app, writer
-from tap_public_jobs.webhook.payload import LARGEST_BODY, read_payload
-from tap_public_jobs.webhook.senders import Signatures, read_tokens
+from tap_public_jobs.notification_log import NotificationLog, NotificationLogError
 
 # What is answered, and noted.
 
@@ -142,12 +144,37 @@ def test_what_is_not_signed_is_refused_and_described(
         assert post(hook, **{"x-check": signed}) == NOTED
 
     assert answers == [(401, "Not signed with the secret")] * 3
-    start = "Refused a webhook for default (401): wrong signature. Signature headers: "
+    start = "Refused a webhook for default (401): "
+    shown = ("x-hub-signature (71 characters SHA256=), x-hmac (400 characters " + "t=" * 200)[:300]
     assert [it.removeprefix(start) for it in caplog.messages if start in it] == [
-        ("x-hub-signature (71 characters SHA256=), x-hmac (400 characters " + "t=" * 200)[:300],
-        "x-check (66 characters v1=)",
-        "none",
+        f"no signature in x-check. Signature headers: {shown}",
+        "wrong signature. Signature headers: x-check (66 characters v1=)",
+        "no signature in x-check. Signature headers: none",
     ]
+
+
+def test_a_challenge_needs_no_signature_if_it_names_no_job(
+    log: NotificationLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sender may ask before it signs. What is not signed is never news."""
+    before = log.read()
+    refused = (401, "Not signed with the secret")
+    with serving(log, signatures=Signatures("X-Check", [("default", "sesame")])) as url:
+        for query, body, answer in [
+            ("", b'{"challenge": "3eZb"}', (200, "3eZb")),
+            ("", b'{"type": "url_verification", "token": "t", "challenge": "3eZb"}', (200, "3eZb")),
+            ("?validationToken=3eZb", b"", (200, "3eZb")),
+            ("?challenge=3eZb", b"{}", refused),
+            ("", b'{"challenge": "3eZb", "publicId": "a"}', refused),
+            ("", b'{"challenge": {"x": "3eZb"}}', refused),
+        ]:
+            assert post(f"{url}/hooks/{TOKEN}{query}", body) == answer
+        signed = hmac.digest(b"sesame", b'{"challenge": "x"}', "sha256").hex()
+        assert log.read() == before
+        assert post(f"{url}/hooks/{TOKEN}", b'{"challenge": "x"}', **{"X-Check": signed})[1] == "x"
+
+    assert log.read()[1:] == (before.position + 1, before.public_ids)
+    assert sum("no signature" in it for it in caplog.messages) == 3
 
 
 def test_a_slow_body_is_not_waited_for(
@@ -326,14 +353,16 @@ def test_health_fails_after_a_failed_write_until_a_write_succeeds(
         with log._transaction() as connection:
             connection.exec_driver_sql("DROP TRIGGER no_space")
         assert [health(url) for _ in range(2)] == [WELL] * 2
-        noted = NotificationLog(f"sqlite:///{file}?name=acme").read()
+        acme = NotificationLog(f"sqlite:///{file}?name=acme")
+        noted = acme.read()
         assert noted[1:] == (1, ["designer-paris-1a2b3c"])  # once
         assert post(f"{url}/hooks/{TOKEN}") == NOTED
 
     assert answers == [FAILED] * 3
     assert all("changes.db cannot be used (no). Make sure" in it for it in caplog.messages)
     assert {(it.levelno, it.exc_info) for it in caplog.records} == {(logging.ERROR, None)}
-    assert [*log.positions()] == ["acme"]
+    with pytest.raises(NotificationLogError, match="There is no notification log"):
+        log.read()
 
 
 # Who may notify.
@@ -390,60 +419,89 @@ def test_unusable_tokens_are_refused_without_showing_them(lines: str, reason: st
     assert TOKEN not in str(caught.value)
 
 
-KEY = b"a key of 24 or more bytes"
-ACME = ["whsec_!", "old-secret", "sesame", f"whsec_{b64encode(KEY).decode()}"]
+KEY = b"a key of 25 or more bytes"
+IN_BASE64 = b64encode(KEY).decode()
+ACME = ["whsec_", "old-secret", "sesame", f"whsec_{IN_BASE64}"]
 SECRETS = [("other", "other-secret"), *(("acme", it) for it in ACME)]
 BODY = NOTIFICATION + b" " * 3
+WRONG = "wrong signature"
 
 
 def digest(key: bytes = b"sesame", content: bytes = BODY) -> bytes:
     return hmac.digest(key, content, "sha256")
 
 
-def fits(headers: dict[str, str], name: str = "acme", header: str = "X-Signature") -> bool:
-    return Signatures(header, SECRETS).verify(name, Headers(headers), BODY)
+def refusal(headers: dict[str, str], name: str = "acme", header: str = "X-Signature") -> str:
+    return Signatures(header, SECRETS).refusal(name, Headers(headers), BODY)
 
 
-BASE64, URLSAFE = b64encode(digest()).decode(), urlsafe_b64encode(digest()).decode()
 FORMS = {
-    digest().hex().upper(): True,
-    f"sha256={digest().hex()}": True,
-    f"SHA256= {digest().hex()}": True,
-    f"v1={digest(b'newer').hex()},v1={digest().hex()}": True,  # PagerDuty
-    digest(b"old-secret").hex(): True,
-    BASE64: True,
-    f"sha256-{BASE64}": True,
-    URLSAFE.rstrip("="): True,
-    "sha256=": False,
-    "ÿ" * 43: False,
-    digest(b"other-secret").hex(): False,
-    digest(content=BODY + b" ").hex(): False,
-    digest().hex() + "0": False,
-    f"t=5,v1={digest(content=b'5.' + BODY).hex()}": False,  # Stripe
-    f"v0={digest(content=b'v0:5:' + BODY).hex()}": False,  # Slack
+    digest().hex().upper(): "",
+    f"sha256={digest().hex()}": "",
+    f"SHA256= {digest().hex()}": "",
+    f"v1={digest(b'newer').hex()},v1={digest().hex()}": "",  # PagerDuty
+    digest(b"old-secret").hex(): "",
+    digest(f"whsec_{IN_BASE64}".encode()).hex(): "",
+    "": "no signature in x-signature",
+    "sha256=": WRONG,
+    "\u00ff" * 43: WRONG,
+    digest(b"other-secret").hex(): WRONG,
+    digest(content=BODY + b" ").hex(): WRONG,
+    digest().hex() + "0": WRONG,
+    f"t=5,v1={digest(content=b'5.' + BODY).hex()}": WRONG,  # Stripe
+    f"v0={digest(content=b'v0:5:' + BODY).hex()}": WRONG,  # Slack
 }
 
 
-def test_an_hmac_of_the_body_is_right_in_any_form() -> None:
+def test_an_hmac_of_the_body_is_right_with_anything_around_it() -> None:
     """With either secret of the organisation, and with no other organisation's."""
-    assert BASE64 != URLSAFE
-    assert {value: fits({"x-signature": value}) for value in FORMS} == FORMS
-    assert not any(fits({"x-signature": it}, "other") for it, is_right in FORMS.items() if is_right)
-    assert not fits({"x-other": BASE64})
+    assert {value: refusal({"x-signature": value}) for value in FORMS} == FORMS
+    right = [it for it, cause in FORMS.items() if not cause]
+    assert {refusal({"x-signature": it}, "other") for it in right} == {WRONG}
+    assert refusal({"x-other": right[0]}) == "no signature in x-signature"
 
 
 @pytest.mark.parametrize("prefix", ["webhook", "svix"])
-def test_standard_webhooks_are_right_within_five_minutes(prefix: str) -> None:
-    def is_right(age: int = 0, sent_as: str = "m1", body: bytes = BODY, name: str = "acme") -> bool:
-        at = int(time.time()) - age
-        signature = b64encode(digest(KEY, f"m1.{at}.".encode() + body)).decode()
-        parts = {"id": sent_as, "timestamp": str(at), "signature": f"v1,AAAA v1,{signature}"}
-        headers = {f"{prefix}-{part}": value for part, value in parts.items()}
-        return fits(headers, name, f"{prefix.title()}-Signature")
+def test_standard_webhooks_are_right_at_any_age(prefix: str) -> None:
+    """A sender signs once, and tries again after an outage."""
+    sender, now = Webhook(KEY), datetime.now(tz=UTC)
 
-    assert is_right()
-    wrong = ({"age": 400}, {"age": -400}, {"sent_as": "m2"}, {"body": b"x"}, {"name": "other"})
-    assert not any(is_right(**it) for it in wrong)
+    def cause(age: timedelta, sent_as: str = "m1", body: bytes = BODY, name: str = "acme") -> str:
+        signature = sender.sign("m1", now - age, body.decode())
+        at = str(int((now - age).timestamp()))
+        parts = {"id": sent_as, "timestamp": at, "signature": f"v1,AAAA {signature}"}
+        headers = {f"{prefix}-{part}": value for part, value in parts.items()}
+        return refusal(headers, name, f"{prefix.title()}-Signature")
+
+    assert [cause(timedelta(days=days)) for days in (-1, 0, 5)] == [""] * 3
+    wrong: tuple[dict[str, Any], ...] = ({"sent_as": "m2"}, {"body": b"x"}, {"sent_as": ""})
+    assert [cause(timedelta(), **it) for it in wrong] == [WRONG] * 3
+    assert cause(timedelta(), name="other") == UNREADABLE
+
+
+@pytest.mark.parametrize("key", [bytes(range(size)) for size in (24, 25, 26, 64)])
+def test_the_secret_of_standard_webhooks_is_read_in_any_form(key: bytes) -> None:
+    """A key of 24 bytes has no padding. The library is a sender that is not ours."""
+    form = b64encode(key).decode()
+    for secret in (f"whsec_{form}", form, form.rstrip("="), f"whsec_{form.rstrip('=')}"):
+        parts = {"id": "m1", "timestamp": "5"}
+        parts["signature"] = Webhook(key).sign("m1", datetime.fromtimestamp(5, UTC), BODY.decode())
+        headers = Headers({f"webhook-{part}": value for part, value in parts.items()})
+        signatures = Signatures("Webhook-Signature", [("acme", secret)])
+        assert signatures.refusal("acme", headers, BODY) == ""
+
+
+UNREADABLE = "the secret is not base64, as Standard Webhooks writes it"
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_!", "'whsec_c2VzYW1l'", "whsec_=", "c2VzY"])
+def test_a_secret_that_cannot_be_read_is_named_as_the_cause(secret: str) -> None:
+    """An empty key would be known to anybody."""
+    signature = f"v1,{b64encode(digest(b'', b'm1.5.' + BODY)).decode()}"
+    headers = {"webhook-id": "m1", "webhook-timestamp": "5", "webhook-signature": signature}
+    signatures = Signatures("webhook-signature", [("acme", secret)])
+
+    assert signatures.refusal("acme", Headers(headers), BODY) == UNREADABLE
 
 
 # Of what.

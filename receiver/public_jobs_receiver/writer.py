@@ -5,8 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from tap_public_jobs.errors import NotificationLogError
-from tap_public_jobs.notification_log import PATIENCE, NotificationLog
+from tap_public_jobs.notification_log import PATIENCE, NotificationLog, NotificationLogError
 
 # The publicIds of changed jobs, by the name of their log, as `NotificationLog.append` takes them.
 Notified = Mapping[str, Sequence[str | None]]

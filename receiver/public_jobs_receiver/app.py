@@ -11,10 +11,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from public_jobs_receiver.payload import LARGEST_BODY, USABLE, read_payload
+from public_jobs_receiver.senders import Signatures
+from public_jobs_receiver.writer import Writer
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.webhook.payload import LARGEST_BODY, USABLE, read_payload
-from tap_public_jobs.webhook.senders import Signatures
-from tap_public_jobs.webhook.writer import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ UNWRITTEN = "The notification log cannot be written"
 def make_app(
     log: NotificationLog,
     tokens: Mapping[str, str],
-    signatures: Signatures | None,
+    signatures: Signatures,
     token_header: str,
 ) -> Starlette:
     """Serve `/hooks`, `/hooks/{token}` and `/health`.
@@ -41,7 +41,7 @@ def make_app(
     Args:
         log: Where changes are noted.
         tokens: The name of the log that each token is for.
-        signatures: Verifies signatures; None if senders do not sign.
+        signatures: Verifies signatures.
         token_header: The header with the token, if it is not in the path.
     """
     writer = Writer(log)
@@ -53,21 +53,25 @@ def make_app(
         if name is None:
             raise HTTPException(404)
         if request.method != "POST":
-            return _logged(request, PlainTextResponse(_challenge(request) or "OK"), "OK")
-        if signatures and not signatures.verify(name, request.headers, body):
-            shown = signatures.describe(request.headers)
-            line = "Refused a webhook for %s (401): wrong signature. Signature headers: %s"
-            logger.warning(line, name, shown)
-            raise HTTPException(401, "Not signed with the secret")
+            answer = _challenge(request.query_params) or "OK"
+            return _logged(request, PlainTextResponse(answer), "OK")
         public_ids, kind, fields = read_payload(body)
-        if not public_ids:
+        challenge = "" if public_ids else _challenge(fields if body else request.query_params)
+        cause = signatures.refusal(name, request.headers, body)
+        if cause and not challenge:
+            shown = signatures.describe(request.headers)
+            line = "Refused a webhook for %s (401): %s. Signature headers: %s"
+            logger.warning(line, name, cause, shown)
+            raise HTTPException(401, "Not signed with the secret")
+        if not public_ids and not challenge:
             keys = json.dumps([*fields])[:300]  # a sender chooses them
             logger.warning("A notification for %s names no publicId: %s, keys %s", name, kind, keys)
         named = public_ids[:MOST_NAMED]
         is_all = 0 < len(public_ids) == len(named)
-        if not await writer.append({name: named if is_all else [*named, None]}):
+        # A challenge is news, too, because it could be a notification, unless it is not signed.
+        if not (cause or await writer.append({name: named if is_all else [*named, None]})):
             raise HTTPException(503, UNWRITTEN)
-        if not named and (challenge := _challenge(request, fields)):
+        if challenge:
             return _logged(request, PlainTextResponse(challenge), "a challenge")
         return _logged(request, JSONResponse({"publicIds": len(named)}, 200 if named else 202))
 
@@ -94,10 +98,9 @@ def _token(request: Request, header: str) -> str:
     return str(request.path_params.get("token", in_header))
 
 
-def _challenge(request: Request, fields: Mapping[str, object] | None = None) -> str:
+def _challenge(asked: Mapping[str, object]) -> str:
     """Return the text that a sender wants back before it sends notifications; empty if none."""
-    given = {**(fields or {}), **request.query_params}
-    texts = (text for name in CHALLENGES if isinstance(text := given.get(name), str))
+    texts = (text for name in CHALLENGES if isinstance(text := asked.get(name), str))
     return next(filter(USABLE.fullmatch, texts), "")
 
 

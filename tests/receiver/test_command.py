@@ -1,12 +1,11 @@
 """The command: settings, one line for what its user can mend, a graceful stop.
 
-Also whether a run has work to do, which a scheduler asks, and the pages on webhooks, which have
-every setting, answer and limit, and none that does not exist.
+Also the page on webhooks, which has every setting, answer and limit, and none that does not exist.
 """
 
 import contextlib
 import hmac
-import json
+import logging
 import os
 import re
 import signal
@@ -15,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,16 +21,14 @@ from unittest import mock
 
 import pytest
 import requests
-from webhook.conftest import NOTED, NOTIFICATION, TOKEN, connect, post
+from public_jobs_receiver import app, payload
+from public_jobs_receiver.cli import VARIABLES, commands
+from receiver.conftest import NOTED, NOTIFICATION, TOKEN, connect, post
 
 from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync import notifications
-from tap_public_jobs.sync.state import Cycle, KnownJob, LastRead, SyncState
-from tap_public_jobs.sync.state_json import dump
-from tap_public_jobs.webhook import app, payload
-from tap_public_jobs.webhook.cli import commands, main, read_state
 
-COMMAND = "from tap_public_jobs.webhook.cli import main; main()"
+COMMAND = "from public_jobs_receiver.cli import commands; commands()"
 PREFIX = "PUBLIC_JOBS_WEBHOOK_"
 
 
@@ -70,7 +66,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> RunCommand:
 
     def run(line: str) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as end:
-            main(line.split())
+            commands(line.split())
         return end.value.code, *capsys.readouterr()
 
     return run
@@ -106,9 +102,8 @@ def test_it_serves_until_it_is_stopped_and_ends_what_it_has_begun(
     assert errors.count('INFO POST: 200 {"publicIds":1}\n') == 2
     assert TOKEN not in errors
     assert "Traceback" not in errors
-    assert sorted(
-        it.position for it in NotificationLog("sqlite:///my.db").positions().values()
-    ) == [0, 2]
+    logs = [NotificationLog(f"sqlite:///my.db?name={name}") for name in ("default", "acme")]
+    assert [it.read().position for it in logs] == [2, 0]
 
 
 def test_nothing_that_was_answered_is_lost() -> None:
@@ -148,80 +143,24 @@ def test_a_taken_port_ends_it() -> None:
     assert "Traceback" not in err
 
 
-def test_a_misspelt_variable_is_named() -> None:
-    """Without its address, the receiver would make another log, which no run reads."""
-    misspelt = f"{PREFIX}CHANGS_URL"
-    given = {f"{PREFIX}TOKEN": TOKEN, f"{PREFIX}SERVICE_PORT": "80", misspelt: "sqlite:///a.db"}
-    status, _, err = ended("serve --port 0", env=os.environ | given)
+def test_variables_that_nothing_reads_are_named(
+    run: RunCommand, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With a misspelt address, another log is written; a Service of Kubernetes sets the others."""
+    caplog.set_level(logging.INFO)
+    given = {"TOKEN": TOKEN, "CHANGS_URL": "sqlite:///a.db", "PORT": "tcp://10.0.0.7:8080"}
+    for name, value in given.items():
+        monkeypatch.setenv(PREFIX + name, value)
 
-    says = f"Error: {misspelt} has no effect: did you mean {PREFIX}CHANGES_URL?\n"
-    assert (status, err) == (2, says)
+    with mock.patch("uvicorn.run") as serving:
+        assert run("serve") == (0, "", "")
 
-
-STATE = SyncState(
-    run_time=1_700_000_000,
-    listed_at=1_700_000_000,
-    jobs={"1": KnownJob("a", None, 1, 1_700_000_000, fetched_at=2)},
-    forms={"job_details": "f"},
-    cycle=Cycle(1_700_000_000, "changed", 1_700_000_000, has_ended=True),
-    last_read=LastRead("log", 5),
-)
-
-
-def written(state: SyncState) -> dict[str, Any]:
-    """The state as the tap writes it."""
-    singer_state: dict[str, Any] = {}
-    dump(state, singer_state)
-    return singer_state
-
-
-@pytest.mark.parametrize(
-    ("content", "state"),
-    [
-        (written(STATE), STATE),
-        ({"singer_state": written(STATE)}, STATE),
-        ({"bookmarks": {"jobs": {"sync": {"format": 1}}}}, SyncState()),
-        ({"singer_state": None}, SyncState()),
-        ([], SyncState()),
-        (b"nonsense \xff", SyncState()),
-        (b"[" * 100_000, SyncState()),
-    ],
-)
-def test_a_state_that_cannot_be_read_is_that_of_a_first_run(content: Any, state: SyncState) -> None:
-    text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    Path("state.json").write_bytes(text)
-
-    assert read_state("state.json") == state
-    assert read_state("no.json") == SyncState()
-
-
-@pytest.fixture
-def states() -> str:
-    """The options for two logs, each with a state that has read all of it."""
-    for name in ("default", "acme"):
-        log = NotificationLog(f"sqlite:///changes.db?name={name}")
-        log.append({log.name: ["a"]})
-        read = replace(STATE, last_read=LastRead(log.read().log_id, 1))
-        Path(f"{name}.json").write_text(json.dumps(written(read)))
-    return "--state default=default.json --state acme=acme.json"
-
-
-def test_the_names_with_news_are_printed(states: str, run: RunCommand) -> None:
-    assert run(f"news {states}") == (1, "", "")
-    assert run("news --state default.json") == (1, "", "")
-    url = "sqlite:///changes.db?name=acme"
-    NotificationLog(url).append({"acme": [None]})
-    assert run(f"news {states}") == (0, "acme\n", "")
-    assert run(f"news --changes-url {url} --state acme.json") == (0, "", "")
-    assert run(f"news --changes-url {url} --state default=default.json") == (1, "", "")
-    # A log that is not there does not hide the news of others.
-    status, out, err = run(f"news {states} --state typo=x")
-    assert (status, out) == (0, "acme\n")
-    assert err.startswith(
-        "Error: There is no notification log with the name typo: add a line `typo <token>`"
-    )
-    Path("default.json").rename("day=1.json")
-    assert run("news --state default=day=1.json") == (1, "", "")
+    assert {it: serving.call_args[1][it] for it in ("host", "port")} == {
+        "host": "127.0.0.1",
+        "port": 8080,
+    }
+    unknown = f"{PREFIX}CHANGS_URL, {PREFIX}PORT"
+    assert caplog.messages == [f"These variables have no effect: {unknown}"]
 
 
 SIGNED = {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER": "X"}
@@ -238,13 +177,9 @@ SIGNED = {"TOKEN": f"acme {TOKEN}", "SIGNATURE_SECRET": "s", "SIGNATURE_HEADER":
         (SIGNED, "serve", f"with the same organisations as {PREFIX}TOKEN, or neither"),
         ({"TOKEN": TOKEN, "CHANGES_URL": "x.db"}, "serve", "changes_url must be sqlite:///path"),
         ({"TOKEN": TOKEN}, "serve --changes-url sqlite:///no/no.db", "the folder of the file"),
-        ({}, "news", "Missing option '--state'"),
-        ({}, "news --state x=x", "There is no notification log with the name x"),
-        ({}, "news --state x --changes-url sqlite:///no.db", "is no notification log in no.db"),
     ],
 )
-@pytest.mark.usefixtures("states")
-def test_a_mistake_is_one_line_and_not_taken_for_the_absence_of_news(
+def test_a_mistake_is_one_line(
     run: RunCommand,
     monkeypatch: pytest.MonkeyPatch,
     settings: dict[str, str],
@@ -257,52 +192,11 @@ def test_a_mistake_is_one_line_and_not_taken_for_the_absence_of_news(
 
     status, out, err = run(line)
 
-    assert (status, out) == (2, "")
+    assert (status, out) == (1, "")
     assert err.startswith("Error: ")
     assert words in err
     assert err.count("\n") == 1
     assert TOKEN not in err
-
-
-@pytest.mark.parametrize("missing", ["uvicorn", "starlette.applications"])
-def test_a_receiver_without_its_extra_names_the_remedy(
-    run: RunCommand, monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.delitem(sys.modules, "tap_public_jobs.webhook.app")  # imported already
-
-    said = f"Error: The receiver needs {missing}: install tap-public-jobs[webhook].\n"
-    assert run("serve") == (2, "", said)
-
-
-@pytest.mark.usefixtures("states")
-def test_a_scheduler_may_start_it_often_and_without_stdin() -> None:
-    """It imports nothing else that takes long."""
-    slow = ("singer_sdk", "requests", "psycopg", "starlette", "uvicorn", "standardwebhooks")
-    code = f"import atexit, sys; atexit.register(lambda: print(*{{*{slow}}} & {{*sys.modules}}));"
-    line = "news --state acme=-"
-    with Path("acme.json").open() as file:
-        assert ended(line, code + COMMAND, stdin=file) == (1, "\n", "")
-    assert ended(line, f"import sys; sys.stdin = None; {COMMAND}") == (0, "acme\n", "")
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "end"),
-    [(MemoryError, 2, "\nMemoryError\n"), (KeyboardInterrupt, 130, "\n")],
-)
-def test_what_goes_wrong_unforeseen_is_not_taken_for_the_absence_of_news(
-    run: RunCommand,
-    monkeypatch: pytest.MonkeyPatch,
-    error: type[BaseException],
-    status: int,
-    end: str,
-) -> None:
-    monkeypatch.setattr(NotificationLog, "positions", mock.Mock(side_effect=error))
-
-    ended_with, out, err = run("news --state default.json")
-
-    assert (ended_with, out) == (status, "")
-    assert err.endswith(end)
 
 
 WEBHOOKS = (Path(__file__).parents[2] / "docs/set-up/webhooks.md").read_text("utf-8")
@@ -312,7 +206,7 @@ SECRETS = {"PUBLIC_JOBS_WEBHOOK_TOKEN", "PUBLIC_JOBS_WEBHOOK_SIGNATURE_SECRET"}
 
 def test_every_setting_is_in_the_table_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
     serve = commands.commands["serve"]
-    rows = re.findall(r"^\| (`PUBLIC.*?) \| `?(.*?)`? \|", SETTINGS, flags=re.MULTILINE)
+    rows = re.findall(r"^\| ([`\N{EN DASH}].*?) \| `?(.*?)`? \|", SETTINGS, flags=re.MULTILINE)
     listed = {(name, option) for cell, option in rows for name in re.findall(r"`(.*?)`", cell)}
     expected = {(name, "\N{EN DASH}") for name in SECRETS}
     monkeypatch.setenv("TAP_PUBLIC_JOBS_CHANGES_URL", "any other variable is read first")
@@ -323,7 +217,10 @@ def test_every_setting_is_in_the_table_and_read(monkeypatch: pytest.MonkeyPatch)
         expected |= {(name, it.opts[0]) for it in serve.params if str(values[it.name]) == "8"}
 
     assert listed == expected
-    assert {it.opts[0] for it in serve.params} < {option for _, option in listed}
+    options = {option for _, option in rows}
+    assert options == {it.opts[0] for it in serve.params} | {"\N{EN DASH}"}
+    named = {*re.findall(rf"`({PREFIX}\w+)`", SETTINGS)}
+    assert named == VARIABLES
 
 
 def test_every_command_and_option_of_the_page_exists() -> None:

@@ -11,16 +11,17 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 import uvicorn
+from public_jobs_receiver.app import make_app
+from public_jobs_receiver.senders import Signatures, read_tokens
 
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.webhook.app import make_app
-from tap_public_jobs.webhook.senders import read_tokens
 
 TOKEN = "3b8e61c0d1f24f7f9c43a7c1d2e5f608"  # noqa: S105
 NOTIFICATION = b'{"type": "job.updated", "data": {"publicId": "designer-paris-1a2b3c"}}'
 NOTED = (200, '{"publicIds":1}')
 UNNAMED = (202, '{"publicIds":0}')
 FAILED = (503, "The notification log cannot be written")
+UNSIGNED = Signatures("", [])
 
 
 def post(url: str, body: Any = NOTIFICATION, **headers: str) -> tuple[int, str]:
@@ -35,11 +36,14 @@ def connect(url: str) -> socket.socket:
 
 @contextlib.contextmanager
 def serving(
-    log: NotificationLog, tokens: str = TOKEN, port: int = 0, **options: Any
+    log: NotificationLog,
+    tokens: str = TOKEN,
+    port: int = 0,
+    signatures: Signatures = UNSIGNED,
+    token_header: str = "Authorization",  # noqa: S107
 ) -> Iterator[str]:
     """Serve the receiver of a log from a thread, and yield its URL."""
-    options = {"signatures": None, "token_header": "Authorization"} | options
-    app = make_app(log, read_tokens(tokens, log.name), **options)
+    app = make_app(log, read_tokens(tokens, log.name), signatures, token_header)
     server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", port)) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
