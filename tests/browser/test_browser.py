@@ -46,11 +46,12 @@ OPTIONS = (
 )
 FIRST = dt.datetime(2026, 8, 3, 4)  # noqa: DTZ001  # as warehouses hold it: UTC without a zone
 WEEK, WEEKS = dt.timedelta(weeks=1), 6
-OPEN_AT_FIRST, CLOSE_IN_A_WEEK, MOST_OPENINGS = 90, 0.09, 11
+OPEN_AT_FIRST, CLOSE_IN_A_DAY, MOST_OPENINGS = 90, 0.014, 3
+NOT_READ = range(19, 21)  # the days of a weekend
 LISTS = ("open", "opened", "closed", "overdue", "old", "paid", "unpaid", "reposts", "events")
 PICTURES = ("levels", "flows", "department", "closing", "ages", "pay", "places")
-# The week whose listing has another name for a department.
-RENAMED, OLD_NAME, NEW_NAME = 3, "People", "People & Culture"
+# The day whose listing has another name for a department.
+RENAMED, OLD_NAME, NEW_NAME = 21, "People", "People & Culture"
 EVIL = '<img src="https://evil.example/x"><script>document.title = "owned"</script>'
 AXE = (
     "axe.run().then((it) => arguments[0](it.violations.map((one) => [one.id, one.nodes[0].html])))"
@@ -102,40 +103,48 @@ def window(browser: Driver) -> None:
 def history(
     weeks: int, organisation: str = "Halden Robotics", *, first: int = 0
 ) -> Iterator[Tables]:
-    """Yield the jobs and publications after each sync: each week some close, open and are edited.
+    """Yield the jobs and publications each Monday, of a list that is read each day but two.
 
-    One department gets another name.
+    Each day some jobs close and open, each week one is edited; one department is renamed.
 
     Args:
-        weeks: How many syncs.
+        weeks: How many Mondays.
         organisation: Whose jobs.
         first: The week of the first one.
     """
     random = Random(organisation)  # noqa: S311
-    new = iter(make_jobs(OPEN_AT_FIRST + MOST_OPENINGS * weeks, organisation=organisation))
+    new = iter(make_jobs(OPEN_AT_FIRST + 7 * MOST_OPENINGS * weeks, organisation=organisation))
     jobs: dict[str, Row] = {}
     publications: list[Row] = []
-    for week in range(weeks):
-        listed_at = FIRST + (first + week) * WEEK
-        for it in publications:
-            if it["unpublished_at"] is None:
-                closes = random.random() < CLOSE_IN_A_WEEK
-                it["unpublished_at" if closes else "last_seen_at"] = listed_at
-        if week == RENAMED:
-            for it in publications:
-                if it["unpublished_at"] is None and jobs[it["id"]]["department"] == OLD_NAME:
-                    jobs[it["id"]]["department"] = NEW_NAME
-        if week:
-            edited = random.choice([it for it in publications if it["unpublished_at"] is None])
-            jobs[edited["id"]]["maxSalary"] = (jobs[edited["id"]]["maxSalary"] or 0) + 5000
-        for _ in range(random.randint(0, MOST_OPENINGS) if week else OPEN_AT_FIRST):
+    before = None
+    for day in range(7 * weeks - 6):
+        # What happens on a day without a listing is seen by the next one.
+        listed_at = FIRST + first * WEEK + (max(NOT_READ) + 1 if day in NOT_READ else day) * DAY
+        still = [it for it in publications if stays(it, random, day, listed_at)]
+        if day and day % 7 == 0:
+            edited = jobs[random.choice(still)["id"]]
+            edited["maxSalary"] = (edited["maxSalary"] or 0) + 5000
+        for _ in range(random.randint(0, MOST_OPENINGS) if day else OPEN_AT_FIRST):
             job = next(new)
-            is_late = week >= RENAMED and job["department"] == OLD_NAME
-            department = NEW_NAME if is_late else job["department"]
-            jobs[job["id"]] = job | {"salaryPeriod": "year", "department": department}
-            times = (listed_at - WEEK if week else None, listed_at, listed_at, None)
-            publications.append(publication(job["id"], job["publicId"], *times))
-        yield {"jobs": list(jobs.values()), "job_publications": publications}
+            jobs[job["id"]] = job | {"salaryPeriod": "year"}
+            times = (before, listed_at, listed_at, None)
+            still.append(publication(job["id"], job["publicId"], *times))
+            publications.append(still[-1])
+        for job in (jobs[it["id"]] for it in still if day >= RENAMED):
+            job["department"] = NEW_NAME if job["department"] == OLD_NAME else job["department"]
+        if day not in NOT_READ:
+            before = listed_at
+        if day % 7 == 0:
+            yield {"jobs": list(jobs.values()), "job_publications": publications}
+
+
+def stays(it: Row, random: Random, day: int, listed_at: dt.datetime) -> bool:
+    """Whether a job stays open on a day; writes down what the listing sees of it."""
+    if it["unpublished_at"] is None and random.random() < CLOSE_IN_A_DAY:
+        it["unpublished_at"] = listed_at
+    elif it["unpublished_at"] is None and day not in NOT_READ:
+        it["last_seen_at"] = listed_at
+    return it["unpublished_at"] is None
 
 
 def publication(*values: Any) -> Row:
@@ -290,12 +299,10 @@ class Chosen:
             + [f"contains(lower(coalesce(job_title, public_id)), '{it}')" for it in words]
         )
         of = f"where organisation = '{choice['organisation']}'" if "organisation" in choice else ""
-        (known,) = self._ask(
-            "select max(first_day) as first, max(last_day) as last from (select min(day) as"
-            " first_day, max(day) filter (where listings > 0) as last_day"
-            f" from analytics.nights {of} group by organisation)"  # noqa: S608  # of a test
-        )
-        self.first, self.last = known["first"], known["last"]
+        days = "min(day) as first_day, max(day) filter (where listings > 0) as last_day"
+        known_days = f"select {days} from analytics.nights {of} group by organisation"  # noqa: S608
+        (known,) = self._ask(f"select max(first_day) as a, max(last_day) as z from ({known_days})")  # noqa: S608
+        self.first, self.last = known["a"], known["z"]
         self.to = self._within(choice.get("to"), self.last, self.last)
         four_weeks = max(self.to - 4 * WEEK, self.first)
         self.then = self._within(choice.get("from"), four_weeks, self.to)
@@ -546,7 +553,7 @@ def test_a_date_can_be_typed_wherever_the_browser_is(
         field.send_keys("12312026", Keys.TAB, Keys.TAB)  # the first goes to its calendar
         noticed(browser, "As of 31 Dec 2026 is after the latest listing: 7 Sep 2026 is shown.")
         assert field.get_attribute("value") == "2026-09-07"
-        field.send_keys("08", Keys.DELETE)
+        field.send_keys("09", Keys.DELETE)
         assert field.get_property("validity")["badInput"]
         browser.execute_script("arguments[0].blur()", field)
         noticed(browser, "As of was no whole date: 7 Sep 2026 is shown.")
@@ -643,11 +650,13 @@ def everything_of(browser: Driver, warehouse: DuckDB) -> list[list[str]]:
 
 @of_the_weeks
 def test_what_happened_between_two_listings_says_so(browser: Driver, weeks: DuckDB) -> None:
-    opened(browser, weeks)
+    opened(browser, weeks, to="2026-08-25", **{"from": "2026-08-20"})
     shown = everything(browser)
-    assert {row[-2] for row in shown["closed"]} >= {"between 31 Aug and 7 Sep 2026"}
-    assert {row[-1] for row in shown["opened"]} >= {"between 31 Aug and 7 Sep 2026"}
-    assert "between 31 Aug and 7 Sep" in texts(browser, "#happened li :first-child")
+    for days in ({row[-2] for row in shown["closed"]}, {row[-1] for row in shown["opened"]}):
+        assert {it for it in days if it.startswith("between")} == {"between 21 and 24 Aug 2026"}
+    assert "between 21 and 24 Aug" in texts(browser, "#happened li :first-child")
+    # Of the week of the first listing, in which nothing can open, there is no bar.
+    assert shown["flows"][-1][0] == day(FIRST + WEEK)
 
 
 @of_the_weeks
@@ -667,7 +676,7 @@ def test_a_link_shows_later_what_it_shows_now(browser: Driver, weeks: DuckDB) ->
 
 @of_the_weeks
 def test_a_print_has_all_that_it_says(browser: Driver, weeks: DuckDB) -> None:
-    opened(browser, weeks)
+    opened(browser, weeks, **{"from": "2026-08-04"})
     for width in (1280, 390):
         resize(browser, width, "light")
         browser.execute_script("dispatchEvent(new Event('beforeprint'))")
@@ -823,6 +832,7 @@ def tables_of(state: str) -> Tables:
         job |= dict(zip(("currency", "minSalary", "maxSalary", "salaryPeriod"), pay, strict=False))
         job["seniorityLevel"] = "lead" if job["minSalary"] == 80000 else "mid"
         job["type"] = "FULL_TIME" if job["minSalary"] == 80000 else "CDI"
+        job["department"] = "All" if job["minSalary"] == 80000 else "Kitchen"
         if state == "one job":
             job |= {"jobTitle": EVIL, "department": f"{EVIL} {'long ' * 40}", "jobUrl": EVIL}
             job["location"] = FORMULA
@@ -885,6 +895,7 @@ def test_any_warehouse_makes_a_small_page_that_all_can_read(
     if state == "pay":
         shown = everything(browser)
         assert sorted(row[-2] for row in shown["open"]) == sorted(it[-1] for it in PAY)
+        assert texts(browser, "[name=department] option") == ["All departments", "All", "Kitchen"]
         assert texts(browser, "[name=type] option") == ["All types", "CDI", "Full time"]
         assert "2 roles in another currency" in texts(browser, "#pay .note")[0]
         # A range that is cut says so, and pay of a month how it was made yearly.
@@ -920,7 +931,10 @@ def test_a_csv_has_what_the_tables_have(browser: Driver, weeks: DuckDB) -> None:
     assert name == "closed-2026-08-04-to-2026-09-01-Sales.csv"
     assert len(records) == chosen.closed(chosen.then, chosen.to) > 0
     assert all("2026-08-04" < it["closed_on"] <= "2026-09-01" for it in records)
-    assert all(it["days_open"] and it["closed_after"] for it in records)
+    assert all(it["days_open"] for it in records)
+    assert {(it["closed_on"], it["closed_after"]) for it in records if it["closed_after"]} == {
+        ("2026-08-24", "2026-08-21")
+    }
 
 
 def csv_of(browser: Driver, key: str) -> tuple[str, list[dict[str, str]]]:
