@@ -43,8 +43,11 @@ Table = dict[str, list[Any]]
 FOLDER = Path(__file__).parent
 NUMBERS = (FOLDER / "numbers.sql").read_text("utf-8")
 # The final tables that numbers.sql reads, and what it selects for the page.
-FINAL = ("job_spells", "job_events", "jobs_ever", "nights")
-SHOWN = ("organisations", "listed", "spells", "events")
+CALENDAR = "dates"  # the same for all organisations
+FINAL = (
+    *("job_spells", "job_periods", "job_events", "jobs_ever", "time_to_close", "nights", CALENDAR),
+)
+SHOWN = ("organisations", "listed", "days", "spells", "events", "renames", "closing")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -86,7 +89,7 @@ def read(run: RunQuery, analytics: str, organisations: Sequence[str] = ()) -> di
     which = f"where organisation in ({', '.join(map(literal, organisations))})"
     final = "".join(
         f"{table} as not materialized (select * from {quoted(analytics)}.{table}"  # noqa: S608
-        f" {which * bool(organisations)}),"
+        f" {which * bool(organisations and table != CALENDAR)}),"
         for table in FINAL
     )
     tables = {}
