@@ -165,6 +165,24 @@ def installed(requirements: str) -> Path:
     return Path(prefix.strip()) / "bin"
 
 
+# What makes and updates projects of the template.
+COPIER = "copier>=9.15.2,<10"
+
+
+def copier(*arguments: str | Path, where: Path, **answers: str) -> Finished:
+    """Run copier in a folder."""
+    data = [f"--data={name}={answer}" for name, answer in answers.items()]
+    command = [installed(COPIER) / "copier", *arguments, "--trust", "--defaults", *data]
+    return run(*command, folder=where)
+
+
+def commit(folder: Path, version: str) -> None:
+    """Commit all files of a folder, and name the commit."""
+    me = "git -c user.name=me -c user.email=me@example.com"
+    script = f"git add --all && {me} commit --quiet --allow-empty -m All && git tag {version}"
+    run("sh", "-c", script, folder=folder).succeeded()
+
+
 # A script that imports its modules once for all tests; it ends with the process that asks it.
 program = cache(Program)
 

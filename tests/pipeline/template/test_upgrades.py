@@ -1,0 +1,269 @@
+"""Projects of the last release, made as its README says, and upgraded as today's pages say.
+
+Their owner has told git no name. What runs here is installed: nothing else of the template is.
+"""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from e2e.pipeline import REPOSITORY, Finished, commit, copier, installed, run
+from e2e.scenario import published
+from e2e.stores import Database, Row
+from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
+from emulators.engines import BUCKET, moto
+from harness import demo, paths
+from public_jobs_sandbox.meltano import uv_command
+from public_jobs_sandbox.postings import make_jobs
+from public_jobs_sandbox.state import Sandbox
+
+from dev.checks import commands
+from tap_public_jobs.notification_log import NotificationLog
+
+# Before the first release, this commit is in its place.
+BEFORE_ANY = "e1192805"
+pytestmark = pytest.mark.e2e
+
+
+def script(page: str, heading: str) -> str:
+    """Return the commands below a heading of a page of today."""
+    section = (REPOSITORY / page).read_text("utf-8").partition(f"\n{heading}\n")[2]
+    found = commands.blocks(re.split("^#+ ", section, maxsplit=1, flags=re.MULTILINE)[0])
+    return "\n".join(it.text for it in found if it.language in {"bash", "sh"})
+
+
+class Owner:
+    """Somebody with a home of their own, beside whose projects is the clone."""
+
+    def __init__(self, source: Path, home: Path) -> None:
+        self.home, self.source = home, source
+        self.clone = home / "tap-public-jobs"
+        uv = uv_command()
+        cache = run(*uv, "cache", "dir", folder=home).succeeded().output.strip()
+        self.variables = {
+            "HOME": str(home),
+            "UV_CACHE_DIR": cache,
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            # Git would make a name of that of the machine.
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "user.useConfigOnly",
+            "GIT_CONFIG_VALUE_0": "true",
+        }
+        run("git", "clone", "--quiet", source, self.clone, folder=home).succeeded()
+
+    def go_back(self) -> None:
+        """Make the clone what it was at the last release."""
+        tags = ["tag", "--list", "v[0-9]*", "--sort=-version:refname"]
+        released = run("git", *tags, folder=REPOSITORY).succeeded().output.split()
+        release = released[0] if released else BEFORE_ANY
+        git = ("git", "-C", self.clone)
+        if run(*git, "cat-file", "-e", release, folder=self.home).status:  # of a shallow clone
+            origin = run("git", "remote", "get-url", "origin", folder=REPOSITORY).succeeded().output
+            run(*git, "fetch", "--unshallow", origin.strip(), folder=self.home).succeeded()
+        run(*git, "reset", "--quiet", "--hard", release, folder=self.home).succeeded()
+        later = run(*git, "tag", "--no-merged", release, folder=self.home).succeeded().output
+        run(*git, "tag", "--delete", *later.split(), folder=self.home)
+
+    def shell(self, script: str, folder: str = ".", **variables: str) -> Finished:
+        command = ("/bin/bash", "-euo", "pipefail", "-c", script)
+        return run(*command, folder=self.home / folder, **self.variables | variables)
+
+    def make(self, **answers: str) -> Finished:
+        """Make the project as the README in the clone says."""
+        readme = (self.clone / "README.md").read_text("utf-8")
+        (line,) = re.findall("^uvx copier copy.*", readme, re.MULTILINE)
+        data = [f"--data={name}={answer}" for name, answer in answers.items()]
+        return self.shell(f"{line} --defaults {shlex.join(data)}").succeeded()
+
+    def upgrade(self, folder: str = ".") -> str:
+        """Run what today's README says, in the folder of both clone and project."""
+        return self.shell(script("README.md", "## Upgrade"), folder).succeeded().output
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """What the clone comes from, with a version newer than all."""
+    clone = tmp_path / "origin" / "tap-public-jobs"
+    clone.parent.mkdir()
+    run("git", "clone", "--quiet", REPOSITORY, clone, folder=REPOSITORY).succeeded()
+    commit(clone, "v99.1")
+    return clone
+
+
+@pytest.fixture
+def owner(source: Path, tmp_path: Path) -> Owner:
+    home = tmp_path / "home"
+    home.mkdir()
+    return Owner(source, home)
+
+
+def last_two(output: str) -> str:
+    return "\n".join(output.rstrip().splitlines()[-2:])
+
+
+def change(file: Path, old: str, new: str) -> None:
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), "utf-8")
+
+
+def store_of(target: Target, folder: Path, database: str) -> Database:
+    store = target.store(folder, database)
+    assert isinstance(store, Database)
+    return store
+
+
+def assert_holds(
+    target: Target, folder: Path, database: str, sandbox: Sandbox, analytics: str = "analytics"
+) -> None:
+    """Compare every row of the raw tables, and the titles in the final ones."""
+    store = store_of(target, folder, database)
+    target.assert_holds(store, published(sandbox))
+    open_jobs = store.fetch(f"select id, job_title from {analytics}.open_jobs")  # noqa: S608
+    titles = {row["id"]: row["job_title"] for row in open_jobs}
+    assert titles == {job["id"]: job["jobTitle"].strip() for job in published(sandbox)}
+
+
+def dates(store: Database) -> list[Row]:
+    """Since when each job is published; a run without a state dates all of them anew."""
+    table = store.source("job_publications")
+    return store.fetch(f"select id, opened_after, first_seen_at from {table} order by id")  # noqa: S608
+
+
+@pytest.mark.xdist_group("duckdb")
+def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
+    """Settings, state and dates come along, and a run that is incomplete is built, too."""
+    owner.go_back()
+    with demo(5) as (sandbox, tap):
+        owner.make(base_url=tap["base_url"], api_key=sandbox.key, schedule="cron")
+        project = owner.home / "my-pipeline"
+        change(project / "meltano.yml", "refresh: all", "refresh: changed")
+        with (project / ".env").open("a", encoding="utf-8") as file:
+            file.write("MINE=1\n")
+        run(project / "sync", folder=owner.home, **owner.variables).succeeded()
+        before = dates(store_of(DUCKDB, project / "output", ""))
+        (owner.home / "srv").mkdir()
+        project = project.rename(owner.home / "srv/my-pipeline")
+        (owner.home / "srv/tap-public-jobs").symlink_to(owner.clone)
+
+        ended = run(project / "sync", folder=owner.home, **owner.variables)
+        says = f"This project is not set up in this folder: run '{project}/setup'.\n"
+        assert (ended.status, ended.output) == (1, says)
+        upgraded = owner.upgrade("srv")
+
+        assert f"folder='{project}'" in upgraded
+        works, then = last_two(upgraded).splitlines()
+        assert works.startswith("The key works: 5 published jobs")
+        assert then.endswith(f"To load now: {project}/sync")
+        assert "_commit: v99.1" in (project / ".copier-answers.yml").read_text("utf-8")
+        assert "refresh: changed" in (project / "meltano.yml").read_text("utf-8")
+        assert {"MINE=1", f"TAP_PUBLIC_JOBS_API_KEY={sandbox.key}"} <= {
+            *(project / ".env").read_text("utf-8").splitlines()
+        }
+        assert [it.name for it in project.rglob("*.new")] == []
+
+        sandbox.publish(make_jobs(6)[-1])
+        refused = published(sandbox)[0]["publicId"]
+        sandbox.fail_next("http_400", times=None, path=f"/{refused}")
+        sandbox.requests.clear()
+        ended = run(project / "sync", folder=owner.home, **owner.variables)
+        assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
+        assert_holds(DUCKDB, project / "output", "", sandbox)
+        assert dates(store_of(DUCKDB, project / "output", ""))[: len(before)] == before
+
+
+@pytest.mark.xdist_group("postgres")
+def test_postgresql_with_webhooks_upgraded_beside_another_organisation(
+    owner: Owner, tmp_path: Path, database: str
+) -> None:
+    """The second project is new, with its state on S3."""
+    owner.go_back()
+    project = owner.home / "my-pipeline"
+    target = meltanolabs("hard", "my_pipeline")
+    changes = f"sqlite:///{tmp_path}/changes.db"
+    log = NotificationLog(changes)
+    log.append({log.name: []})
+    postgres = {"warehouse": "postgres", "credentials": psycopg_url(database)}
+    with demo(5) as (sandbox, tap):
+        given = {"api_key": sandbox.key, "base_url": tap["base_url"], "changes_url": changes}
+        owner.make(**postgres, **given, schedule="cron", webhooks="true")
+        crontab = (project / "schedule/crontab").read_text("utf-8")
+        owner.shell("my-pipeline/sync --scheduled").succeeded()
+        before = dates(store_of(target, project, database))
+
+        owner.upgrade()
+
+        assert (project / "schedule/crontab").read_text("utf-8") == crontab
+        assert "/sync' --if-news >> " in crontab
+        sandbox.requests.clear()
+        assert owner.shell("my-pipeline/sync --if-news").succeeded().output == ""
+        assert sandbox.requests == []
+        named = published(sandbox)[0]["publicId"]
+        sandbox.edit(named, roleOverview="another")
+        log.append({log.name: [named]})
+        ended = owner.shell("my-pipeline/sync --if-news").succeeded()
+        assert last_two(ended.output).startswith("5 jobs loaded, tables built.\n")
+        # One line says how the build ended, and none what it does.
+        assert ended.output.count("public_jobs: ") == 1
+        assert "OK created" not in ended.output
+        assert "unit_test" not in ended.output
+        assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{named}"]
+        analytics = "my_pipeline_analytics"
+        assert_holds(target, project, database, sandbox, analytics)
+        assert dates(store_of(target, project, database)) == before
+
+        with demo(3) as (others, theirs), moto(tmp_path) as address:
+            s3 = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
+            s3 |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": address}
+            state = {"state": "s3", "state_url": f"s3://{BUCKET}/of-runs"}
+            given = postgres | state | {"source": owner.source.as_uri(), "schedule": "github"}
+            second = owner.home / "globex"
+            for key, says in ("pj_wrong", "The test failed: "), (others.key, "The key works: 3 "):
+                data = given | {"base_url": theirs["base_url"], "api_key": key}
+                made = copier("copy", owner.source, second, where=owner.home, **data).succeeded()
+                assert says in last_two(made.output)
+                assert key not in made.output
+            for requests in 4, 1:  # the list and three details; then the state has outlived
+                others.requests.clear()
+                others_ended = run(second / "sync", folder=owner.home, **s3).succeeded()
+                assert last_two(others_ended.output).startswith("3 jobs loaded, tables built.\n")
+                assert len(others.requests) == requests
+                change(second / "meltano.yml", "refresh: all", "refresh: changed")
+                (second / ".meltano/meltano.db").unlink()  # as on a new machine
+            assert_holds(
+                meltanolabs("hard", "globex"), second, database, others, "globex_analytics"
+            )
+        assert_holds(target, project, database, sandbox, analytics)
+
+
+@pytest.mark.xdist_group("duckdb")
+def test_the_tap_in_an_own_meltano_project_upgraded(owner: Owner) -> None:
+    """Made as the page of the last release says, and upgraded as today's says."""
+    owner.go_back()
+    meltano = {"PATH": f"{installed('meltano~=4.4')}:{os.environ['PATH']}"}
+    with demo(5) as (sandbox, tap):
+        page = (owner.clone / "docs/set-up/start.md").read_text("utf-8")
+        section = page.partition("\n## Add the tap to your own project\n")[2].partition("\n## ")[0]
+        made = "\n".join(it.command for it in commands.blocks(section))
+        made = re.sub("^uv tool .*\n", "", made, flags=re.MULTILINE)
+        made = made.replace("your-key", sandbox.key)
+        made = made.replace("https://jobs.example.com", tap["base_url"])
+        owner.shell(made, **meltano).succeeded()
+        project = owner.home / "my-project"
+        changed = "- name: tap-public-jobs\n    config: {detail_refresh: changed}\n"
+        change(project / "meltano.yml", "- name: tap-public-jobs\n", changed)
+        before = dates(store_of(DUCKDB, project / "output", ""))
+
+        upgrade = script("docs/operate/moving.md", "### The tap in your own Meltano project")
+        owner.shell(upgrade, **meltano).succeeded()
+
+        sandbox.publish(make_jobs(6)[-1])
+        sandbox.requests.clear()
+        daily = "meltano run tap-public-jobs target-duckdb dbt-duckdb:build"
+        owner.shell(daily, "my-project", **meltano).succeeded()
+        assert len(sandbox.requests) == 2
+        assert_holds(DUCKDB, project / "output", "", sandbox)
+        assert dates(store_of(DUCKDB, project / "output", ""))[: len(before)] == before
