@@ -4,7 +4,7 @@ Every night at 04:00 UTC, `public_jobs` runs `./sync --scheduled` in every proje
 PUBLIC_JOBS_PROJECTS, and `public_jobs_news` runs `./sync --if-news` every 15 minutes in those that
 have webhooks. A project tries again and alerts by itself, so no task here does.
 
-README.md says how to set it up.
+docs/set-up/organisations.md says how to set it up.
 """
 
 import os
