@@ -74,10 +74,13 @@ def test_the_page_on_design_names_what_exists() -> None:
     modules = {path.name for path in package.glob("[a-z]*.py")}
     packages = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
     table, _, proofs = PAGES["design"].partition("\n## Promises and proofs\n")
-    named = {*re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)}
+    named = dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, re.MULTILINE))
     tests = re.findall(r"`(tests/[\w/.]+)`", proofs)
 
-    assert named == modules | packages
+    assert named.keys() == modules | packages
+    for folder in packages - {"schemas/"}:
+        parts = {path.stem for path in (package / folder).glob("[a-z]*.py")}
+        assert {*re.findall(r"`(\w+)`", named[folder])} == parts
     assert tests
     assert [path for path in tests if not (REPOSITORY / path).exists()] == []
 
