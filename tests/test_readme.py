@@ -142,3 +142,17 @@ def test_every_message_that_has_a_heading_is_one_that_a_test_provokes() -> None:
 
     assert quoted
     assert [message for message in quoted if message not in tests] == []
+
+
+def test_every_line_of_the_log_on_the_page_is_one_of_the_program() -> None:
+    """Between its numbers, which differ."""
+    programs = [*REPOSITORY.glob("tap_public_jobs/**/*.py"), *REPOSITORY.glob("pipeline/**/*.py")]
+    literals = re.sub(r'"\s+f?"', "", "\n".join(path.read_text("utf-8") for path in programs))
+    table = PAGES["errors"].partition("\n## Lines of the log\n")[2].partition("\n### At the end")[0]
+    quoted = re.findall(r"^\| (?:WARNING )?`(.*?)` \|", table, re.MULTILINE)
+    parts = [
+        part.strip(" ().") for it in quoted for part in re.split(r"\d[\d,]*(?: requests)?|\. ", it)
+    ]
+
+    assert len(quoted) > 10
+    assert [it for it in parts if it and it not in literals] == []
