@@ -68,7 +68,7 @@ def sync_all(name: str, schedule: str, option: str, *, with_webhooks: bool) -> D
             append_env=True,
             map_index_template="{{ task.cwd.rpartition('/')[2] }}",
             # Every key has its own limit, so projects do not slow each other down. What they share
-            # is the memory of the workers (see docs/set-up/organisations.md) and the warehouse's connections.
+            # is the memory of the workers and the warehouse's connections: see organisations.md.
             max_active_tis_per_dag=16,
             # Later than the time limit of sync, which alerts.
             execution_timeout=timedelta(hours=6),
