@@ -298,7 +298,15 @@ def test_each_schedule_reports_a_success_and_a_failed_retry(
     log = it.folder / "output/sync.log"
     assert (message in failed.output) is (name != "postgres-cron")
     assert not log.exists() or "The load failed: " in log.read_text("utf-8")
-    # Nobody listens any more.
+
+
+# Its output is the log, or goes to a file.
+@pytest.mark.parametrize("name", ["duckdb-systemd", "postgres-cron"])
+def test_a_schedule_logs_an_address_that_nobody_listens_at(
+    project: Callable[[str], ProjectCopy], name: str
+) -> None:
+    it = project(name)
+    log = it.folder / "output/sync.log"
     it.variables |= {"ALERT_URL": "json://127.0.0.1:1/secret", "PING_URL": "http://127.0.0.1:1/s"}
     for loads, status, says in (
         ("refused refused", 1, "No alert was sent. "),

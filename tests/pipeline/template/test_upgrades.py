@@ -27,6 +27,13 @@ BEFORE_ANY = "e1192805"
 pytestmark = pytest.mark.e2e
 
 
+BY_GIT = """packages:
+  - git: {}
+    subdirectory: pipeline/transform
+    revision: main
+"""
+
+
 def script(page: str, heading: str) -> str:
     """Return the commands below a heading of a page of today."""
     section = (REPOSITORY / page).read_text("utf-8").partition(f"\n{heading}\n")[2]
@@ -89,6 +96,7 @@ def source(tmp_path: Path) -> Path:
     clone = tmp_path / "origin" / "tap-public-jobs"
     clone.parent.mkdir()
     run("git", "clone", "--quiet", REPOSITORY, clone, folder=REPOSITORY).succeeded()
+    run("git", "checkout", "--quiet", "-B", "main", folder=clone).succeeded()
     commit(clone, "v99.1")
     return clone
 
@@ -108,6 +116,17 @@ def change(file: Path, old: str, new: str) -> None:
     text = file.read_text("utf-8")
     assert old in text
     file.write_text(text.replace(old, new), "utf-8")
+
+
+# The tests of the data take most of the time of a build, and tests/pipeline/transform runs them.
+WITHOUT_TESTS = "data_tests:\n  public_jobs:\n    +enabled: false\n"
+
+
+def build_without_tests(project: Path) -> Path:
+    """Add lines of the user's own to the dbt project, and return its file."""
+    file = project / "transform/dbt_project.yml"
+    file.write_text(file.read_text("utf-8") + WITHOUT_TESTS, "utf-8")
+    return file
 
 
 def store_of(target: Target, folder: Path, database: str) -> Database:
@@ -133,6 +152,12 @@ def dates(store: Database) -> list[Row]:
     return store.fetch(f"select id, opened_after, first_seen_at from {table} order by id")  # noqa: S608
 
 
+def history(store: Database, analytics: str = "analytics") -> set[object]:
+    """The versions that dbt has kept of each job, which no load brings again."""
+    table = f"{analytics}_history.job_history"
+    return {row["dbt_scd_id"] for row in store.fetch(f"select dbt_scd_id from {table}")}  # noqa: S608
+
+
 @pytest.mark.xdist_group("duckdb")
 def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
     """Settings, state and dates come along, and a run that is incomplete is built, too."""
@@ -143,8 +168,10 @@ def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
         change(project / "meltano.yml", "refresh: all", "refresh: changed")
         with (project / ".env").open("a", encoding="utf-8") as file:
             file.write("MINE=1\n")
+        build_without_tests(project)
         run(project / "sync", folder=owner.home, **owner.variables).succeeded()
-        before = dates(store_of(DUCKDB, project / "output", ""))
+        store = store_of(DUCKDB, project / "output", "")
+        before, kept = dates(store), history(store)
         (owner.home / "srv").mkdir()
         project = project.rename(owner.home / "srv/my-pipeline")
         (owner.home / "srv/tap-public-jobs").symlink_to(owner.clone)
@@ -160,10 +187,12 @@ def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
         assert then.endswith(f"To load now: {project}/sync")
         assert "_commit: v99.1" in (project / ".copier-answers.yml").read_text("utf-8")
         assert "refresh: changed" in (project / "meltano.yml").read_text("utf-8")
+        assert (project / "transform/dbt_project.yml").read_text("utf-8").endswith(WITHOUT_TESTS)
         assert {"MINE=1", f"TAP_PUBLIC_JOBS_API_KEY={sandbox.key}"} <= {
             *(project / ".env").read_text("utf-8").splitlines()
         }
-        assert [it.name for it in project.rglob("*.new")] == []
+        left = [it.name for it in project.glob("*.new")]  # by a line beside that of the mode
+        assert [it for it in left if f"{it} has the new ones." not in upgraded] == []
 
         sandbox.publish(make_jobs(6)[-1])
         refused = published(sandbox)[0]["publicId"]
@@ -172,7 +201,47 @@ def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
         ended = run(project / "sync", folder=owner.home, **owner.variables)
         assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
         assert_holds(DUCKDB, project / "output", "", sandbox)
-        assert dates(store_of(DUCKDB, project / "output", ""))[: len(before)] == before
+        store = store_of(DUCKDB, project / "output", "")
+        assert dates(store)[: len(before)] == before
+        assert kept
+        assert kept < history(store)
+
+
+def load_another(owner: Owner, database: str, tmp_path: Path) -> None:
+    """Make and load a second project, with a wrong key first, and with its state on S3."""
+    with demo(3) as (others, theirs), moto(tmp_path) as address:
+        s3 = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
+        s3 |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": address}
+        state = {"state": "s3", "state_url": f"s3://{BUCKET}/of-runs"}
+        given = (
+            {"warehouse": "postgres", "credentials": psycopg_url(database)}
+            | state
+            | {"source": owner.source.as_uri(), "schedule": "github"}
+        )
+        second = owner.home / "globex"
+        for key, says in ("pj_wrong", "The test failed: "), (others.key, "The key works: 3 "):
+            data = given | {"base_url": theirs["base_url"], "api_key": key}
+            made = copier("copy", owner.source, second, where=owner.home, **data).succeeded()
+            assert says in last_two(made.output)
+            assert key not in made.output
+        build_without_tests(second)
+        ended = run(second / "sync", folder=owner.home, **s3).succeeded()
+        assert last_two(ended.output).startswith("3 jobs loaded, tables built.\n")
+        there = meltanolabs("hard", "globex"), second, database, others
+        assert_holds(*there, "globex_analytics")
+        (second / ".meltano/meltano.db").unlink()  # as on a new machine
+        change(second / "meltano.yml", "refresh: all", "refresh: changed")
+        others.requests.clear()
+        load = (
+            ".venv/bin/meltano",
+            "run",
+            "--no-install",
+            "tap-public-jobs",
+            "target-postgres",
+        )
+        run(*load, folder=second, **s3).succeeded()
+        assert paths(others.requests) == ["/jobs?page=1"]  # the state has outlived
+        assert_holds(*there, "globex_analytics")
 
 
 @pytest.mark.xdist_group("postgres")
@@ -191,8 +260,10 @@ def test_postgresql_with_webhooks_upgraded_beside_another_organisation(
         given = {"api_key": sandbox.key, "base_url": tap["base_url"], "changes_url": changes}
         owner.make(**postgres, **given, schedule="cron", webhooks="true")
         crontab = (project / "schedule/crontab").read_text("utf-8")
+        build_without_tests(project)
         owner.shell("my-pipeline/sync --scheduled").succeeded()
-        before = dates(store_of(target, project, database))
+        store, analytics = store_of(target, project, database), "my_pipeline_analytics"
+        before, kept = dates(store), history(store, analytics)
 
         owner.upgrade()
 
@@ -210,32 +281,13 @@ def test_postgresql_with_webhooks_upgraded_beside_another_organisation(
         assert ended.output.count("public_jobs: ") == 1
         assert "OK created" not in ended.output
         assert "unit_test" not in ended.output
-        assert paths(sandbox.requests) == ["/jobs?page=1", f"/jobs/{named}"]
-        analytics = "my_pipeline_analytics"
+        assert {"/jobs?page=1", f"/jobs/{named}"} <= {*paths(sandbox.requests)}
         assert_holds(target, project, database, sandbox, analytics)
-        assert dates(store_of(target, project, database)) == before
+        assert dates(store) == before
+        assert kept
+        assert kept <= history(store, analytics)
 
-        with demo(3) as (others, theirs), moto(tmp_path) as address:
-            s3 = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
-            s3 |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": address}
-            state = {"state": "s3", "state_url": f"s3://{BUCKET}/of-runs"}
-            given = postgres | state | {"source": owner.source.as_uri(), "schedule": "github"}
-            second = owner.home / "globex"
-            for key, says in ("pj_wrong", "The test failed: "), (others.key, "The key works: 3 "):
-                data = given | {"base_url": theirs["base_url"], "api_key": key}
-                made = copier("copy", owner.source, second, where=owner.home, **data).succeeded()
-                assert says in last_two(made.output)
-                assert key not in made.output
-            for requests in 4, 1:  # the list and three details; then the state has outlived
-                others.requests.clear()
-                others_ended = run(second / "sync", folder=owner.home, **s3).succeeded()
-                assert last_two(others_ended.output).startswith("3 jobs loaded, tables built.\n")
-                assert len(others.requests) == requests
-                change(second / "meltano.yml", "refresh: all", "refresh: changed")
-                (second / ".meltano/meltano.db").unlink()  # as on a new machine
-            assert_holds(
-                meltanolabs("hard", "globex"), second, database, others, "globex_analytics"
-            )
+        load_another(owner, database, tmp_path)
         assert_holds(target, project, database, sandbox, analytics)
 
 
@@ -249,21 +301,35 @@ def test_the_tap_in_an_own_meltano_project_upgraded(owner: Owner) -> None:
         section = page.partition("\n## Add the tap to your own project\n")[2].partition("\n## ")[0]
         made = "\n".join(it.command for it in commands.blocks(section))
         made = re.sub("^uv tool .*\n", "", made, flags=re.MULTILINE)
+        made = made.replace(" dbt-duckdb:build", "")  # that of the end is enough
         made = made.replace("your-key", sandbox.key)
         made = made.replace("https://jobs.example.com", tap["base_url"])
         owner.shell(made, **meltano).succeeded()
         project = owner.home / "my-project"
         changed = "- name: tap-public-jobs\n    config: {detail_refresh: changed}\n"
         change(project / "meltano.yml", "- name: tap-public-jobs\n", changed)
+        build_without_tests(project)
         before = dates(store_of(DUCKDB, project / "output", ""))
+        # Beside it, a dbt project that takes the package by git, from a branch.
+        by_git = owner.home / "by-git"
+        by_git.mkdir()
+        (by_git / "dbt_project.yml").write_text("name: by_git\nprofile: public_jobs\n", "utf-8")
+        (by_git / "packages.yml").write_text(BY_GIT.format(owner.clone.as_uri()), "utf-8")
+        programs = project / ".meltano/utilities/dbt-duckdb/venv/bin"
+        dbt = {"DBT_PROFILES_DIR": str(owner.clone / "pipeline/transform")}
+        run(programs / "dbt", "deps", folder=by_git, **owner.variables | dbt).succeeded()
 
         upgrade = script("docs/operate/moving.md", "### The tap in your own Meltano project")
         owner.shell(upgrade, **meltano).succeeded()
 
         sandbox.publish(make_jobs(6)[-1])
-        sandbox.requests.clear()
         daily = "meltano run tap-public-jobs target-duckdb dbt-duckdb:build"
         owner.shell(daily, "my-project", **meltano).succeeded()
-        assert len(sandbox.requests) == 2
         assert_holds(DUCKDB, project / "output", "", sandbox)
         assert dates(store_of(DUCKDB, project / "output", ""))[: len(before)] == before
+        page = (REPOSITORY / "docs/operate/moving.md").read_text("utf-8")
+        (command,) = re.findall("From git: `(dbt .+?)`", page)
+        upgrade = f"{programs}/{command}"
+        owner.shell(upgrade, "by-git", **dbt).succeeded()
+        newest = run("git", "rev-parse", "HEAD", folder=owner.clone).succeeded().output
+        assert f"revision: {newest}" in (by_git / "package-lock.yml").read_text("utf-8")
