@@ -79,7 +79,7 @@ PROMISED: dict[str, object] = {
     r"one for (\d+) jobs of its list": PAGE,
     r"page of (\d+) jobs in the list": PAGE,
     r"summary\* of up to (\d+) jobs": PAGE,
-    r"is tried (\w+) times": source.MAX_TRIES,
+    r"request is tried (\w+) times": source.MAX_TRIES,
     r"tries a request up to (\w+) times": source.MAX_TRIES,
     r"one of its (\w+) tries": source.MAX_TRIES,
     r"Try (?:1|…) of (\d+) failed": source.MAX_TRIES,
