@@ -39,6 +39,8 @@ DAYS: int = SETTINGS["detail_max_age_days"]["default"]
 JOBS = 3_000
 
 
+TEMPLATE = "pipeline/template/*schedule*"
+MANY = "pipeline/airflow/dags/public_jobs.py"
 PYTHONS = re.findall(r":: 3\.(\d+)\"", (REPOSITORY / "pyproject.toml").read_text("utf-8"))
 
 
@@ -120,10 +122,19 @@ PROMISED: dict[str, object] = {
     r"(twelve|\d+) minutes": alerts.RETRY_AFTER / 60,
     r"failed for (\w+) minutes": alerts.RETRY_AFTER / 60,
     r"Trying again in (\d+) minutes": alerts.RETRY_AFTER / 60,
+    r"every (\w+) minutes with cron and systemd": found(r"\*/(\d+) ", f"{TEMPLATE}/*crontab*"),
+    r"every (\w+) (?:minutes \||with the project's own DAG)": found(
+        r"\*/(\d+) ", f"{TEMPLATE}/*airflow*"
+    ),
+    r"`./sync --if-news` every (\d+) minutes": found(r"\*/(\d+) ", MANY),
+    r"and every (\d+) with the \[DAGs for many": found(r"\*/(\d+) ", MANY),
+    r"at 04:(\d+),? (?:UTC, installs|because it starts)": found(
+        r"cron: .(\d+) 4 ", "pipeline/template/*github*/workflows/*"
+    ),
     r"(\d+) hours: look at the nights": HOURS_OF_OLD_TABLES,
     r"completely, and alerts after (\d+) hours": HOURS_OF_OLD_TABLES,
     r"within (\d+) seconds, or it is killed": meltano.TIME_TO_STOP,
-    r"requests (\d+) MiB of": found(r"memory: (\d+)Mi", "pipeline/template/*/*kubernetes*"),
+    r"requests (\d+) MiB of": found(r"memory: (\d+)Mi", f"{TEMPLATE}/*kubernetes*"),
     r"Each kind has (\d+) lines": digest.AT_MOST,
     # What is needed
     r"Python 3\.(\d+) to 3\.\d+": PYTHONS[0],
