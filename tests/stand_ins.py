@@ -31,10 +31,11 @@ esac
 [ "$FAILS $(grep -c build calls)" != "first build 1" ] || FAILS=build
 log="bin/$(echo $LOADS | cut -d' ' -f"$(grep -c run calls)").log"
 case "$2 $4" in
-run*) [ "$LOADS" != hangs ] || bin/tap-public-jobs
+run*) [ "$LOADS" != hangs ] || bin/tap-public-jobs | bin/target-duckdb
     cat "$log"; ! tail -n 1 "$log" | grep -q '"level": "error"' ;;
 *:$FAILS) echo "04:00:00    Database Error in model open_jobs"; echo "  no space"; exit 2 ;;
 *:build) cat built 2> /dev/null || true ;;
+"invoke dbt-"*) cat history 2> /dev/null || true ;;
 "state "*) [ "$FAILS" != state ] || { echo "no connection" >&2; exit 1; } ;;
 esac || exit
 case "$2 $3" in
@@ -48,6 +49,11 @@ trap 'echo the tap stops; exit 143' TERM
 mkfifo .pipe || exit
 echo hanging
 while read -r word < .pipe; do [ "$word" != end ] || exit 0; done
+""",
+    "bin/target-duckdb": """#!/bin/sh
+trap 'echo the target is stopped; exit 143' TERM
+while read -r line; do echo "$line"; done
+echo the target loads what it has
 """,
     "bin/sleep": """#!/bin/sh
 echo "sleep $*" >> calls
@@ -70,6 +76,7 @@ class ProjectAtWork:
         self.folder, self.patch, self.capture = folder, patch, capture
         self.heard: list[tuple[str, str]] = []  # by whom, and what
         self.refuses = False  # whether the service of messages does
+        self.body_format = ""  # of the last message
         self.output = self.errors = ""  # of the last command
         for name, text in PROGRAMS.items():
             self.write(name, text).chmod(0o755)

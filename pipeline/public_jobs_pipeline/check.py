@@ -1,23 +1,34 @@
 """What has to be corrected before a run: the file .env, addresses, the database and the key."""
 
-import getpass
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from public_jobs_pipeline import alerts, env, meltano
+from public_jobs_pipeline import alerts, env, meltano, tables, warehouse
 from public_jobs_pipeline.meltano import Line
-from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project, check_settings
+from public_jobs_pipeline.project import (
+    ELSEWHERE,
+    MELTANO_YML,
+    TAP,
+    Flaw,
+    Project,
+    check_settings,
+)
 
-# Of a TCP port.
-LARGEST_PORT = 65_535
-# How the address of a PostgreSQL begins, before ://.
-SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2")
-# The variables that may hold one.
+# The variables that may hold the address of a PostgreSQL, and its form. Of another one, several
+# programs would read different parts, and show a part of the password as the host.
 ADDRESSES = (
     "TARGET_POSTGRES_SQLALCHEMY_URL",
     "MELTANO_DATABASE_URI",
     "TAP_PUBLIC_JOBS_CHANGES_URL",
+)
+FORM = re.compile(
+    r"(?!.*%(?![\da-fA-F]{2}))postgresql([+]psycopg2?)?://([^\s\"'@/?#]+@)?"
+    r"(\[[\da-fA-F:]+\]|[^\s\"'@/?#:]*)(:[1-6]?\d{1,4})?/[^\s\"'@?/]+([?][^\s\"'@]*)?"
+)
+NOT_UTF8 = (
+    "it is not in UTF-8, so one character that it lacks, such as Ł, stops every load. Create one "
+    "with encoding 'UTF8' template template0."
 )
 # Where a project says which database it uses.
 DATABASE = {
@@ -41,7 +52,7 @@ def before_a_run(project: Project) -> None:
     for name in ADDRESSES:
         address = env.setting(name)
         is_read = address.startswith("postgres") or name.startswith("TARGET_")
-        if address and is_read and not is_address(address):
+        if address and is_read and not FORM.fullmatch(address):
             message = (
                 f"{name} in .env must be postgresql+psycopg://user:password@host/database. In a "
                 "password, % is %25, @ is %40 and / is %2F."
@@ -49,36 +60,11 @@ def before_a_run(project: Project) -> None:
             raise Flaw(message)
 
 
-def is_address(text: str) -> bool:
-    """Return whether each reader understands an address; their errors would show the password."""
-    from sqlalchemy import make_url  # noqa: PLC0415  # takes longer than a look for news
-    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
-
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
-        return False
-    is_port = url.port is None or url.port <= LARGEST_PORT
-    # SQLAlchemy takes a % that encodes nothing for itself, and profiles.yml of dbt does not.
-    is_encoded = not re.search(r"%(?![\da-fA-F]{2})", text)
-    is_known = url.drivername in SCHEMES  # dbt reads any, and the loader no other
-    # SQLAlchemy looks for the password up to the last @, and profiles.yml up to the first /.
-    is_whole = bool(url.username) == ("@" in text.partition("://")[2].partition("/")[0])
-    return (
-        is_known
-        and is_whole
-        and is_port
-        and is_encoded
-        and bool(url.database)
-        and "@" not in f"{url.host}{url.database}"
-    )
-
-
 def everything(project: Project) -> str:
     """Check what a run needs: also the address of alerts, the database and the key.
 
     Returns:
-        What the tap says of the key.
+        What the tap says of the key, after what somebody should look at.
 
     Raises:
         Flaw: It has to be corrected first.
@@ -96,10 +82,15 @@ def everything(project: Project) -> str:
         print(f"From here, the database cannot be used. {remedy}", flush=True)
     status, lines = answer("invoke", "--no-install", TAP, "--test")
     said = next((line.text for line in reversed(lines) if line.text), "the tap wrote nothing")
+    warnings = [it.text for it in lines if it.fields.get("level") == "warning"]
+    warned = "".join(f"Warning: {it}\n" for it in [*env.replaced(project), *warnings])
     if status:
-        message = f"The test failed: {said}"
+        message = (
+            f"{warned}The test failed: {said}\nThe key is in {env.ENV.absolute()}, which setup and "
+            f"the template leave as it is, and base_url in {MELTANO_YML.absolute()}."
+        )
         raise Flaw(message)
-    return said
+    return f"{warned}{said}"
 
 
 def error_of_database(project: Project) -> str:
@@ -108,10 +99,20 @@ def error_of_database(project: Project) -> str:
         return ""
     plugin = f"dbt-{project.warehouse}"
     status, lines = answer("invoke", "--no-install", plugin, "debug", "--connection")
-    if not status:
-        return ""
-    found = " ".join(error_in(lines)) or meltano.reason_of_dbt(lines)
-    return " ".join(found.split())[:1000]
+    if status:
+        found = " ".join(error_in(lines)) or meltano.reason_of_dbt(lines)
+        return " ".join(found.split())[:1000]
+    return error_of_encoding(project) if project.warehouse == "postgres" else ""
+
+
+def error_of_encoding(project: Project) -> str:
+    """Return why the database could not store every title; empty if it can."""
+    try:
+        with tables.opened(warehouse.address(project)) as run:
+            ((is_utf8,),) = run("select getdatabaseencoding() = 'UTF8'").fetchall()
+    except tables.WarehouseError as error:
+        return str(error)
+    return "" if is_utf8 else NOT_UTF8
 
 
 def error_in(lines: list[Line]) -> Iterator[str]:
@@ -140,7 +141,7 @@ def owner_of(path: Path) -> str:
 
 def foreign(path: str | Path, why: str) -> str:
     """Say whose a file is that cannot be used, and who has to do what."""
-    folder, me = Path.cwd(), getpass.getuser()
+    folder, me = Path.cwd(), env.user()
     owner = owner_of(folder)
     if owner != me:
         return (

@@ -1,4 +1,4 @@
-"""The command `public-jobs`, in the folder of a project: `setup`, `sync`, `check` and `archive`.
+"""The command `public-jobs`, in the folder of a project: `setup`, `sync` and `check`.
 
 The log goes to stdout. An alert also goes to stderr, so cron mails it.
 """
@@ -9,16 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from public_jobs_pipeline import (
-    alerts,
-    archive,
-    check,
-    env,
-    installation,
-    schedule,
-    tables,
-    warehouse,
-)
+from public_jobs_pipeline import alerts, check, env, installation, schedule
 from public_jobs_pipeline.meltano import Interrupted
 from public_jobs_pipeline.project import Flaw, Project
 
@@ -26,27 +17,14 @@ from public_jobs_pipeline.project import Flaw, Project
 OF_THE_NETWORK = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"
 )  # fmt: skip
-# Days; a century.
-LONGEST = 36_500
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser("public-jobs", description="Run a project of the template.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("setup", help="install it, write answers into .env, and check")
+    commands.add_parser("setup", help="install it, and check what a run needs")
     commands.add_parser("check", help="check .env, the database and the key, and run nothing")
-    copies = commands.add_parser(
-        "archive", help="write each version of each posting into a folder, and verify its files"
-    )
-    copies.add_argument("folder", type=Path)
-    copies.add_argument(
-        "--keep-days", type=days, metavar="N", help="delete what closed more than N days ago"
-    )
-    copies.add_argument(
-        "--warehouse", metavar="FILE", help="a DuckDB file, or an address: postgresql://…"
-    )
-    copies.add_argument("--analytics", metavar="NAME", help="the schema of the final tables there")
     sync = commands.add_parser("sync", prog="sync", help="load the jobs, and build the tables")
     mode = sync.add_mutually_exclusive_group()
     mode.add_argument(
@@ -63,17 +41,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         const=schedule.every_few_minutes,
         help="every few minutes: only if a webhook came, or the last run left work",
     )
-    for it in (parser, copies, sync):
+    for it in (parser, sync):
         it.set_defaults(mode=schedule.by_hand)
     return parser.parse_args(arguments)
-
-
-def days(text: str) -> int:
-    """Read a number of days; a negative one would delete what closes in the future."""
-    number = int(text)
-    if not 0 <= number <= LONGEST:
-        raise ValueError(text)
-    return number
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -82,9 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     project = Project("")
     try:
         if options.command != "setup":
-            os.umask(0o077)  # what a run writes has the key, and an archive names people
-        if options.command == "archive" and options.warehouse:
-            return archive_of(options)
+            os.umask(0o077)  # what a run writes has the key
         project = Project.here()
         return run(options, project)
     except Flaw as found:
@@ -110,32 +78,9 @@ def run(options: argparse.Namespace, project: Project) -> int:
     if options.command == "check":
         print(check.everything(project))
         return 0
-    if options.command == "archive":
-        with (
-            schedule.locked(wait=True),  # a build would wait for a reader, and fail
-            warehouse.opened(project, archive.TABLES) as (query, schema),
-        ):
-            print(archive.archive(query, schema, options.folder, options.keep_days))
-        return 0
     check.before_a_run(project)
     mode: Callable[[Project], int] = options.mode
     return mode(project)
-
-
-def archive_of(options: argparse.Namespace) -> int:
-    """Archive the postings of any warehouse, and return the status.
-
-    Raises:
-        Flaw: It cannot be read.
-    """
-    try:
-        with tables.opened(options.warehouse) as query:
-            build = "Build them first."
-            schema = options.analytics or tables.found(query, build, archive.TABLES)
-            print(archive.archive(query, schema, options.folder, options.keep_days))
-    except tables.WarehouseError as error:
-        raise Flaw(str(error)) from None
-    return 0
 
 
 def stopped(signalled: Interrupted, project: Project) -> int:

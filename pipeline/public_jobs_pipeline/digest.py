@@ -11,7 +11,6 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
-from unicodedata import category
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -27,15 +26,6 @@ EVENTS = ("opened", "reopened", "closed", "repriced")
 TABLES = ("listings", "job_events", "jobs_ever", "undeclared_fields")
 # Lines for each of them.
 AT_MOST = 20
-# A title comes from elsewhere: it must not format the message, link, or call everybody.
-HARMLESS = str.maketrans(
-    {"*": "\u2217", "`": "'", "<": "\u2039", ">": "\u203a", "[": "(", "]": ")", "~": "\u223c"}
-    | {"@": "@\u2060", "|": "\u2502", "\\": "\u2216", "_": "\u02cd", "#": "\u2060#"}
-)
-
-# Persian and the languages of India spell with them, and emoji are put together with one.
-JOINERS = "\u200c\u200d"
-
 Times = dict[str, datetime]
 """A time of each organisation."""
 
@@ -91,16 +81,20 @@ def post_if_due(project: Project) -> str:
     zone = time_zone()
     noted = read_note(project)
     with warehouse.opened(project, TABLES) as (run, schema):
-        first, until = listings(run, schema)
+        listed = listings(run, schema)
+        until = {organisation: times[-1] for organisation, times in listed.items()}
         if not is_due(project.digest, zone, noted, until):
             return ""
-        period = timedelta(days=DAYS[project.digest])
+        days = DAYS[project.digest]
         # Whatever the first listing showed is not new.
-        since = {it: max(first[it], noted.get(it, until[it] - period)) for it in until}
+        since = {
+            organisation: max(times[0], noted.get(organisation) or a_period_before(times, days))
+            for organisation, times in listed.items()
+        }
         found = read(run, schema, since, until)
     title, text = f"{Path.cwd().name}: {found.counts()}", text_of(found, zone)
     write_note(project, until)
-    if not found.counts() or service.notify(text, title=title, body_format="markdown"):
+    if not found.counts() or service.notify(text, title=title, body_format="text"):
         return ""
     write_note(project, noted)
     return (
@@ -155,15 +149,19 @@ def write_note(project: Project, times: Times) -> None:
     meltano.set_state(state_id(project), {"digest": digest})
 
 
-def listings(run: RunQuery, schema: str) -> tuple[Times, Times]:
-    """Return the first and the latest listing of each organisation."""
-    found = rows(
-        run,
-        "select organisation, min(listed_at) as first, max(listed_at) as latest "  # noqa: S608
-        f"from {quoted(schema)}.listings group by organisation order by organisation",
-    )
-    first, latest = ({it["organisation"]: it[name] for it in found} for name in ("first", "latest"))
-    return first, latest
+def listings(run: RunQuery, schema: str) -> dict[str, list[datetime]]:
+    """Return the times of the listings of each organisation, in order."""
+    found: dict[str, list[datetime]] = {}
+    sql = "select organisation, listed_at from {}.listings order by organisation, listed_at"
+    for it in rows(run, sql.format(quoted(schema))):
+        found.setdefault(it["organisation"], []).append(it["listed_at"])
+    return found
+
+
+def a_period_before(times: list[datetime], days: int) -> datetime:
+    """Return the listing nearest to some days before the latest one, at which a digest begins."""
+    start = times[-1] - timedelta(days=days)
+    return min(times[:-1] or times, key=lambda it: abs(it - start))
 
 
 def read(run: RunQuery, schema: str, since: Times, until: Times) -> Digest:
@@ -199,7 +197,7 @@ def read(run: RunQuery, schema: str, since: Times, until: Times) -> Digest:
 
 
 def text_of(found: Digest, zone: ZoneInfo) -> str:
-    """Return the digest in Markdown: first how much there is, then what, of each kind."""
+    """Return the digest: first how much there is, then what, of each kind."""
     first, last = (
         f"{local(time, zone):%Y-%m-%d %H:%M}"
         for time in (min(found.since.values()), max(found.until.values()))
@@ -209,7 +207,9 @@ def text_of(found: Digest, zone: ZoneInfo) -> str:
     for event in EVENTS:
         lines = [line(it, name=name) for it in found.events if it["event"] == event]
         parts += section(event.capitalize(), lines)
-    fields = [f"{safe(it['field'])} ({it['types']}){of(it) if name else ''}" for it in found.fields]
+    fields = [
+        f"{short(it['field'])} ({it['types']}){of(it) if name else ''}" for it in found.fields
+    ]
     parts += section("New fields without a column", fields)
     return "\n\n".join(parts)
 
@@ -219,21 +219,19 @@ def section(title: str, lines: Sequence[str]) -> Iterable[str]:
     shown = [f"- {it}" for it in lines[:AT_MOST]]
     if len(lines) > AT_MOST:
         shown.append(f"- and {len(lines) - AT_MOST:,} more")
-    return ["\n".join([f"**{title} ({len(lines):,})**", "", *shown])] if lines else []
+    return ["\n".join([f"{title} ({len(lines):,})", *shown])] if lines else []
 
 
 def line(event: Row, *, name: bool) -> str:
     """Return an event in one line; `name` says whether it names the organisation."""
-    job = [safe(event[it]) for it in ("title", "department", "location") if event[it]]
-    url = str(event["url"] or "")
-    if url.startswith(("https://", "http://")) and not set(url) & set("()<>| \\\n"):
-        job[0] = f"[{job[0]}]({url})"
-    return f"{', '.join(job)}{of(event) if name else ''}{what_happened(event)}"
+    job = ", ".join(short(event[it]) for it in ("title", "department", "location") if event[it])
+    url = f" {event['url']}" if event["url"] else ""
+    return f"{job}{of(event) if name else ''}{what_happened(event)}{url}"
 
 
 def of(row: Row) -> str:
     """Return the organisation of a row."""
-    return f" ({safe(row['organisation'])})"
+    return f" ({short(row['organisation'])})"
 
 
 def what_happened(event: Row) -> str:
@@ -247,7 +245,7 @@ def what_happened(event: Row) -> str:
     if event["event"] == "repriced":
         percent = event["change_percent"]
         change = f" ({percent:+g} %)" if percent is not None else ""
-        old, new = (safe(event[it] or "no pay") for it in ("old_value", "new_value"))
+        old, new = (short(event[it] or "no pay") for it in ("old_value", "new_value"))
         return f": {old} → {new}{change}"
     return ""
 
@@ -257,22 +255,6 @@ def days(number: float) -> str:
     return f"{number:,g} day{'s' * (number != 1)}"
 
 
-def shown(character: str) -> str:
-    """Return a character as a line may have it.
-
-    A format character, such as a soft hyphen, stands within a word: it is left out, so that it
-    neither splits the word nor turns the line around.
-    """
-    kind = category(character)
-    if character in JOINERS:
-        return character
-    if kind == "Cf":
-        return ""
-    return " " if kind in ("Cc", "Cs") or kind.startswith("Z") else character
-
-
-def safe(text: str) -> str:
-    """Return a text in one line that neither formats nor calls anybody."""
-    words = "".join(map(shown, text)).split()
-    # Without a break, channels make links of addresses.
-    return " ".join(words)[:120].translate(HARMLESS).replace("://", ":\u2060//")
+def short(text: str) -> str:
+    """Return a text in one line of a channel."""
+    return " ".join(text.split())[:120]

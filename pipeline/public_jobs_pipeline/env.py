@@ -1,4 +1,4 @@
-"""The project's file .env: what it says, and how the answers of the template get into it."""
+"""The project's file .env, and the variables of the environment, which come before it."""
 
 import getpass
 import io
@@ -10,26 +10,34 @@ from pathlib import Path
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 
-from public_jobs_pipeline.project import Flaw
+from public_jobs_pipeline.project import ELSEWHERE, TAP, Flaw, Project
 
-ENV, ANSWERED, EXAMPLE = Path(".env"), Path(".env.new"), Path(".env.example")
-# Docker and Kubernetes read only the form NAME=value.
-SPELLED = re.compile(r"^ *(?:export +)? *([A-Z_0-9]+) *= *")
-# NAME=value has a name; # NAME= is an optional one, without a value.
-NAMED = re.compile(r"^(# )?([A-Z_0-9]+)=(.*)")
+ENV, EXAMPLE = Path(".env"), Path(".env.example")
 
 
-def variables(errors: str = "strict") -> dict[str, str | None]:
-    """Return the variables of .env; `errors` decides about bytes that are not UTF-8."""
-    text = ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
-    return dotenv_values(stream=io.StringIO(text))
+def text_of(errors: str = "strict") -> str:
+    """Return the text of .env; `errors` decides about bytes that are not UTF-8."""
+    return ENV.read_text("utf-8-sig", errors) if ENV.exists() else ""
+
+
+def values() -> dict[str, str | None]:
+    """Return the variables of .env."""
+    return dotenv_values(stream=io.StringIO(text_of("replace")))
 
 
 def setting(name: str) -> str:
     """Return a variable of the environment or of .env; empty if it is in neither."""
     with suppress(OSError):  # `check` says so
-        return os.environ.get(name) or variables("replace").get(name) or ""
+        return os.environ.get(name) or values().get(name) or ""
     return ""
+
+
+def user() -> str:
+    """Return who runs this; a cluster may run an image as a user without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the second from Python 3.13 on
+        return str(os.getuid())
 
 
 def check() -> None:
@@ -38,28 +46,30 @@ def check() -> None:
     Raises:
         Flaw: It has to be corrected first.
     """
-    try:
-        variables()
-        unread = unread_line()
-    except UnicodeDecodeError:
-        message = f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
-        raise Flaw(message) from None
-    except OSError as error:
-        message = f"{ENV.absolute()} cannot be read by {getpass.getuser()}: {error.strerror}."
-        raise Flaw(message) from None
-    if unread:
-        message = f"{ENV.absolute()}, line {unread} is not NAME=value, where JSON has no quotes."
-        raise Flaw(message)
+    check_form()
     if names := missing():
         message = f"Write {' and '.join(names)} into {ENV.absolute()}."
         raise Flaw(message)
 
 
-def unread_line() -> int:
-    """Return the number of the first line that no program can read; 0 if all can be read."""
-    text = ENV.read_text("utf-8-sig") if ENV.exists() else ""
-    lines = parse_stream(io.StringIO(text))
-    return next((it.original.line for it in lines if it.error), 0)
+def check_form() -> None:
+    """Find what is wrong with the file .env.
+
+    Raises:
+        Flaw: It has to be corrected first.
+    """
+    try:
+        lines = parse_stream(io.StringIO(text_of()))
+        unread = next((it.original.line for it in lines if it.error), 0)
+    except UnicodeDecodeError:
+        message = f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
+        raise Flaw(message) from None
+    except OSError as error:
+        message = f"{ENV.absolute()} cannot be read by {user()}: {error.strerror}."
+        raise Flaw(message) from None
+    if unread:
+        message = f"{ENV.absolute()}, line {unread} is not NAME=value, where JSON has no quotes."
+        raise Flaw(message)
 
 
 def missing() -> list[str]:
@@ -69,57 +79,38 @@ def missing() -> list[str]:
 
 
 def fill() -> list[str]:
-    """Write the answers in .env.new into .env, or the lines of .env.example that it lacks.
+    """Write .env if it is missing.
 
     Returns:
-        What became of values that .env had before.
-
-    Raises:
-        Flaw: The file cannot be read or written.
+        Else, the lines of .env.example that it lacks, with the comments before them.
     """
-    answers = ANSWERED if ANSWERED.exists() else EXAMPLE
-    try:
-        text = ENV.read_text("utf-8-sig") if ENV.exists() else ""
-        merged, says = merge(text, answers.read_text("utf-8"), asked=answers == ANSWERED)
-        new = ENV.with_suffix(".merged")
-        new.unlink(missing_ok=True)
-        new.touch(0o600)
-        new.write_text(merged, "utf-8")
-        new.replace(ENV)
-        ANSWERED.unlink(missing_ok=True)
-    except UnicodeDecodeError:
-        message = f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
-        raise Flaw(message) from None
-    return says
-
-
-def merge(present: str, answers: str, *, asked: bool) -> tuple[str, list[str]]:
-    """Merge answers into the text of .env: an empty answer keeps the line that is there.
-
-    Returns:
-        The new text, and what became of values that were there.
-    """
-    given = {it[2]: "" if it[1] else it[3] for it in map(NAMED.match, answers.splitlines()) if it}
-    lines, says, there = [], [], set()
-    for text in present.splitlines():
-        line = SPELLED.sub(r"\1=", text)
-        if found := NAMED.match(line):
-            is_comment, name, old = found.groups()
-            new, old = given.get(name, ""), "" if is_comment else old
-            if new and new != old:
-                says += [f".env: the new {name} replaces the old one."] if old else []
-                line = f"{name}={new}"
-            elif name in given and old and not new and asked:
-                says.append(f".env: {name} is kept.")
-            there.add(name)
-            # A line NAME_FILE, which names a file with the key, replaces an empty line NAME.
-            if old and not given.get(in_file := name.removesuffix("_FILE")):
-                there.add(in_file)
-        lines.append(line)
-    comment: list[str] = []
-    for line in answers.splitlines():
+    example = EXAMPLE.read_text("utf-8")
+    if not ENV.exists():
+        ENV.touch(0o600)
+        ENV.write_text(example, "utf-8")
+        return []
+    present, lacking, comment = text_of("replace"), list[str](), list[str]()
+    for line in example.splitlines():
         comment.append(line)
-        if found := NAMED.match(line):
-            lines += [] if found[2] in there else comment
+        if name := re.match(r"(?:# )?([A-Z_0-9]+)=", line):
+            lacking += [] if name[1] in present or name[1] in os.environ else comment
             comment = []
-    return "".join(f"{line}\n" for line in lines), says
+    return lacking
+
+
+def replaced(project: Project) -> list[str]:
+    """Return which variables of the environment replace the project's own, in one line at most.
+
+    GitHub and Kubernetes give them on purpose, to a project that has no values.
+    """
+    own = values()
+    programs = (TAP, project.target, "meltano", "dbt", "public-jobs")
+    begin = tuple(f"{it}_".upper().replace("-", "_") for it in programs)
+    names = [
+        name
+        for name, value in sorted(os.environ.items())
+        if (own[name] not in {None, "", value} if name in own else name.startswith(begin))
+    ]
+    if not names or project.schedule in ELSEWHERE:
+        return []
+    return [f"The environment sets {', '.join(names)}, in place of this project's own settings."]

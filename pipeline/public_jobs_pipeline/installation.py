@@ -19,14 +19,14 @@ FOLDER = Path(".venv/folder")
 
 
 def set_up(project: Project) -> int:
-    """Write the answers into .env, install Meltano and the plugins, and check what a run needs.
+    """Write .env if it is missing, install Meltano and the plugins, and check what a run needs.
 
     Raises:
         Flaw: It has to be corrected first.
     """
     here = Path.cwd()
-    for line in env.fill():
-        print(line, flush=True)
+    lacking = env.fill()
+    env.check_form()
     if project.schedule in ELSEWHERE:
         # The state of the runs is not needed here, and its database may be out of reach.
         os.environ |= {
@@ -44,6 +44,8 @@ def set_up(project: Project) -> int:
             f"\nThe files in schedule/ are for {moved}. To run it here, commit, and then:\n"
             f"  uvx copier update --trust --defaults --data folder='{here}'"
         )
+    if lacking:
+        print("\n".join([f"\n{here}/.env has no place yet for these lines; add them:", *lacking]))
     if names := env.missing():
         print(f"\nWrite {' and '.join(names)} into {here}/.env\nThen run: {here}/setup")
         return 0

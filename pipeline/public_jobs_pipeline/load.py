@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from public_jobs_pipeline import meltano, state
+from public_jobs_pipeline import alerts, env, meltano, state
 from public_jobs_pipeline.meltano import Line
 from public_jobs_pipeline.project import TAP, Project
 from public_jobs_pipeline.warehouse import COPY
 
 WAREHOUSE = Path("output/warehouse.duckdb")
+# The mode of frequent runs.
+NOTIFIED = "notified"
+# How the tap says that it has no state, or none that it can read.
+NO_STATE = ("First run (no state)", "The saved state is damaged")
 # Exists from a load that found no DuckDB file until a load is complete.
 IS_NEW = Path("output/warehouse.is-new")
 # Folders of a project in which other programs write.
@@ -50,7 +54,7 @@ class Result(NamedTuple):
 
 
 def sync(
-    project: Project, refresh: str = "", earlier: Load | None = None, *, fresh: bool = False
+    project: Project, refresh: str = "", earlier: Load | None = None, *, is_scheduled: bool = False
 ) -> Result:
     """Load, and build what was loaded.
 
@@ -58,10 +62,13 @@ def sync(
         project: The project.
         refresh: The tap's detail_refresh; if empty, that of meltano.yml.
         earlier: The first load of this run; if it was complete, nothing is loaded again.
-        fresh: Whether to fail if the list in the tables is old.
+        is_scheduled: Whether nobody looks: a lost state is an alert, not only a warning.
     """
-    loaded = earlier if earlier and not earlier.failure else load_jobs(project, refresh)
-    failure, warnings = loaded.failure, [*loaded.warnings]
+    if earlier and not earlier.failure:
+        loaded = earlier
+    else:
+        loaded = load_jobs(project, refresh, is_scheduled=is_scheduled)
+    failure, warnings = loaded.failure, [*env.replaced(project), *loaded.warnings]
     if loaded.written:
         status, lines = meltano.dbt(project.warehouse, "build")
         if status:
@@ -69,22 +76,25 @@ def sync(
         elif project.warehouse == "duckdb" and (flaw := copy_warehouse()):
             failure = failure or f"{COPY} could not be written: {flaw}"
         warnings += jobs_without_detail(lines)
-    # While no job is published, a complete load writes no row, so the tables only look old.
-    if fresh and not failure and loaded.jobs:
+    # A frequent run has seen the list or had no news. While no job is published, a complete load
+    # writes no row, so the tables only look old.
+    if is_scheduled and refresh != NOTIFIED and not failure and loaded.jobs:
         status, lines = meltano.dbt(project.warehouse, "freshness")
         if status:
             failure = f"The tables are old: {meltano.reason_of_dbt(lines)}"
     left = [*left_by_an_update()]
     warnings += [to_merge(file) for file in left]
     if failure:
-        failure = " ".join([failure, *(f"{file} is not merged, which may be why." for file in left)])
+        failure = " ".join(
+            [failure, *(f"{file} is not merged, which may be why." for file in left)]
+        )
         says = [failure, remedy(loaded, failure)]
     else:
         says = [f"{loaded.jobs:,} jobs loaded, tables built.", f"Ask them: {project.ask}"]
     return Result(loaded, failure, "\n".join([*(f"Warning: {it}" for it in warnings), *says]))
 
 
-def load_jobs(project: Project, refresh: str) -> Load:
+def load_jobs(project: Project, refresh: str, *, is_scheduled: bool) -> Load:
     """Run the tap and the target."""
     if project.warehouse == "duckdb" and not WAREHOUSE.exists():
         WAREHOUSE.parent.mkdir(exist_ok=True)
@@ -100,6 +110,11 @@ def load_jobs(project: Project, refresh: str) -> Load:
     )
     records = summary.fields["records"] if summary else {}
     jobs, warnings = records.get("jobs", 0), tuple(without_effect(lines))
+    if lost := lost_state(project, lines):
+        print(f"Warning: {lost}", flush=True)
+        if is_scheduled:
+            alerts.alert(project, lost)
+        warnings += (lost,)
     if not status:
         IS_NEW.unlink(missing_ok=True)
         return Load("", jobs, warnings=warnings)
@@ -117,6 +132,17 @@ def without_effect(lines: list[Line]) -> Iterator[str]:
             yield line.text
 
 
+def lost_state(project: Project, lines: list[Line]) -> str:
+    """Return what it means if the tap has no state of a warehouse that has history; or nothing."""
+    begins = any(line.source == TAP and line.text.startswith(NO_STATE) for line in lines)
+    if not begins or IS_NEW.exists() or not meltano.has_history(project.warehouse):
+        return ""
+    return (
+        "The state of the runs before is lost, so dates in the raw tables begin anew; the "
+        "analytics tables keep theirs. To keep both, restore a copy of it before the next run."
+    )
+
+
 def jobs_without_detail(lines: list[Line]) -> Iterator[str]:
     """Yield how many open jobs have no detail, if dbt's test of this has found some."""
     for line in lines:
@@ -131,7 +157,7 @@ def jobs_without_detail(lines: list[Line]) -> Iterator[str]:
 def left_by_an_update() -> Iterator[Path]:
     """Yield the files that an update has left to be merged."""
     for entry in Path().iterdir():
-        if entry.name not in OF_OTHERS | {".env.new"}:
+        if entry.name not in OF_OTHERS:
             for file in entry.rglob("*.new") if entry.is_dir() else [entry]:
                 if file.suffix == ".new":
                     yield file

@@ -114,6 +114,13 @@ def quietly(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*MELTANO, *arguments], capture_output=True, check=False)  # noqa: S603
 
 
+def has_history(warehouse: str) -> bool:
+    """Return whether an earlier build has recorded history in the warehouse."""
+    macro = "public_jobs.print_whether_history_is_there"
+    ended = quietly("invoke", "--no-install", f"dbt-{warehouse}", "run-operation", macro)
+    return b"history is there" in ended.stdout
+
+
 def get_state(state_id: str) -> bytes:
     """Return a state as `meltano state get` prints it; empty if there is none.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from public_jobs_pipeline import alerts, digest, env, meltano, state
-from public_jobs_pipeline.load import Result, sync
+from public_jobs_pipeline.load import NOTIFIED, Result, sync
 from public_jobs_pipeline.meltano import Interrupted
 from public_jobs_pipeline.project import TAP, Project
 
@@ -28,12 +28,12 @@ def nightly(project: Project) -> int:
     """Sync, and once more after a failure; alert if that fails too, and report a success."""
     with stoppable(alarm=True), locked(wait=True):
         refresh = "changed" if project.webhooks else ""
-        result = sync(project, refresh, fresh=True)
+        result = sync(project, refresh, is_scheduled=True)
         if result.failure:
             minutes = alerts.RETRY_AFTER // 60
             print(f"{result.failure}\nTrying again in {minutes} minutes.", flush=True)
             meltano.run("sleep", str(alerts.RETRY_AFTER))
-            result = sync(project, refresh, result.loaded, fresh=True)
+            result = sync(project, refresh, result.loaded, is_scheduled=True)
         if result.failure:
             alerts.alert(project, result.failure)
         else:
@@ -48,7 +48,7 @@ def every_few_minutes(project: Project) -> int:
         # A run that has the lock reads what is new, or the next one does.
         if not ours or not has_news():
             return 0
-        result = sync(project, "notified")
+        result = sync(project, NOTIFIED, is_scheduled=True)
         if result.failure:
             alerts.alert_once_an_hour(project, result.failure)
         else:

@@ -9,6 +9,12 @@
 {% endmacro %}
 
 
+{# What the program of a project asks when the tap has lost its state: whether there was a build before. #}
+{% macro print_whether_history_is_there() %}
+    {%- do print('public_jobs: history is ' ~ ('there' if load_history() else 'not there')) -%}
+{% endmacro %}
+
+
 {# Refuses what cannot work: models without history, history without rows, days without a zone. #}
 {% macro check_run() %}
     {%- set selected = [] -%}
@@ -40,12 +46,13 @@
 {% endmacro %}
 
 
-{# The variables that a project may set; that of grants is for --vars alone. #}
+{# The variables that a project may set. #}
 {% macro variables() %}
     {{ return([
         'database',
         'departments',
         'extra_fields',
+        'grants',
         'ignored_fields',
         'locations',
         'lock_timeout',
@@ -127,6 +134,21 @@ place of the old one once no transaction reads that; others that want to read it
 #}
 {% macro limit_waiting() -%}
     {{ "set lock_timeout = '" ~ var('lock_timeout') ~ "'" if target.type == 'postgres' }}
+{%- endmacro %}
+
+
+{#
+Lets roles read a table, whose rights end with the build before, because each build makes it anew.
+A hook and no `grants` of dbt, which keeps what it parsed with the variables of then, and writes a role
+as SQL and not as a name. Grants that a project of yours sets take the place of these.
+#}
+{% macro grant_reading() -%}
+    {%- set given = var('grants', env_var('PUBLIC_JOBS_GRANTS', '')) -%}
+    {%- set to = {'postgres': '', 'snowflake': 'role '}.get(target.type) -%}
+    {%- for role in (given.split(',') if given is string else given) | map('trim') | select
+            if to is not none and not model.config.grants %}
+    grant select on {{ this }} to {{ to }}{{ adapter.quote(role) }};
+    {%- endfor -%}
 {%- endmacro %}
 
 

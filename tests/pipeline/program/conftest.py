@@ -23,7 +23,7 @@ def project(
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     for name in os.environ:
-        if name.startswith(("TAP_", "TARGET_", "MELTANO_", "HTTP", "ALL_PROXY")):
+        if name.startswith(("TAP_", "TARGET_", "MELTANO_", "DBT_", "HTTP", "ALL_PROXY")):
             monkeypatch.delenv(name)
     found = ProjectAtWork(folder, monkeypatch, capfd)
 
@@ -33,7 +33,8 @@ def project(
         def add(self, url: str) -> bool:
             return "://" in url
 
-        def notify(self, text: str, title: str, body_format: str = "") -> bool:  # noqa: ARG002
+        def notify(self, text: str, title: str, body_format: str = "") -> bool:
+            found.body_format = body_format
             if not found.refuses:
                 found.heard.append((title, text))
             return not found.refuses

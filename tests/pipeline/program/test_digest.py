@@ -37,8 +37,7 @@ def listed(*days: int, organisation: str = "acme", hour: int = 4) -> list[Row]:
 JOBS: list[Row] = [
     {"job_key": "acme/Cook", "job_url": "https://acme.example/cook", "is_open": True},
     {"job_key": "acme/Clerk", "job_url": "https://acme.example/clerk", "is_open": False},
-    {"job_key": "acme/Odd", "job_url": "javascript:alert(1)", "is_open": True},
-    {"job_key": "acme/# *Chef* _x_ [x](http://y) @everyone\n<!here>", "is_open": True},
+    {"job_key": "acme/Odd", "is_open": True},
     {"job_key": "globex/Cook", "is_open": True},
 ]
 COUNTS = "3 opened, 1 reopened, 2 closed, 2 repriced, 1 new field"
@@ -70,9 +69,7 @@ def night(
 
 
 def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) -> None:
-    """No title formats it, links or calls anybody."""
-    harmless = "\u2060# \u2217Chef\u2217 \u02cdx\u02cd (x)(http:\u2060//y)"
-    odd = "# *Chef* _x_ [x](http://y) @everyone\n<!here>"
+    """Each event is one line of plain text, whatever a title has."""
     fields = [
         {"organisation": "acme", "field": "remotePolicy", "types": "string", "first_seen_at": at}
         for at in ("2026-11-01 04:00", "2026-11-03 04:00")
@@ -80,8 +77,8 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
     fields[0]["field"] = "sentFromTheBeginning"
     events = [
         event("opened", 3, **PLACE, job_title="Cook, by night"),
-        event("opened", 3, odd),
-        event("opened", 3, "Odd"),
+        event("opened", 3, "Odd", job_title=" # *Chef*\r\n- _x_\t<!here>\u2028"),
+        event("opened", 3, "Odd", job_title="x" * 200),
         event("opened", 2, "Two days ago"),
         event("closed", 3, "Clerk", days_open=12.5, was_open_before=True),
         event("closed", 3, days_open=3.0, was_open_before=False),
@@ -95,21 +92,22 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
     assert night(daily, listed(1, 2, 3), events, undeclared_fields=fields) == [
         f"acme: {COUNTS}",
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
-        "**Opened (3)**",
-        f"- {harmless} @\u2060everyone \u2039!here\u203a",
-        "- [Cook, by night](https://acme.example/cook), Kitchen, Bern",
-        "- Odd",
-        "**Reopened (1)**",
-        "- [Cook](https://acme.example/cook): back after 1 day",
-        "**Closed (2)**",
+        "Opened (3)",
+        "- # *Chef* - _x_ <!here>",
+        "- Cook, by night, Kitchen, Bern https://acme.example/cook",
+        f"- {'x' * 120}",
+        "Reopened (1)",
+        "- Cook: back after 1 day https://acme.example/cook",
+        "Closed (2)",
         "- Clerk: open for at least 12.5 days",
-        "- [Cook](https://acme.example/cook): open for 3 days",
-        "**Repriced (2)**",
-        "- [Cook](https://acme.example/cook): EUR 50000 → EUR 55000 (+10 %)",
+        "- Cook: open for 3 days https://acme.example/cook",
+        "Repriced (2)",
+        "- Cook: EUR 50000 → EUR 55000 (+10 %) https://acme.example/cook",
         "- Odd: no pay → EUR 1",
-        "**New fields without a column (1)**",
+        "New fields without a column (1)",
         "- remotePolicy (string)",
     ]
+    assert daily.body_format == "text"
 
 
 def test_a_long_digest_counts_the_rest(daily: ProjectAtWork) -> None:
@@ -118,7 +116,7 @@ def test_a_long_digest_counts_the_rest(daily: ProjectAtWork) -> None:
 
     lines = night(daily, listed(1, 2), events, jobs_ever=jobs)
 
-    assert lines[2:] == ["**Opened (25)**", *(f"- {it:02}" for it in range(20)), "- and 5 more"]
+    assert lines[2:] == ["Opened (25)", *(f"- {it:02}" for it in range(20)), "- and 5 more"]
 
 
 def test_no_event_is_in_two_digests_and_none_is_left_out(daily: ProjectAtWork) -> None:
@@ -132,22 +130,44 @@ def test_no_event_is_in_two_digests_and_none_is_left_out(daily: ProjectAtWork) -
     globex = listed(1, organisation="globex")
 
     def kinds(listings: list[Row]) -> list[str]:
-        return [it for it in night(daily, listings, events) if "**" in it]
+        return [it for it in night(daily, listings, events) if it[0] != "-" and it[-1] == ")"]
 
-    assert kinds(listed(1, 2) + globex) == ["**Opened (1)**"]
+    assert kinds(listed(1, 2) + globex) == ["Opened (1)"]
     assert kinds(listed(1, 2) + globex) == []
     evening = listed(2, hour=16)
     assert kinds(listed(1, 2) + evening + globex) == []
-    assert kinds(listed(1, 2, 3) + globex) == ["**Closed (1)**"]
+    assert kinds(listed(1, 2, 3) + globex) == ["Closed (1)"]
     assert json.loads(NOTE.read_text("utf-8")) == {
         "singer_state": {"digest": {"acme": "2026-11-03T04:00:00", "globex": "2026-11-01T04:00:00"}}
     }
     both = listed(1, 2, 3, 4) + globex + listed(4, organisation="globex")
-    assert kinds(both) == ["**Opened (1)**", "**Reopened (1)**"]
-    assert daily.heard[0][1].splitlines()[4] == "- Cook (globex)"
+    assert kinds(both) == ["Opened (1)", "Reopened (1)"]
+    assert daily.heard[0][1].splitlines()[3] == "- Cook (globex)"
     # A day on which nothing happened has none, and is over.
     assert kinds(both + listed(5)) == []
     assert "2026-11-05" in NOTE.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("times", "counts"),
+    [
+        # The second night began seconds later than the third one, or earlier.
+        (["01 04:00", "02 04:00:05", "03 04:00"], "1 closed"),
+        (["01 04:00", "02 03:59:55", "03 04:00"], "1 closed"),
+        # Nobody has listed anything for days.
+        (["01 04:00", "03 04:00"], "1 opened, 1 closed"),
+        (["03 04:00"], ""),
+    ],
+)
+def test_the_first_digest_begins_at_the_listing_nearest_to_a_day_before(
+    daily: ProjectAtWork, times: list[str], counts: str
+) -> None:
+    """What the first listing of all showed is not new."""
+    second = f"2026-11-{times[1] if len(times) > 2 else '02 04:00'}"
+    events = [event("opened", 2) | {"happened_by": second}, event("closed", 3, "Clerk")]
+    listings = [{"organisation": "acme", "listed_at": f"2026-11-{it}"} for it in times]
+
+    assert night(daily, listings, events)[:1] == ([f"acme: {counts}"] if counts else [])
 
 
 def test_a_channel_that_refuses_is_a_warning_and_gets_it_with_the_next_run(
@@ -267,23 +287,6 @@ def test_a_day_or_a_week_is_over_where_the_organisation_is(
 ) -> None:
     times = [{"acme": it} if it else {} for it in (noted, latest)]
     assert digest.is_due(every, ZoneInfo(zone), *times) is is_due
-
-
-@pytest.mark.parametrize(
-    ("title", "shown"),
-    [
-        ("Sach\u00adbearbeiter\u200b", "Sachbearbeiter"),
-        (
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-        ),
-        ("\U0001f469\u200d\U0001f4bb Engineer", "\U0001f469\u200d\U0001f4bb Engineer"),
-        ("\u202eCook\u200f\u00a0\u3000(f/m)", "Cook (f/m)"),
-    ],
-    ids=["soft hyphen", "Persian", "emoji", "direction"],
-)
-def test_a_word_stays_one_word(title: str, shown: str) -> None:
-    assert digest.safe(title) == shown
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,64 @@ def test_a_frequent_schedule_alerts_once_it_has_failed_for_twelve_minutes(
         assert written == pytest.approx(times(case["after"]), abs=MINUTE / 2)
 
 
+def test_a_frequent_schedule_alerts_although_the_clock_was_ahead(
+    project: ProjectAtWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For three days, in which it failed and alerted, and then it was set right."""
+
+    def alerts(minute: int) -> int:
+        clock = types.SimpleNamespace(time=lambda: 1e9 + minute * MINUTE)
+        monkeypatch.setattr("public_jobs_pipeline.alerts.time", clock)
+        assert project.run("sync", "--if-news", LOADS="refused")[0] == 1
+        return len(project.heard)
+
+    ahead = 3 * 24 * 60
+    assert [alerts(ahead + it) for it in (0, 13, 14)] == [0, 1, 0]
+    assert [alerts(it) for it in (0, 13, 59, 61, 62)] == [0, 0, 0, 1, 0]
+    Path(FAILING).unlink()
+    assert [alerts(it) for it in (ahead, 0, 11, 13)] == [0, 0, 0, 1]
+
+
+def test_a_variable_of_the_environment_comes_before_that_of_env(project: ProjectAtWork) -> None:
+    """Also one of alerts and pings, which no other program reads."""
+    project.write(".env", "TAP_PUBLIC_JOBS_API_KEY=key\nPING_URL=https://another\n")
+
+    assert project.run("sync", "--scheduled", LOADS="done")[0] == 0
+    assert project.heard == PING
+    del project.variables["PING_URL"]
+    assert project.run("sync", "--scheduled", LOADS="done")[0] == 0
+    assert project.heard == [("GET", "https://another")]
+
+
+@pytest.mark.parametrize("loads", ["first", "damaged"])
+@pytest.mark.parametrize("option", ["", "--scheduled", "--if-news"])
+@pytest.mark.parametrize("warehouse", ["duckdb", "snowflake"])
+def test_a_state_that_is_lost_is_a_warning_and_an_alert_before_the_build(
+    project: ProjectAtWork, loads: str, option: str, warehouse: str
+) -> None:
+    project.answer(warehouse=warehouse)
+    project.write("built", "the build\n")
+    options = [option] if option else []
+    says = "The state of the runs before is lost, so dates in the raw tables begin anew; "
+
+    # Nothing is lost in a first run, or if there is a state.
+    assert project.run("sync", *options, LOADS=loads)[0] == 0
+    assert says not in project.output + str(project.heard)
+    project.write("history", "public_jobs: history is there\n")
+    assert project.run("sync", *options, LOADS="done")[0] == 0
+    assert says not in project.output + str(project.heard)
+
+    status, calls, _ = project.run("sync", *options, LOADS=loads)
+    assert status == 0
+    mode = ["notified run"] if option == "--if-news" else ["run"]
+    assert calls[:3] == [*mode, f"invoke dbt-{warehouse}", f"invoke dbt-{warehouse}:build"]
+    before, _, after = project.output.partition("the build")
+    assert f"Warning: {says}" in before
+    assert f"Warning: {says}" in after
+    messages = [text for title, text in project.heard if title == "acme failed"]
+    assert [it.startswith(says) for it in messages] == [True] * bool(option)
+
+
 NEWS = next(name for name in PROGRAMS if "news" in name)
 
 
@@ -147,6 +206,9 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
 
     assert process.returncode == status
     assert ("the tap stops" in output) == (loads == "hangs")
+    # The target ends by itself, with the rows that it has.
+    assert ("the target loads what it has" in output) == (loads == "hangs")
+    assert "the target is stopped" not in output
     assert "dbt-duckdb" not in " ".join(project.calls())
     assert errors.partition("\n")[0] == alerts
 
@@ -222,14 +284,20 @@ def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
 
 
 @pytest.mark.parametrize(
-    ("owner", "says"),
+    ("name", "owner", "says"),
     [
-        ("me", "If it is another user's, as after a run as root: sudo chown -R me '"),
-        ("public-jobs", "The project belongs to public-jobs: run this as that user, as with sudo "),
+        (["me"], "me", "If it is another user's, as after a run as root: sudo chown -R me '"),
+        (["me"], "public-jobs", "The project belongs to public-jobs: run this as that user, as "),
+        ([], "public-jobs", "The project belongs to public-jobs: run this as that user, as "),
     ],
+    ids=["my own project", "that of another", "a user without a name, as clusters have them"],
 )
 def test_files_of_another_user_are_an_alert_of_a_schedule(
-    project: ProjectAtWork, monkeypatch: pytest.MonkeyPatch, owner: str, says: str
+    project: ProjectAtWork,
+    monkeypatch: pytest.MonkeyPatch,
+    name: list[str],
+    owner: str,
+    says: str,
 ) -> None:
     """As after a run by hand as root; and a project is not given away to whoever runs it."""
 
@@ -238,7 +306,7 @@ def test_files_of_another_user_are_an_alert_of_a_schedule(
         raise error
 
     monkeypatch.setattr("fcntl.flock", flock)
-    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setattr("getpass.getuser", lambda: dict(enumerate(name))[0])
     monkeypatch.setattr(Path, "owner", lambda _: owner)
 
     for options, alerts in ([], 0), (["--scheduled"], 1), (["--if-news"], 0):

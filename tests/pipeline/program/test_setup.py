@@ -4,35 +4,93 @@ import stat
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
-from public_jobs_pipeline import env
+from public_jobs_pipeline import check
 from stand_ins import CASES, DRIVER, ProjectAtWork
 
 MINUTE = 60
 
 
-@pytest.mark.parametrize(("before", "answers", "after", "says"), CASES["tries"])
-def test_a_second_try_writes_the_answers_that_were_given(
-    project: ProjectAtWork, before: str | None, answers: str, after: list[str], says: list[str]
+EXAMPLE = "# The key\nTAP_PUBLIC_JOBS_API_KEY=\n# Why\nALERT_URL=\n# Optional\n# PING_URL=\n"
+
+
+def test_env_is_written_once_and_then_setup_names_the_lines_that_it_lacks(
+    project: ProjectAtWork,
 ) -> None:
-    project.write(".env.new", f"{answers}\n")
+    """Whatever it has stays as it is, spellings of others and optional lines among them."""
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write(".env.example", EXAMPLE)
     Path(".env").unlink()
-    if before:
-        project.write(".env", before)
+    for name in ("ALERT_URL", "PING_URL"):
+        del project.variables[name]
 
-    said = env.fill()
-
-    assert Path(".env").read_text("utf-8").splitlines() == after
+    assert project.run("setup", UV="true")[0] == 0
+    assert Path(".env").read_text("utf-8") == EXAMPLE
     assert stat.filemode(Path(".env").stat().st_mode) == "-rw-------"
-    assert not Path(".env.new").exists()
-    assert [it in line for it, line in zip(says, said, strict=True)] == [True] * len(says)
+    says = f"Write TAP_PUBLIC_JOBS_API_KEY and ALERT_URL into {project.folder}/.env\n"
+    assert says in project.output
+    assert "add them" not in project.output
+
+    for text, lacking in (
+        ("export TAP_PUBLIC_JOBS_API_KEY = x", "# Why\nALERT_URL=\n# Optional\n# PING_URL=\n"),
+        ("TAP_PUBLIC_JOBS_API_KEY_FILE=/key\nALERT_URL=json://a", "# Optional\n# PING_URL=\n"),
+        ("#PING_URL=\r\nTAP_PUBLIC_JOBS_API_KEY=x\r\nALERT_URL=json://a\r\n", ""),
+    ):
+        Path(".env").write_bytes(text.encode())
+        assert project.run("setup", UV="true")[0] == 0
+        assert Path(".env").read_bytes() == text.encode()
+        added = f"\n{project.folder}/.env has no place yet for these lines; add them:\n{lacking}"
+        assert (added in project.output) is bool(lacking)
+        assert ("add them" in project.output) is bool(lacking)
 
 
-def test_without_answers_env_gets_the_lines_that_it_lacks(project: ProjectAtWork) -> None:
-    project.write(".env.example", "# The key\nTAP_PUBLIC_JOBS_API_KEY=\n# Why\nALERT_URL=\n")
+@pytest.mark.parametrize("command", ["setup", "check", "sync"])
+def test_variables_of_the_environment_that_replace_the_project_are_named(
+    project: ProjectAtWork, command: str
+) -> None:
+    """Such as those of a sandbox in the same terminal: its made-up jobs would be loaded."""
+    line = "Warning: The environment sets {}, in place of this project's own settings."
 
-    assert env.fill() == []
-    assert Path(".env").read_text("utf-8") == "TAP_PUBLIC_JOBS_API_KEY=key\n# Why\nALERT_URL=\n"
+    def named(**variables: str) -> list[str]:
+        assert project.run(command, UV="true", LOADS="done", **variables)[0] == 0
+        return [it for it in project.output.splitlines() if "The environment sets" in it]
+
+    if command != "sync":
+        project.write(".venv/bin/meltano", ANSWERS)
+    assert named() == []
+    assert named(TAP_PUBLIC_JOBS_API_KEY="key", PATH_OF_MINE="x") == []  # the same, and another
+    both = {"TAP_PUBLIC_JOBS_BASE_URL": "http://127.0.0.1", "TAP_PUBLIC_JOBS_API_KEY": "other"}
+    assert named(**both) == [line.format("TAP_PUBLIC_JOBS_API_KEY, TAP_PUBLIC_JOBS_BASE_URL")]
+    assert named(TARGET_DUCKDB_FILEPATH="x") == [line.format("TARGET_DUCKDB_FILEPATH")]
+    # There, all come from the environment.
+    project.answer(schedule="github")
+    assert named(**both) == []
+
+
+def test_setup_and_check_show_the_warnings_of_the_tap(project: ProjectAtWork) -> None:
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write("warned", '{"event": "PAGESIZE has no effect", "level": "warning"}\n')
+
+    for command in ("setup", "check"):
+        assert project.run(command, UV="true")[0] == 0
+        assert "Warning: PAGESIZE has no effect\nThe key works.\n" in project.output
+
+
+def test_a_key_that_is_refused_is_said_to_be_where_it_is(project: ProjectAtWork) -> None:
+    """A second answer to the template does not reach a file .env that is there."""
+    log = '{"event": "The API refused the key (401).", "level": "critical"}'
+    project.write(
+        ".venv/bin/meltano",
+        f"#!/bin/sh\necho '{log}'\nexit 1\n",
+    )
+
+    assert project.run("check")[0] == 1
+    assert project.errors == (
+        f"The test failed: The API refused the key (401).\nThe key is in {project.folder}/.env, "
+        "which setup and the template leave as it is, and base_url in "
+        f"{project.folder}/meltano.yml.\n"
+    )
 
 
 def test_what_has_to_be_done_first_is_named(project: ProjectAtWork) -> None:
@@ -166,7 +224,7 @@ ANSWERS = """#!/bin/sh
 case "$*" in
 install*|*deps*) echo "$*" >> calls ;;
 *debug*) [ ! -e refused ] || { cat refused; exit 1; } ;;
-*--test*) echo '{"event": "The key works.", "level": "info"}' ;;
+*--test*) cat warned 2> /dev/null; echo '{"event": "The key works.", "level": "info"}' ;;
 esac
 """
 
@@ -185,11 +243,17 @@ esac
     ],
 )
 def test_setup_connects_to_the_database_once(
-    project: ProjectAtWork, warehouse: str, schedule: str, setting: str, status: int
+    project: ProjectAtWork,
+    monkeypatch: pytest.MonkeyPatch,
+    warehouse: str,
+    schedule: str,
+    setting: str,
+    status: int,
 ) -> None:
     """The machine that runs a pipeline on Kubernetes may reach what this one does not."""
     project.answer(warehouse=warehouse, schedule=schedule)
     project.write(".venv/bin/meltano", ANSWERS)
+    monkeypatch.setattr(check, "error_of_encoding", lambda _: "")
 
     assert project.run("setup", UV="true")[0] == 0
     assert project.output.endswith(
@@ -210,6 +274,29 @@ def test_setup_connects_to_the_database_once(
     else:
         assert f"From here, t{remedy}" in project.output
         assert f"{error}\nThe key works.\n" in project.output
+
+
+@pytest.mark.parametrize("encoding", ["UTF8", "LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_store_every_title_is_named_at_once(
+    project: ProjectAtWork, postgresql: str, encoding: str
+) -> None:
+    name = f"in_{encoding.lower()}"
+    create = f"create database {name} encoding '{encoding}' locale 'C' template template0"
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(f"drop database if exists {name}".encode())
+        connection.execute(create.encode())
+    address = postgresql.replace("/postgres?", f"/{name}?").replace(
+        "postgresql:", "postgresql+psycopg:"
+    )
+    project.answer(warehouse="postgres")
+    project.write(".venv/bin/meltano", ANSWERS)
+    project.write(".env", f"TAP_PUBLIC_JOBS_API_KEY=x\nTARGET_POSTGRES_SQLALCHEMY_URL={address}\n")
+
+    for command in ("setup", "check"):
+        works = encoding == "UTF8"
+        assert project.run(command, UV="true")[0] == (not works)
+        says = "TARGET_POSTGRES_SQLALCHEMY_URL in .env: it is not in UTF-8, so one character that"
+        assert (says in project.errors) is not works
 
 
 def test_check_names_why_meltano_could_not_start_dbt(project: ProjectAtWork) -> None:

@@ -25,6 +25,17 @@ def test_it_builds_what_was_loaded_and_ends_with_what_happened(
     assert Path("output/warehouse-copy.duckdb").exists() == (builds and fails == "none")
 
 
+def test_it_fetches_the_details_that_the_project_or_whoever_calls_it_says(
+    project: ProjectAtWork,
+) -> None:
+    """Nightly and frequent runs with webhooks have modes of their own: see test_schedule.py."""
+    for webhooks in (False, True):
+        project.answer(webhooks=webhooks)
+        assert project.run("sync", LOADS="done")[1] == [LOAD, BUILD]
+        variables = {"LOADS": "done", "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "all"}
+        assert project.run("sync", **variables)[1] == [f"all {LOAD}", BUILD]
+
+
 def test_it_says_where_the_tables_of_a_shared_database_are(project: ProjectAtWork) -> None:
     project.answer(warehouse="postgres")
 
@@ -54,7 +65,7 @@ def test_it_warns_of_what_worked_and_was_not_meant(project: ProjectAtWork) -> No
     project.write("built", NO_DETAIL)
     project.write("meltano.yml.new", "")
     project.write("schedule/crontab.new", "")
-    for name in (".env.new", "output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
+    for name in ("output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
         project.write(name, "")
     setting, details, *files = warnings(project, "warned")
 

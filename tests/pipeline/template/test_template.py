@@ -119,13 +119,13 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         secrets |= digest if warehouse in {"duckdb", "postgres"} else {}
     if schedule in WEBHOOKS:
         secrets["TAP_PUBLIC_JOBS_CHANGES_URL"] = given["changes_url"]
-    lines = (folder / ".env.new").read_text("utf-8").splitlines()
-    assert dotenv_values(folder / ".env.new") == secrets
+    lines = (folder / ".env").read_text("utf-8").splitlines()
+    assert dotenv_values(folder / ".env") == secrets
     # As Docker and kubectl read it.
     assert dict(line.split("=", 1) for line in lines if not line.startswith("#")) == secrets
     required = dotenv_values(folder / ".env.example")
     assert required == dict.fromkeys(secrets.keys() - {"PING_URL", "DIGEST_URL"}, "")
-    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env.new")
+    others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env")
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
         passed = re.findall(
@@ -150,6 +150,10 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
         (loader,) = settings["environments"][0]["config"]["plugins"]["loaders"]
         for config in (loader["config"], profiles["public_jobs"]["outputs"]["snowflake"]):
             assert {name: config[name] for name in names} == answers
+
+    (of_tap,) = settings["environments"][0]["config"]["plugins"]["extractors"]
+    refresh = "changed" if PROJECTS[name]["webhooks"] else "all"
+    assert of_tap["config"]["detail_refresh"] == refresh
 
     # Meltano reads it by the locale, and a locale of one byte stops at other characters.
     assert (folder / "plugins.yml").read_bytes().isascii()
@@ -202,7 +206,7 @@ Heard = list[tuple[str, Any]]
 
 
 # Of the package, from the clone, and the program that sends messages.
-PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil sqlalchemy"
+PACKAGE = "apprise~=2.2 python-dotenv pyyaml psutil"
 
 
 def stand_in(folder: Path) -> dict[str, str]:
@@ -237,7 +241,6 @@ class ProjectCopy:
             "ALERT_URL": f"json://{address}/secret",
         }
         self.variables |= stand_in(folder)
-        shutil.copy(folder / ".env.new", folder / ".env")
 
     def command(self) -> str:
         """What the schedule runs."""
@@ -369,7 +372,9 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
     """Without uv, so that nothing is installed."""
     folder = tmp_path / "my-pipeline"
     answers = {"base_url": "https://jobs.example.com"}
-    copier("copy", source, folder, "--skip-tasks", where=tmp_path, **answers).succeeded()
+    for key in ("pj_1", "pj_2"):  # a second answer reaches no .env that is there
+        copy = ("copy", source, folder, "--skip-tasks")
+        copier(*copy, where=tmp_path, **answers, api_key=key).succeeded()
     run("git", "init", "--quiet", folder=folder).succeeded()
     mine = ("sync", "#!/bin/sh\n", "#!/bin/sh -u\n"), ("plugins.yml", "# Made", "# Mine. Made")
     for name, old, new in mine:
@@ -401,11 +406,11 @@ def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
         assert "<<<<" not in text
         assert (folder / f"{name}.new").read_text("utf-8").startswith(left)
     assert sorted(it.name for it in folder.glob("*.*") if it.suffix in {".new", ".old"}) == [
-        ".env.new",
         "plugins.yml.new",
         "sync.new",
     ]
     assert "_commit: v99.2" in (folder / ".copier-answers.yml").read_text("utf-8")
+    assert "API_KEY=pj_1\n" in (folder / ".env").read_text("utf-8")
 
 
 @pytest.mark.parametrize("kind", ["a ZIP", "edited", "of another user"])

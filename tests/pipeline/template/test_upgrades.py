@@ -6,6 +6,7 @@ Their owner has told git no name. What runs here is installed: nothing else of t
 import os
 import re
 import shlex
+import stat
 from pathlib import Path
 
 import pytest
@@ -219,11 +220,15 @@ def load_another(owner: Owner, database: str, tmp_path: Path) -> None:
             | {"source": owner.source.as_uri(), "schedule": "github"}
         )
         second = owner.home / "globex"
-        for key, says in ("pj_wrong", "The test failed: "), (others.key, "The key works: 3 "):
-            data = given | {"base_url": theirs["base_url"], "api_key": key}
-            made = copier("copy", owner.source, second, where=owner.home, **data).succeeded()
-            assert says in last_two(made.output)
-            assert key not in made.output
+        data = given | {"base_url": theirs["base_url"], "api_key": "pj_wrong"}
+        made = copier("copy", owner.source, second, where=owner.home, **data).succeeded().output
+        assert "\nThe test failed: " in made
+        assert made.endswith(f"\nThen run: {second}/setup\n")
+        assert stat.filemode((second / ".env").stat().st_mode) == "-rw-------"
+        change(second / ".env", "pj_wrong", others.key)
+        made = run(second / "setup", folder=owner.home).succeeded().output
+        assert last_two(made).startswith("The key works: 3 published jobs")
+        assert others.key not in made
         build_without_tests(second)
         ended = run(second / "sync", folder=owner.home, **s3).succeeded()
         assert last_two(ended.output).startswith("3 jobs loaded, tables built.\n")

@@ -6,6 +6,7 @@ And what users set: their own project, and organisations.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,10 +20,10 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
-from e2e.pipeline import REPOSITORY
+from e2e.pipeline import REPOSITORY, installed, run
 from e2e.scenario import FIELDS
 from harness import catalog_of
-from public_jobs_pipeline import archive, digest
+from public_jobs_pipeline import digest
 from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
 from support.expected import MODELS, TABLES, History, assert_holds, comparable
@@ -34,6 +35,7 @@ from support.portal import (
     Builds,
     DuckDB,
     Portal,
+    Postgres,
     Warehouse,
     first_day,
     new_warehouse,
@@ -186,33 +188,75 @@ def readable(warehouse: Builds) -> str:
     return str(warehouse.file) if isinstance(warehouse, DuckDB) else warehouse.address
 
 
-def test_an_archive_has_each_version_and_names_what_no_build_saw(
+# The page calls this to run the command line of DuckDB.
+UVX = """#!/bin/sh
+[ "$1 $2" = "--from duckdb-cli" ] && shift 2 && exec {}/"$@"
+"""
+READ = {
+    "versions": "read_parquet('output/archive/versions/*/*.parquet', hive_partitioning = true)",
+    "versions.csv": "read_csv('output/archive/versions.csv')",
+    "periods.csv": "read_csv('output/archive/periods.csv')",
+}
+
+
+@pytest.mark.parametrize("finished", KINDS[:2], indirect=True)
+def test_the_page_on_archives_writes_each_version_and_keeps_it(
     finished: Portal, tmp_path: Path
 ) -> None:
-    history = History(finished.listings)
-
-    with opened_for_reading(readable(finished.warehouse)) as run:
-        archive.archive(run, "analytics", tmp_path)
-
-    lines = [json.loads(it) for it in (tmp_path / "index.jsonl").read_bytes().splitlines()]
-    found = set()
-    for line in (it for it in lines if it["file"]):
-        fields = json.loads((tmp_path / line["file"]).read_bytes())["fields"]
-        times = (line["changed_by"], line["replaced_by"])
-        found.add((fields["id"], *times, fields["job_title"], fields["max_salary"]))
-    # The first version of a job has no start, and the current one no end.
-    known = {datetime.min: None, datetime(9999, 12, 31): None}  # noqa: DTZ001, DTZ901
-    assert found == {
-        (
-            it["id"],
-            *(archive.text_of(known.get(it[name], it[name])) for name in ENDS),
-            it["job_title"],
-            it["max_salary"],
-        )
-        for it in history.rows("job_versions")
+    """Also of jobs that have left the warehouse, and by git what a file was before."""
+    page = (REPOSITORY / "docs/operate/after-sync.md").read_text("utf-8")
+    section = page.partition("\n## Archive: ")[2]
+    duckdb, postgres, keep, _ = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    is_file = isinstance(finished.warehouse, DuckDB)
+    (tmp_path / "output").mkdir()
+    if isinstance(finished.warehouse, DuckDB):
+        shutil.copy(finished.warehouse.file, tmp_path / "output/warehouse-copy.duckdb")
+    url = finished.warehouse.address.replace("postgresql:", "postgresql+psycopg:")
+    (tmp_path / ".env").write_text(f"TARGET_POSTGRES_SQLALCHEMY_URL={url}\n", "utf-8")
+    (tmp_path / "bin").mkdir()
+    command_line = installed("duckdb-cli")
+    (tmp_path / "bin/uvx").write_text(UVX.format(command_line), "utf-8")
+    (tmp_path / "bin/uvx").chmod(0o755)
+    me = {
+        f"GIT_{who}_{what}": "me" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }
-    unseen = [it["id"] for it in history.rows("publication_periods") if it["built_by"] is None]
-    assert sorted(it["id"] for it in lines if not it["file"]) == sorted(unseen)
+
+    def sh(script: str) -> str:
+        path = f"{tmp_path}/bin:{os.environ['PATH']}"
+        command = ("sh", "-euc", script)
+        return run(*command, folder=tmp_path, PATH=path, **me).succeeded().output
+
+    def kept(name: str) -> list[dict[str, Any]]:
+        query = f"copy (select * from {READ[name]}) to 'read.json' (array true)"  # noqa: S608
+        sh(f'{command_line}/duckdb -c "{query}"')
+        return list(json.loads((tmp_path / "read.json").read_text("utf-8")))
+
+    write = duckdb if is_file else postgres
+    sh(write + keep)
+    names = ("job_key", "version", "job_title", "role_overview", "max_salary", "additional_fields")
+
+    def shown(rows: list[dict[str, Any]]) -> list[list[Any]]:
+        values = ([row[name] for name in names] for row in rows)
+        return sorted(
+            [float(it) if it.__class__ in (int, Decimal) else it for it in of] for of in values
+        )
+
+    versions = finished.warehouse.rows("analytics.job_versions")
+    assert len(versions) > len({it["job_key"] for it in versions}) > 1
+    assert shown(kept("versions" if is_file else "versions.csv")) == shown(versions)
+    periods = finished.warehouse.rows("analytics.publication_periods")
+    assert {(it["job_key"], it["period"]) for it in kept("periods.csv")} == {
+        (it["job_key"], it["period"]) for it in periods
+    }
+    # What has not changed is the same file, and the one before a change stays in git.
+    sh(write + keep)
+    git = "git -C output/archive"
+    assert sh(f"{git} rev-list --count HEAD") == "1\n"
+    (tmp_path / "output/archive/periods.csv").write_text("spoilt", "utf-8")
+    sh(keep)
+    sh(write + keep)
+    assert sh(f"{git} show HEAD~1:periods.csv") == "spoilt"
+    assert sh(f"{git} diff --stat HEAD~2") == ""
 
 
 def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None:
@@ -221,7 +265,7 @@ def test_a_digest_has_what_happened_after_the_last_one(finished: Portal) -> None
     since, until = {"public_jobs": middle}, {"public_jobs": times[-1]}
 
     with opened_for_reading(readable(finished.warehouse)) as run:
-        assert digest.listings(run, "analytics") == ({"public_jobs": times[0]}, until)
+        assert digest.listings(run, "analytics") == {"public_jobs": times}
         found = digest.read(run, "analytics", since, until)
 
     events = {(it["event"], it["time"], it["title"]) for it in found.events}
@@ -705,6 +749,63 @@ def taking_the_package(folder: Path) -> Path:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(content, "utf-8")
     return project
+
+
+def test_a_setting_has_its_effect_in_the_next_build_and_back(
+    tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a project that stays, whose parse dbt keeps. A role is a name, whatever it has."""
+    warehouse = Postgres(tmp_path, new_database(), project=tmp_path / "project")
+    warehouse.project.mkdir()
+    packages = {"packages": [{"local": str(TRANSFORM)}]}
+    (warehouse.project / "packages.yml").write_text(json.dumps(packages), "utf-8")
+    settings = warehouse.project / "dbt_project.yml"
+    roles = {"Analyst", "bi-tool"}
+    with psycopg.connect(warehouse.address, autocommit=True) as connection:
+        for name in (*roles, "analyst"):
+            exists = connection.execute(
+                "select from pg_roles where rolname = %s", [name]
+            ).fetchone()
+            if exists is None:
+                connection.execute(f'create role "{name}"'.encode())
+
+    def write(**variables: str) -> None:
+        given = {"name": "my_project", "profile": "public_jobs", "vars": variables}
+        settings.write_text(json.dumps(given), "utf-8")
+
+    def build(time_zone: str = "UTC", *, fails: bool = False, **variables: str) -> str:
+        write(time_zone=time_zone)
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(f"PUBLIC_JOBS_{name}", value)
+            select = ("--select", "+public_jobs__nights", "package:public_jobs,resource_type:seed")
+            status, output = warehouse.dbt("build", *select, *WITHOUT_TESTS)
+        assert (status != 0) is fails, output
+        return output
+
+    def readers(table: str) -> set[str]:
+        grants = warehouse.rows("information_schema.role_table_grants")
+        of_table = {it["grantee"] for it in grants if it["table_name"] == table}
+        return of_table - {"postgres"}
+
+    def day(schema: str = "analytics") -> str:
+        (row,) = warehouse.rows(f"{schema}.nights")
+        return str(row["day"])
+
+    with opened(warehouse) as portal:
+        portal.sync()
+    write()
+    assert warehouse.dbt("deps")[0] == 0
+    build(ANALYTICS="elsewhere")
+    assert (readers("nights"), day("elsewhere")) == (set(), "2026-11-01")
+    build("Pacific/Honolulu", GRANTS="Analyst, bi-tool")
+    assert (readers("nights"), readers("departments"), day()) == (roles, roles, "2026-10-31")
+    build(GRANTS="bi-tool")
+    one = {"bi-tool"}
+    assert (readers("nights"), readers("departments"), day()) == (one, one, "2026-11-01")
+    assert "in acme: run the tap" in build(fails=True, SCHEMAS="acme")
+    build()
+    assert (readers("nights"), readers("departments")) == (set(), set())
 
 
 def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
