@@ -119,13 +119,13 @@ class TapPublicJobs(Tap):
             connections=config["max_concurrent_requests"],
             headers=headers,
             base_url=config["base_url"],
-            has_answered=self._is_key_of_state,
+            timeout=config["request_timeout_seconds"],
         )
+        session.key_has_worked = self._is_key_of_state
         return PublicJobsClient(
             session,
             config["base_url"],
             page_size=config["page_size"],
-            timeout=config["request_timeout_seconds"],
             withheld=_fields([settings.OTHERS.sub("", it) for it in config["withheld_fields"]]),
         )
 

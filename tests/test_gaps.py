@@ -21,9 +21,10 @@ from harness import catalog_of, select_only
 from model_target import plain
 
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync import notifications, state
-from tap_public_jobs.sync.source import MAX_TRIES, ONCE, Page
+from tap_public_jobs.sync.source import Page
 from tap_public_jobs.sync.state import HOUR
 
 DAY = 24 * HOUR
@@ -1071,7 +1072,7 @@ def test_runs_under_notified(play: Play, steps: list[Step]) -> None:
     play(NOTIFIED, *steps)
 
 
-def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
+def test_what_is_known_to_fail_and_a_closing_are_tried_three_times(
     api: FakeApi, play: Play
 ) -> None:
     play(
@@ -1080,7 +1081,7 @@ def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
         run(unpublish("5"), later=HOUR, closes="5", warns="'pub-3'"),
     )
 
-    assert [api.tries[f"pub-{key}"] for key in "345"] == [ONCE, MAX_TRIES, 3]
+    assert [api.tries[f"pub-{key}"] for key in "345"] == [FEW_TRIES, MAX_TRIES, FEW_TRIES]
 
 
 def test_missing_jobs_take_turns_so_that_each_closing_is_noticed(play: Play) -> None:
@@ -1109,9 +1110,9 @@ def test_three_broken_details_stop_no_closing(play: Play) -> None:
 
 @pytest.mark.parametrize(
     ("failing", "tries"),
-    [(range(10), [MAX_TRIES] * 5 + [ONCE] * 5), (range(1, 10), [MAX_TRIES] * 10)],
+    [(range(10), [MAX_TRIES] * 5 + [FEW_TRIES] * 5), (range(1, 10), [MAX_TRIES] * 10)],
 )
-def test_while_no_detail_arrives_each_is_tried_once_after_five(
+def test_while_no_detail_arrives_each_is_tried_three_times_after_five(
     api: FakeApi, play: Play, failing: range, tries: list[int]
 ) -> None:
     play(run(fail(*failing), fails="'pub-9'"))

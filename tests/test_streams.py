@@ -13,19 +13,19 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from api.conftest import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync
 from jsonschema import Draft4Validator
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
+from raw_server import unused_port
 from requests.adapters import HTTPAdapter
 from singer_sdk import Stream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs import tap
-from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, RequestError
 from tap_public_jobs.streams import PublicJobsStream
 from tap_public_jobs.sync import run
 from tap_public_jobs.sync.report import DetailCounts
@@ -86,7 +86,7 @@ def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Co
     assert {call.kwargs["timeout"] for call in send.call_args_list} == {77}
 
 
-@mock.patch("tap_public_jobs.api.client.FIRST_WAIT", 0.0)
+@mock.patch("tap_public_jobs.limit.transport.FIRST_WAIT", 0.0)
 def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_before(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,13 +104,14 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     assert (held and held.number) == 29
     other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)
     assert other.throttle.held_slots() is None
-    assert not other.client.session.has_answered  # a 403 is about the key
+    assert not other.client.session.key_has_worked  # a 403 is about the key
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         again = TapPublicJobs(config=config, state=state)
-        with pytest.raises(PageError, match=r"refused, after 8 .* If the API is down, no action"):
+        said = r"cannot be reached, because nothing listens .*, after {} tries\. If the API is down"
+        with pytest.raises(PageError, match=said.format(8)):
             again.sync_all()
-        with pytest.raises(PublicJobsError, match="cannot be reached, because nothing listens"):
+        with pytest.raises(PageError, match=said.format(3)):
             sync(config)
     with pytest.raises(SystemExit):
         again.throttle.acquire()  # no request follows an error

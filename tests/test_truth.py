@@ -16,8 +16,7 @@ from public_jobs_sandbox.weeks import NIGHTS
 from test_readme import EVERYWHERE, README
 
 from tap_public_jobs import notification_log
-from tap_public_jobs.api import client
-from tap_public_jobs.limit import body, transport
+from tap_public_jobs.limit import body, transport, verdict
 from tap_public_jobs.singer import process
 from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA
 from tap_public_jobs.sync import listing, notifications, pages, run, source, state, work
@@ -81,16 +80,21 @@ PROMISED: dict[str, object] = {
     r"one for (\d+) jobs of its list": PAGE,
     r"page of (\d+) jobs in the list": PAGE,
     r"summary\* of up to (\d+) jobs": PAGE,
-    r"request is tried (\w+) times": source.MAX_TRIES,
-    r"tries a request up to (\w+) times": source.MAX_TRIES,
-    r"one of its (\w+) tries": source.MAX_TRIES,
-    r"Try (?:1|…) of (\d+) failed": source.MAX_TRIES,
-    r", after (\d+) tries": source.MAX_TRIES,
-    r"`(\d+) times in a row`": transport.MAX_SENDS,
-    r"rejected one request (\w+) times": transport.MAX_SENDS,
-    r"[Aa]fter \[?(\w+) (?:rejections in a row|requests, it has failed)": transport.MAX_SENDS,
+    r"request is tried (\w+) times": verdict.MAX_TRIES,
+    r"tries a request up to (\w+) times": verdict.MAX_TRIES,
+    r"one of its (\w+) tries": verdict.MAX_TRIES,
+    r"Try (?:1|…) of (\d+) failed": verdict.MAX_TRIES,
+    r", after (\d+) tries": verdict.MAX_TRIES,
+    r"After a 3xx or 4xx, (\w+) times are enough": verdict.FEW_TRIES,
+    r"it tries (\w+) times within some seconds": verdict.FEW_TRIES,
+    r"A first run tries (\w+) times": verdict.FEW_TRIES,
+    r"it is tried (\w+) times in each run": verdict.FEW_TRIES,
+    r"a run tries (\w+) times within": verdict.MAX_TRIES,
+    r"`(\d+) times in a row`": transport.MAX_REJECTIONS,
+    r"rejected one request (\w+) times": transport.MAX_REJECTIONS,
+    r"[Aa]fter \[?(\w+) (?:rejections in a row|requests, it has failed)": transport.MAX_REJECTIONS,
     r"A response has at most (\d+) MiB": body.LARGEST >> 20,
-    r"(\w+) times `request_timeout_seconds`": client.DEADLINE,
+    r"(\w+) times `request_timeout_seconds`": transport.DEADLINE,
     # The list
     r"A list ends after (\w+) pages without": pages.MAX_PAGES_WITHOUT_NEW_JOBS,
     r"reads it once more after (\w+) seconds": listing.PAUSE,

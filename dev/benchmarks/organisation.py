@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 from fake_api import FakeApi
 
 from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
-from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
+from tap_public_jobs.limit.verdict import MAX_TRIES
+from tap_public_jobs.sync.source import JobRef, Page
 
 Json = Any
 Kind = Literal["opened", "edited", "closed", "saved"]

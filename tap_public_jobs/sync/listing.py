@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.limit.fanout import fan_out
+from tap_public_jobs.limit.verdict import FEW_TRIES
 from tap_public_jobs.sync.pages import read_pages
 from tap_public_jobs.sync.report import Report
 from tap_public_jobs.sync.source import JobRef, Json, Source, hash_of
@@ -28,9 +29,6 @@ Details = dict[JobRef, dict[str, Json]]
 
 # Seconds before the list is read again. A cached total, or a replica, lags for some seconds.
 PAUSE = 5.0
-
-# Tries of a request for a detail that shows whether a job is published, or whether details work.
-TRIES_TO_CONFIRM = 3
 
 # Once this many unlisted jobs turn out not to be gone, a run asks for no further one.
 MOST_NOT_GONE = 20
@@ -221,12 +219,12 @@ class ListReader:
 
         for ref in sorted(listed.values(), key=turn)[:MOST_LISTED_ASKED]:
             with suppress(RequestError):
-                return {ref: self.api.detail(ref, TRIES_TO_CONFIRM)}
+                return {ref: self.api.detail(ref, FEW_TRIES)}
         return {}
 
     def _ask(self, ref: JobRef) -> tuple[str, Verdict]:
         try:
-            self.api.detail(ref, TRIES_TO_CONFIRM)
+            self.api.detail(ref, FEW_TRIES)
         except NotFoundError:
             return ref.id, GONE
         except RequestError as error:

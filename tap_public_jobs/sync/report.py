@@ -107,10 +107,8 @@ class Report:
 
     def waiting(self, requests: int) -> None:
         """Log how long requests have to wait because of those of the last run, if they have to."""
-        number, seconds = self.throttle.held_up(requests)
-        if number:
-            last = _count(number, "request")
-            logger.info("Waiting for %s of the last run, %.0f s (rate limit).", last, seconds)
+        if seconds := self.throttle.held_up(requests):
+            logger.info("Waiting for requests of the last run, %.0f s (rate limit).", seconds)
 
     def _log_progress(self, details: DetailCounts, ended: threading.Event) -> None:
         since = self.clock()

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.limit.fanout import fan_out
+from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.listing import ListReader, is_too_many
 from tap_public_jobs.sync.outcomes import Outcomes
 from tap_public_jobs.sync.plan import Reason
 from tap_public_jobs.sync.report import Counts
 from tap_public_jobs.sync.services import RunSettings, Services
-from tap_public_jobs.sync.source import MAX_TRIES, ONCE, JobRef, Json
+from tap_public_jobs.sync.source import JobRef, Json
 from tap_public_jobs.sync.state import (
     MANY_FAILING,
     NOT_ASKED,
@@ -122,7 +123,7 @@ class Run:
         is_known_to_fail = failing_since > 0 and not is_new(failing_since, self.now)
         none_has_arrived = self.counts.details.fetched == 0
         none_arrives = none_has_arrived and len(self.outcomes.failed) >= MANY_FAILING
-        tries = ONCE if is_known_to_fail or none_arrives else MAX_TRIES
+        tries = FEW_TRIES if is_known_to_fail or none_arrives else MAX_TRIES
         try:
             return ref, self.services.api.detail(ref, tries)
         except RequestError as error:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
+from tap_public_jobs.limit.verdict import MAX_TRIES
+
 # A JSON value, as Python has it.
 Json = Any
 
@@ -65,13 +67,6 @@ class Page(NamedTuple):
     items: list[Json]
     size: int
     total: int | None
-
-
-# Tries of a request that fails.
-MAX_TRIES = 8
-# Of one that is expected to fail: it is sent once, even if the rate limit rejects it, which then
-# teaches the throttle nothing.
-ONCE = 1
 
 
 class Source(Protocol):
