@@ -9,17 +9,9 @@ from importlib.metadata import distributions
 import pytest
 from e2e.pipeline import REPOSITORY
 from harness import catalog_of, demo, sync
+from support.pages import EVERYWHERE, FILES, PAGES, README
 
 from dev.checks import commands
-
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-FILES = sorted((REPOSITORY / "docs").rglob("*.md"))
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FILES}
-FOLDERS = ["docs", "pipeline", "dev", ".github"]
-EVERYWHERE = [
-    *REPOSITORY.glob("*.md"),
-    *(path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.md*")),
-]
 
 
 def blocks(language: str, text: str) -> list[str]:

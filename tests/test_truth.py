@@ -13,7 +13,7 @@ from e2e.pipeline import REPOSITORY
 from public_jobs_pipeline import alerts, digest, meltano, schedule
 from public_jobs_receiver import app, payload
 from public_jobs_sandbox.weeks import NIGHTS
-from test_readme import EVERYWHERE, README
+from support.pages import EVERYWHERE, README
 
 from tap_public_jobs import notification_log
 from tap_public_jobs.limit import body, transport, verdict
