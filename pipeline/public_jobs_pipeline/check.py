@@ -38,15 +38,12 @@ DATABASE = {
 }
 
 
-def before_a_run(project: Project) -> None:
+def before_a_run() -> None:
     """Find what would stop a run, without any request.
 
     Raises:
         Flaw: It has to be corrected first.
     """
-    if project.clone and not (project.clone / "pyproject.toml").exists():
-        message = f"The tap's clone {project.clone} is gone: clone it there again."
-        raise Flaw(message)
     env.check()
     check_settings()
     for name in ADDRESSES:
@@ -69,7 +66,7 @@ def everything(project: Project) -> str:
     Raises:
         Flaw: It has to be corrected first.
     """
-    before_a_run(project)
+    before_a_run()
     for name in alerts.ANSWERS:
         if env.setting(name) and (flaw := alerts.service_at(name)[1]):
             raise Flaw(flaw)

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, project: Project) -> int:
     if options.command == "check":
         print(check.everything(project))
         return 0
-    check.before_a_run(project)
+    check.before_a_run()
     mode: Callable[[Project], int] = options.mode
     return mode(project)
 

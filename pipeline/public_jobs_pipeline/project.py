@@ -25,7 +25,6 @@ class Project(NamedTuple):
     schedule: str = "none"
     state: str = "postgres"
     webhooks: bool = False
-    source: str = ""
     alert: str = "none"
     digest: str = "none"
     folder: str = ""
@@ -55,11 +54,6 @@ class Project(NamedTuple):
     def target(self) -> str:
         """The loader."""
         return f"target-{self.warehouse}"
-
-    @property
-    def clone(self) -> Path | None:
-        """The folder that the tap and this program come from; None if it is an address."""
-        return Path(self.source) if self.source.startswith("/") else None
 
     @property
     def log(self) -> str:

@@ -114,9 +114,6 @@ def test_what_has_to_be_done_first_is_named(project: ProjectAtWork) -> None:
     assert project.run("sync")[:2] == (1, [])
     assert project.errors == f"Write TAP_PUBLIC_JOBS_API_KEY into {project.folder}/.env.\n"
     assert project.run("sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 0
-    project.answer(source="/gone")
-    assert project.run("sync", TAP_PUBLIC_JOBS_API_KEY_FILE="/key", LOADS="done")[0] == 1
-    assert project.errors == "The tap's clone /gone is gone: clone it there again.\n"
 
 
 @pytest.mark.parametrize(

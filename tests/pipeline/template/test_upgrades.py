@@ -153,6 +153,12 @@ def dates(store: Database) -> list[Row]:
     return store.fetch(f"select id, opened_after, first_seen_at from {table} order by id")  # noqa: S608
 
 
+def assert_kept(before: list[Row], store: Database) -> None:
+    after = dates(store)
+    assert before
+    assert [it for it in before if it not in after] == []
+
+
 def history(store: Database, analytics: str = "analytics") -> set[object]:
     """The versions that dbt has kept of each job, which no load brings again."""
     table = f"{analytics}_history.job_history"
@@ -203,7 +209,7 @@ def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
         assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
         assert_holds(DUCKDB, project / "output", "", sandbox)
         store = store_of(DUCKDB, project / "output", "")
-        assert dates(store)[: len(before)] == before
+        assert_kept(before, store)
         assert kept
         assert kept < history(store)
 
@@ -223,7 +229,7 @@ def load_another(owner: Owner, database: str, tmp_path: Path) -> None:
         data = given | {"base_url": theirs["base_url"], "api_key": "pj_wrong"}
         made = copier("copy", owner.source, second, where=owner.home, **data).succeeded().output
         assert "\nThe test failed: " in made
-        assert made.endswith(f"\nThen run: {second}/setup\n")
+        assert made.rstrip().endswith(f"\nThen run: {second}/setup")
         assert stat.filemode((second / ".env").stat().st_mode) == "-rw-------"
         change(second / ".env", "pj_wrong", others.key)
         made = run(second / "setup", folder=owner.home).succeeded().output
@@ -288,7 +294,7 @@ def test_postgresql_with_webhooks_upgraded_beside_another_organisation(
         assert "unit_test" not in ended.output
         assert {"/jobs?page=1", f"/jobs/{named}"} <= {*paths(sandbox.requests)}
         assert_holds(target, project, database, sandbox, analytics)
-        assert dates(store) == before
+        assert_kept(before, store)
         assert kept
         assert kept <= history(store, analytics)
 
@@ -331,7 +337,7 @@ def test_the_tap_in_an_own_meltano_project_upgraded(owner: Owner) -> None:
         daily = "meltano run tap-public-jobs target-duckdb dbt-duckdb:build"
         owner.shell(daily, "my-project", **meltano).succeeded()
         assert_holds(DUCKDB, project / "output", "", sandbox)
-        assert dates(store_of(DUCKDB, project / "output", ""))[: len(before)] == before
+        assert_kept(before, store_of(DUCKDB, project / "output", ""))
         page = (REPOSITORY / "docs/operate/moving.md").read_text("utf-8")
         (command,) = re.findall("From git: `(dbt .+?)`", page)
         upgrade = f"{programs}/{command}"
