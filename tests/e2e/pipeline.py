@@ -139,10 +139,15 @@ class MeltanoProject:
         return run(*command, folder=self.folder, **variables)
 
 
+@cache
+def meltano_yml() -> dict[str, Any]:
+    """The project's plugins."""
+    return dict(yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8")))
+
+
 def plugin(kind: str, name: str) -> dict[str, Any]:
     """A plugin as this project has it, in meltano.yml."""
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    return dict(next(it for it in project["plugins"][kind] if it["name"] == name))
+    return next(dict(it) for it in meltano_yml()["plugins"][kind] if it["name"] == name)
 
 
 def definition(kind: str, name: str) -> dict[str, Any]:
