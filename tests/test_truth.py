@@ -18,8 +18,8 @@ from support.pages import EVERYWHERE, README
 from tap_public_jobs import notification_log
 from tap_public_jobs.limit import body, transport, verdict
 from tap_public_jobs.singer import process
-from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA
-from tap_public_jobs.sync import listing, notifications, pages, run, source, state, work
+from tap_public_jobs.sync import listing, notifications, pages, plan, run, source, state
+from tap_public_jobs.tap import TapPublicJobs
 
 TEXTS = {
     path.relative_to(REPOSITORY).as_posix(): path.read_text("utf-8")
@@ -30,8 +30,8 @@ BENCHMARKS = TEXTS["dev/benchmarks/README.md"]
 SIZING = TEXTS["docs/set-up/sizing.md"]
 WORDS = {"one": 1, "two": 2, "three": 3, "five": 5, "seven": 7, "eight": 8, "ten": 10, "twelve": 12}
 
-SETTINGS: dict[str, Any] = CONFIG_JSONSCHEMA["properties"]
-REQUIRED = CONFIG_JSONSCHEMA["required"]
+SETTINGS: dict[str, Any] = TapPublicJobs.config_jsonschema["properties"]
+REQUIRED = TapPublicJobs.config_jsonschema["required"]
 LIMIT: int = SETTINGS["rate_limit_requests"]["default"]
 PAGE: int = SETTINGS["page_size"]["default"]
 DAYS: int = SETTINGS["detail_max_age_days"]["default"]
@@ -104,8 +104,8 @@ PROMISED: dict[str, object] = {
     r"or all of (\w+) or more": listing.DOUBTFUL_IF_ALL,
     r"While (\w+) or more details fail": state.MANY_FAILING,
     # State
-    r"run began (?:less|more) than (\d+) hours ago": work.RESUME_WITHIN / state.HOUR,
-    r"resumes\]\([^)]*\) only within (\d+) hours": work.RESUME_WITHIN / state.HOUR,
+    r"run began (?:less|more) than (\d+) hours ago": plan.RESUME_WITHIN / state.HOUR,
+    r"resumes\]\([^)]*\) only within (\d+) hours": plan.RESUME_WITHIN / state.HOUR,
     r"state after every (\d+) details": run.FEWEST_BETWEEN_CHECKPOINTS,
     r"state has (\d+) bits of (?:its|a) hash": 6 * len(source.hash_key("key")),
     r"end a run within (\w+) seconds": math.ceil(process.SECONDS_TO_STOP),
