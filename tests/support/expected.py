@@ -60,6 +60,12 @@ def stored(value: object) -> object:
     return (normalize("NFC", value).strip() or None) if isinstance(value, str) else value
 
 
+def composed(fields: Row) -> Row:
+    """The same with letters and their accents as one character."""
+    text = json.dumps(fields, ensure_ascii=False)
+    return dict(json.loads(normalize("NFC", text)))
+
+
 def as_text(value: Any) -> str | None:
     """A value in old_value or new_value."""
     if isinstance(value, float) and value.is_integer():
@@ -267,7 +273,9 @@ class History:
             # Of a job that no build saw, nothing is known.
             "has_salary": bool(ends) if "jobTitle" in job else None,
             **dict.fromkeys(("city", "country", "is_remote")),  # no file of locations says them
-            "additional_fields": {k: v for k, v in job.items() if k not in FIELDS["job_details"]},
+            "additional_fields": composed(
+                {k: v for k, v in job.items() if k not in FIELDS["job_details"]}
+            ),
         }
         return row | {"pay": pay_as_text(row)}
 

@@ -69,6 +69,12 @@ def first_week(portal: Portal, build: Build) -> None:
     for number, place in enumerate(["Bern", " Basel", "Bern\N{NO-BREAK SPACE}", "Remote (EU)"]):
         edit(portal, number, jobTitle="Cook", location=place)
     edit(portal, 4, department=" \N{NO-BREAK SPACE}", note=None, other="")
+    edit(
+        portal,
+        8,
+        department="Cafe\N{COMBINING ACUTE ACCENT}",
+        team=["Cafe\N{COMBINING ACUTE ACCENT}"],
+    )
     edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
     edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text ")
     asked: list[Job] = [
@@ -85,8 +91,10 @@ def first_week(portal: Portal, build: Build) -> None:
         edit(portal, number, department="People & Culture")
     portal.sync()
 
-    # Nothing that counts: blanks, and what was null or empty and is absent.
+    # Nothing that counts: blanks, another form of Unicode, what was null or empty and is absent.
     begin(portal, 3)
+    edit(portal, 8, department="Caf\N{LATIN SMALL LETTER E WITH ACUTE}")
+    edit(portal, 8, team=["Caf\N{LATIN SMALL LETTER E WITH ACUTE}"])
     edit(portal, 0, jobTitle="\tCook ")
     edit(portal, 1, location="\N{EM SPACE}Basel\N{NO-BREAK SPACE}")
     job = published(portal)[4]

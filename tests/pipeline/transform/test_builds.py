@@ -430,6 +430,8 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
 
     def listed(number: int, *unlisted: str, state_is_lost: bool = False) -> datetime:
         time = FIRST + timedelta(days=number - 1)
+        # A counter that only the list has is no content of a job.
+        warehouse.run(f"update public_jobs.jobs set additional_fields = '{{\"seen\": {number}}}'")  # noqa: S608
         others = ", ".join(f"'{key}'" for key in ("", *unlisted))
         anew = f", first_seen_at = timestamp '{time}', opened_after = null" if state_is_lost else ""
         write(
@@ -472,7 +474,17 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
         (reopened, None, FIRST, FIRST, second),
         (reopened, fourth, fifth, None, None),
     }
-    assert not edits(warehouse.rows("analytics.job_events"))
+    assert len(warehouse.rows("analytics.job_versions")) == len(portal.listings[0].jobs)
+    assert "seen" not in {it["field"] for it in warehouse.rows("analytics.fields")}
+    events = warehouse.rows("analytics.job_events")
+    names = ("id", "event", "happened_by", "step")
+    assert {tuple(it[name] for name in names) for it in events if it["event"] != "found"} == {
+        (back, "not closed", third, 0),
+        (kept, "not closed", fourth, 0),
+        (closed, "closed", third, -1),
+        (reopened, "closed", second, -1),
+        (reopened, "reopened", fifth, 1),
+    }
     names = ("outcome", "missing_jobs", "missing_details", "missing_since")
     nights = sorted(warehouse.rows("analytics.nights"), key=lambda row: row["day"])
     assert [tuple(row[name] for name in names) for row in nights] == [
@@ -569,7 +581,7 @@ def test_a_build_that_cannot_be_says_what_to_do(portal: Portal, warehouse: Wareh
     assert "There is no history yet. `dbt build` records it" in refused("run")
 
 
-CHANGED = ("job_periods", "job_versions", "job_events")
+CHANGED = ("job_periods", "job_versions", "job_events", "fields")
 CHANGES = ("--select", *(f"+public_jobs__{it}" for it in CHANGED), *WITHOUT_TESTS)
 # The number of a version, which is in keys, and what a build says after half an edit.
 OF_A_HALF = ("version", "version_key", "event_key")
@@ -594,7 +606,7 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
         portal.day(day)
         for number in range(day, 18, 4):
             portal.edit(number, jobTitle=f"Edited on day {day}", yearsExperience=day)
-        portal.edit(day + 3, roleOverview=f"Only the detail of day {day}.")
+        portal.edit(day + 3, roleOverview=f"Only the detail of day {day}.", **{f"new{day}": day})
         portal.edit(day + 7, department=f"Moved on day {day}")
         portal.unpublish(day + 10)
         portal.publish(make_jobs(1, seed=day)[0])
