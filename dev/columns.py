@@ -1,8 +1,8 @@
 """Writes what every column means, from the tap's schemas and the descriptions of the models.
 
 `uv run python dev/columns.py` writes the sources of the dbt project, the names of its columns
-and two pages: docs/query/columns.md and docs/query/dictionary.md. Models and snapshots take every
-field of the schemas from there.
+and the table of docs/query/columns.md. Models and snapshots take every field of the schemas from
+there. The site has the columns of dbt's tables, too: `dev/checks/site_pages.py` adds them.
 """
 
 import json
@@ -25,8 +25,7 @@ SEEDS = TRANSFORM / "seeds" / "seeds.yml"
 SOURCES = TRANSFORM / "models" / "staging" / "sources.yml"
 SNAPSHOTS = TRANSFORM / "snapshots" / "history.yml"
 FIELDS = TRANSFORM / "macros" / "fields.sql"
-RAW_COLUMNS = REPOSITORY / "docs/query/columns.md"
-DICTIONARY = REPOSITORY / "docs/query/dictionary.md"
+PAGE = REPOSITORY / "docs/query/columns.md"
 
 WITH_EXTRA_FIELDS = ("open_jobs", "jobs_ever", "job_versions")
 RAW_TABLES = ("jobs", "job_details", "job_publications")
@@ -67,80 +66,6 @@ GIVEN = (
 )
 """The schemas, in Jinja: the schema of a source is rendered before macros are known."""
 
-RAW_PAGE = """\
-# Raw columns
-
-The columns of the tables that the tap loads, in the schema `public_jobs`.
-Each is listed once, with the tables that have it.
-The columns of dbt's tables are in the [Dictionary](dictionary.md).
-
-The names are those of `column_naming: snake_case`, which the template sets; \
-the tap's own default, `source`, keeps the names of the API's fields.
-[Targets](../set-up/targets.md) shows what each warehouse makes of the types, \
-and [SQL](sql.md#one-row-of-each-table) one row of each table.
-
-<!-- columns: begin -->
-
-{table}
-<!-- columns: end -->
-
-A detail repeats the fields of its summary.
-Take those from `jobs`, because a run reads the whole list, \
-while under `detail_refresh: changed` a detail may be some days older.
-
-`uv run python dev/columns.py` writes this page from the tap's schemas.
-"""
-
-DICTIONARY_PAGE = """\
-# Dictionary of `analytics`
-
-Every table that dbt builds in the schema `analytics`, every column, \
-and [what a null means](#what-a-null-means).
-[Tables for analysts](analysts.md) says which table answers which question, \
-and [Dates](dates.md) how their dates belong together.
-A *period* is one time that a job was published, \
-a *listing* a run that read the whole list, and *now* the latest listing.
-A *build* is one run of dbt; [Words](../words.md) has the rest.
-
-The database has the same descriptions as comments.
-`\\d+ analytics.open_jobs` in psql shows them, and in DuckDB \
-`select table_name, column_name, comment from duckdb_columns() where schema_name = 'analytics'`.
-
-As a site of dbt's own, with the lineage of each table, in the clone:
-
-```bash
-uvx --from 'meltano~=4.4' meltano invoke dbt-duckdb docs generate --static
-```
-
-Open `.meltano/dbt/duckdb/static_index.html` in a browser.
-In a project of the template, begin with `.venv/bin/meltano invoke`; \
-on PostgreSQL, write `postgres` for `duckdb`, in the path too.
-
-## What a null means
-
-- *A salary or another number:* the API sent none, or something that is not a number, \
-which is then in `additional_fields`.
-  A salary of 0 stays in `min_salary` and `max_salary`, \
-and counts as missing in all other columns of pay.
-- *`annual_…`:* nobody knows what the salary is paid for: \
-see [Salaries](../../pipeline/transform/README.md#salaries).
-  Whether it is gross or net, the API doesn't say.
-- *A text:* the API sent none, or an empty one.
-- *A field of details, such as `role_overview`:* as above, \
-or the detail could not be fetched yet: see [Gaps](../operate/gaps.md).
-- *A column that a later version added:* the job had closed before.
-- *A date:* see [Dates](dates.md#what-a-null-means).
-
-A `location` is one text, even if it names several places, so each job has one row.
-
-<!-- dictionary: begin -->
-{tables}
-<!-- dictionary: end -->
-
-`uv run python dev/columns.py` writes this page \
-from `marts.yml` and `seeds.yml` in `pipeline/transform/`.
-"""
-
 
 def main() -> None:
     """Write all files."""
@@ -161,8 +86,7 @@ def written() -> dict[Path, str]:
         FIELDS: _macros(fields, marts),
         SNAPSHOTS: snapshots,
         MARTS: marts,
-        RAW_COLUMNS: raw_columns(),
-        DICTIONARY: dictionary(marts),
+        PAGE: _between(PAGE.read_text("utf-8"), "columns", raw_columns()),
     }
 
 
@@ -220,6 +144,13 @@ def _with_part(text: str, table: str, lines: Sequence[str]) -> str:
     return re.sub(marks, lambda found: found[1] + body + found[2], text, flags=re.DOTALL)
 
 
+def _between(page: str, name: str, text: str) -> str:
+    """Put text between the two comments that mark its place on a page."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}"
+
+
 def sources() -> str:
     """Return the sources of the dbt project."""
     tables = []
@@ -257,7 +188,7 @@ def sources() -> str:
 
 
 def raw_columns() -> str:
-    """Return the page of all columns of the tap's tables."""
+    """Return the table of all columns of the tap's tables."""
     tables: dict[str, list[str]] = {}
     rows: dict[str, tuple[str, str, str]] = {}
     for table in RAW_TABLES:
@@ -270,26 +201,28 @@ def raw_columns() -> str:
         found = tables[column]
         where = "all" if len(found) == len(RAW_TABLES) else ", ".join(f"`{it}`" for it in found)
         lines.append(f"| `{column}` | `{field}` | {kind} | {where} | {meaning} |")
-    return RAW_PAGE.format(table="\n".join([*lines, ""]))
+    return "\n".join([*lines, ""])
 
 
-def dictionary(marts: str) -> str:
-    """Return the page of all columns of the final tables.
+def models() -> list[dict[str, Any]]:
+    """Return what dbt's files say of each final table."""
+    found: list[dict[str, Any]] = yaml.safe_load(MARTS.read_text("utf-8"))["models"]
+    found += yaml.safe_load(SEEDS.read_text("utf-8"))["seeds"]
+    return found
 
-    Args:
-        marts: The text of marts.yml.
-    """
+
+def dictionary() -> str:
+    """Return a table of the columns of each final table."""
     lines = []
-    models = yaml.safe_load(marts)["models"] + yaml.safe_load(SEEDS.read_text("utf-8"))["seeds"]
-    for model in models:
+    for model in models():
         name = model["name"].removeprefix("public_jobs__")
-        lines += ["", f"## `{name}`", "", model["description"].strip().replace("\n", " "), ""]
+        lines += ["", f"### `{name}`", "", model["description"].strip().replace("\n", " "), ""]
         lines += ["| column | type | meaning |", f"|{' --- |' * 3}"]
         for column in model["columns"]:
             kind = TYPES.get(column["data_type"], column["data_type"])
             meaning = " ".join(column["description"].split())
             lines.append(f"| `{column['name']}` | {kind} | {meaning} |")
-    return DICTIONARY_PAGE.format(tables="\n".join([*lines, ""]))
+    return "\n".join([*lines, ""])
 
 
 def schema_of(table: str) -> dict[str, Any]:

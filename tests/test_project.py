@@ -35,7 +35,7 @@ def test_every_address_of_the_repository_is_the_one_of_the_package() -> None:
 
 def test_every_address_of_a_file_of_the_repository_is_that_of_one() -> None:
     """The template and the definitions of plugins link to the pages this way."""
-    of_a_file = re.compile(rf"{re.escape(ADDRESS)}/(?:blob|raw)/main/([\w./-]+)")
+    of_a_file = re.compile(rf"{re.escape(ADDRESS)}/(?:blob|raw)/main/([\w./-]+\w)")
     found = {file for text in texts().values() for file in of_a_file.findall(text)}
 
     assert "docs/operate/on-call.md" in found

@@ -9,17 +9,9 @@ from importlib.metadata import distributions
 import pytest
 from e2e.pipeline import REPOSITORY
 from harness import catalog_of, demo, sync
+from support.pages import EVERYWHERE, FILES, PAGES, README
 
 from dev.checks import commands
-
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-FILES = sorted((REPOSITORY / "docs").rglob("*.md"))
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FILES}
-FOLDERS = ["docs", "pipeline", "dev", ".github"]
-EVERYWHERE = [
-    *REPOSITORY.glob("*.md"),
-    *(path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*.md*")),
-]
 
 
 def blocks(language: str, text: str) -> list[str]:
@@ -74,10 +66,13 @@ def test_the_page_on_design_names_what_exists() -> None:
     modules = {path.name for path in package.glob("[a-z]*.py")}
     packages = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
     table, _, proofs = PAGES["design"].partition("\n## Promises and proofs\n")
-    named = {*re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)}
+    named = dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", table, re.MULTILINE))
     tests = re.findall(r"`(tests/[\w/.]+)`", proofs)
 
-    assert named == modules | packages
+    assert named.keys() == modules | packages
+    for folder in packages - {"schemas/"}:
+        parts = {path.stem for path in (package / folder).glob("[a-z]*.py")}
+        assert {*re.findall(r"`(\w+)`", named[folder])} == parts
     assert tests
     assert [path for path in tests if not (REPOSITORY / path).exists()] == []
 
@@ -104,20 +99,11 @@ def test_the_records_shown_are_real() -> None:
         assert list(record) == [name for name in real if name in record]
 
 
-@pytest.mark.parametrize(
-    ("language", "files"),
-    [
-        ("dockerfile", ["*Dockerfile*"]),
-        ("yaml", ["*schedule*/*kubernetes*"]),
-        ("ini", ["*schedule*/*}}.service*", "*schedule*/*}}.timer*"]),
-    ],
-)
-def test_the_page_on_deploying_shows_what_the_template_makes(
-    language: str, files: list[str]
-) -> None:
+def test_the_page_on_deploying_shows_the_units_of_the_template() -> None:
+    files = ("*schedule*/*}}.service*", "*schedule*/*}}.timer*")
     template = REPOSITORY / "pipeline" / "template"
 
-    assert blocks(language, PAGES["deploy"]) == [
+    assert blocks("ini", PAGES["deploy"]) == [
         filled_in(made.read_text(encoding="utf-8")) for it in files for made in template.glob(it)
     ]
 
@@ -148,3 +134,17 @@ def test_every_message_that_has_a_heading_is_one_that_a_test_provokes() -> None:
 
     assert quoted
     assert [message for message in quoted if message not in tests] == []
+
+
+def test_every_line_of_the_log_on_the_page_is_one_of_the_program() -> None:
+    """Between its numbers, which differ."""
+    programs = [*REPOSITORY.glob("tap_public_jobs/**/*.py"), *REPOSITORY.glob("pipeline/**/*.py")]
+    literals = re.sub(r'"\s+f?"', "", "\n".join(path.read_text("utf-8") for path in programs))
+    table = PAGES["errors"].partition("\n## Lines of the log\n")[2].partition("\n### At the end")[0]
+    quoted = re.findall(r"^\| (?:WARNING )?`(.*?)` \|", table, re.MULTILINE)
+    parts = [
+        part.strip(" ().") for it in quoted for part in re.split(r"\d[\d,]*(?: requests)?|\. ", it)
+    ]
+
+    assert len(quoted) > 10
+    assert [it for it in parts if it and it not in literals] == []

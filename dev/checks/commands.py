@@ -39,7 +39,7 @@ ORDER = {
     "docs/query/sql.md": "tap-public-jobs",
     "pipeline/transform/README.md": "tap-public-jobs",
     "docs/query/bi.md": "tap-public-jobs",
-    "docs/query/dictionary.md": "tap-public-jobs",
+    "docs/query/columns.md": "tap-public-jobs",
     "docs/change/sandbox.md": "tap-public-jobs",
     "docs/set-up/deploy.md": ".",
     "docs/set-up/webhooks.md": ".",

@@ -1,7 +1,7 @@
 """The command `uv run dev/checks/site_pages.py FOLDER`: what Zensical needs to build the site.
 
 The pages are those of the README's index, at their own paths, so that their links to each other
-stay; what else they link to is in the repository.
+stay; what else they link to is in the repository. The page of columns gets those of dbt's tables.
 """
 
 import json
@@ -12,10 +12,13 @@ import tomllib
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
+from dev import columns
+
 REPOSITORY = Path(__file__).parents[2]
 CONFIGURATION = (REPOSITORY / "zensical.toml").read_text(encoding="utf-8")
 BLOB = f"{tomllib.loads(CONFIGURATION)['project']['repo_url']}/blob/main"
 INDEX = "\n## Documentation\n"
+DICTIONARY = re.compile("<!-- dictionary: .* -->\n")
 LINK = re.compile(r"(\]\(|src=\")(?!\w+:|#)([^)\"#]+)")
 
 
@@ -54,6 +57,7 @@ def place(path: str) -> str:
 def text_of(page: str, pages: set[str]) -> str:
     """Return the text of a page; links to what the site lacks lead to the repository."""
     text = (REPOSITORY / page).read_text(encoding="utf-8").partition(INDEX)[0]
+    text = DICTIONARY.sub(lambda _: columns.dictionary(), text)
     here = dirname(page)
 
     def link(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Realistic job postings, the same for the same seed (*Resources and their fields*).
 
-They are as untidy as those of public boards, which `docs/change/postings.md` counts.
+They are as untidy as those of public boards, which `docs/change/sandbox.md` counts.
 """
 
 import itertools

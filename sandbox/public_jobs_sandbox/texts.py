@@ -1,6 +1,6 @@
 """Long and untidy texts, as people paste them into an applicant tracking system.
 
-How long, and how untidy, says `docs/change/postings.md`, from what public boards of jobs hold.
+How long, and how untidy, says `docs/change/sandbox.md`, from what public boards of jobs hold.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Every stop of a first load into every target, and the run that resumes it.
 
-All rows are right then, and what is fetched again is at most what docs/operate/on-call.md says.
+All rows are right then, and what is fetched again is at most what docs/set-up/targets.md says.
 Weekly, because a target takes three to six minutes, and all of them three quarters of an hour:
 `uv run pytest -n 0 tests/e2e/stops.py -k target-duckdb`
 """
@@ -201,7 +201,7 @@ def details(sandbox: Sandbox) -> set[str]:
 
 
 def repeated_at_most(target: Target, who: str, sent: str) -> int:
-    """How many details the next run may fetch again, as docs/operate/on-call.md says."""
+    """How many details the next run may fetch again, as docs/set-up/targets.md says."""
     if target.load_method == "overwrite":
         return JOBS  # it has no state
     if who != "tap":

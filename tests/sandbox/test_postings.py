@@ -1,6 +1,6 @@
 """The sandbox's postings are as long and as untidy as those of public boards.
 
-`docs/change/postings.md` counts both, and says what a change of all of them costs.
+`docs/change/sandbox.md` counts both, and says what a change of all of them costs.
 """
 
 import html
@@ -18,7 +18,7 @@ from public_jobs_sandbox.vocabulary import PLACES
 
 from tap_public_jobs.notification_log import NotificationLog
 
-PAGE = (REPOSITORY / "docs/change/postings.md").read_text("utf-8")
+PAGE = (REPOSITORY / "docs/change/sandbox.md").read_text("utf-8")
 # They take two seconds to make, so one worker makes them.
 OF_MANY = pytest.mark.xdist_group("many postings")
 

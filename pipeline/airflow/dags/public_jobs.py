@@ -4,7 +4,7 @@ Every night at 04:00 UTC, `public_jobs` runs `./sync --scheduled` in every proje
 PUBLIC_JOBS_PROJECTS, and `public_jobs_news` runs `./sync --if-news` every 15 minutes in those that
 have webhooks. A project tries again and alerts by itself, so no task here does.
 
-README.md says how to set it up.
+docs/set-up/organisations.md says how to set it up.
 """
 
 import os
@@ -68,7 +68,7 @@ def sync_all(name: str, schedule: str, option: str, *, with_webhooks: bool) -> D
             append_env=True,
             map_index_template="{{ task.cwd.rpartition('/')[2] }}",
             # Every key has its own limit, so projects do not slow each other down. What they share
-            # is the memory of the workers (see SIZING.md) and the warehouse's connections.
+            # is the memory of the workers and the warehouse's connections: see organisations.md.
             max_active_tis_per_dag=16,
             # Later than the time limit of sync, which alerts.
             execution_timeout=timedelta(hours=6),

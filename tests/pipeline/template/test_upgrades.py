@@ -87,8 +87,8 @@ class Owner:
         return self.shell(f"{line} --defaults {shlex.join(data)}").succeeded()
 
     def upgrade(self, folder: str = ".") -> str:
-        """Run what today's README says, in the folder of both clone and project."""
-        return self.shell(script("README.md", "## Upgrade"), folder).succeeded().output
+        """Run what today's page says, in the folder of both clone and project."""
+        return self.shell(script("docs/operate/moving.md", "## Upgrade"), folder).succeeded().output
 
 
 @pytest.fixture

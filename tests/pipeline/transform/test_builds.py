@@ -227,8 +227,9 @@ def test_the_page_on_archives_writes_each_version_and_keeps_it(
     finished: Portal, tmp_path: Path
 ) -> None:
     """Also of jobs that have left the warehouse, and by git what a file was before."""
-    page = (REPOSITORY / "docs/operate/archive.md").read_text("utf-8")
-    duckdb, postgres, keep, _ = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    page = (REPOSITORY / "docs/operate/after-sync.md").read_text("utf-8")
+    section = page.partition("\n## Archive: ")[2]
+    duckdb, postgres, keep, _ = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     is_file = isinstance(finished.warehouse, DuckDB)
     (tmp_path / "output").mkdir()
     if isinstance(finished.warehouse, DuckDB):
