@@ -18,8 +18,8 @@ from support.pages import EVERYWHERE, README
 from tap_public_jobs import notification_log
 from tap_public_jobs.limit import body, transport, verdict
 from tap_public_jobs.singer import process
-from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA
-from tap_public_jobs.sync import listing, notifications, pages, run, source, state, work
+from tap_public_jobs.sync import listing, notifications, pages, plan, run, source, state
+from tap_public_jobs.tap import TapPublicJobs
 
 TEXTS = {
     path.relative_to(REPOSITORY).as_posix(): path.read_text("utf-8")
@@ -30,8 +30,8 @@ BENCHMARKS = TEXTS["dev/benchmarks/README.md"]
 SIZING = TEXTS["docs/set-up/sizing.md"]
 WORDS = {"one": 1, "two": 2, "three": 3, "five": 5, "seven": 7, "eight": 8, "ten": 10, "twelve": 12}
 
-SETTINGS: dict[str, Any] = CONFIG_JSONSCHEMA["properties"]
-REQUIRED = CONFIG_JSONSCHEMA["required"]
+SETTINGS: dict[str, Any] = TapPublicJobs.config_jsonschema["properties"]
+REQUIRED = TapPublicJobs.config_jsonschema["required"]
 LIMIT: int = SETTINGS["rate_limit_requests"]["default"]
 PAGE: int = SETTINGS["page_size"]["default"]
 DAYS: int = SETTINGS["detail_max_age_days"]["default"]
@@ -59,16 +59,29 @@ def found(pattern: str, path: str) -> str:
     return str(re.findall(pattern, text.read_text("utf-8"))[0])
 
 
-def second_run(client: str, column: int) -> str:
-    """Return a cell of the benchmark of second runs: requests, and rejected ones in brackets."""
-    row = next(it for it in BENCHMARKS.splitlines() if it.startswith("| ") and client in it)
-    return row.split(" | ")[column]
+def measured(section: str, row: str, column: int) -> str:
+    """Return a cell of a table of the benchmarks.
+
+    Args:
+        section: Its heading.
+        row: What the row has in it.
+        column: Counted from 0.
+    """
+    table = BENCHMARKS.partition(f"\n### {section}\n")[2].partition("\n### ")[0]
+    line = next(it for it in table.splitlines() if it.startswith("| ") and row in it)
+    return plain(line.strip("| ").split(" | ")[column])
 
 
-def of_second_run(client: str) -> str:
-    return second_run(client, 2).split()[0]
+def plain(said: object) -> str:
+    """Return a number in digits, without commas."""
+    text = str(said).replace(",", "").removesuffix(".0")
+    return str(WORDS.get(text, text))
 
 
+AGAIN, GROWS = "What a second run costs", "How the cost grows"
+LOADERS = [
+    line.split(" | ") for line in re.findall(r"^\| [\w-]*target-.*", BENCHMARKS, re.MULTILINE)
+]
 HOURS_OF_OLD_TABLES = yaml.safe_load(
     (REPOSITORY / "pipeline/transform/models/staging/sources.yml").read_text("utf-8")
 )["sources"][0]["tables"][2]["config"]["freshness"]["error_after"]["count"]
@@ -104,8 +117,8 @@ PROMISED: dict[str, object] = {
     r"or all of (\w+) or more": listing.DOUBTFUL_IF_ALL,
     r"While (\w+) or more details fail": state.MANY_FAILING,
     # State
-    r"run began (?:less|more) than (\d+) hours ago": work.RESUME_WITHIN / state.HOUR,
-    r"resumes\]\([^)]*\) only within (\d+) hours": work.RESUME_WITHIN / state.HOUR,
+    r"run began (?:less|more) than (\d+) hours ago": plan.RESUME_WITHIN / state.HOUR,
+    r"resumes\]\([^)]*\) only within (\d+) hours": plan.RESUME_WITHIN / state.HOUR,
     r"state after every (\d+) details": run.FEWEST_BETWEEN_CHECKPOINTS,
     r"state has (\d+) bits of (?:its|a) hash": 6 * len(source.hash_key("key")),
     r"end a run within (\w+) seconds": math.ceil(process.SECONDS_TO_STOP),
@@ -153,10 +166,22 @@ PROMISED: dict[str, object] = {
     r"requests, (\d+) minutes": minutes(requests(JOBS)),
     r"\| (\d+) requests; old details": requests(JOBS, 0),
     r"the default of (\d+) days": DAYS,
-    r"and this tap (\d+) \(`all`\)": of_second_run("`detail_refresh: all`"),
-    r"or (\d+) \(`changed`\)": of_second_run("`detail_refresh: changed`"),
-    r"dlt (\d+) requests": of_second_run("dlt rest_api"),
-    r"requests, (\d+) of them rejected": second_run("dlt rest_api", 2).split("(")[1].split(")")[0],
+    # What was measured
+    r"and this tap (\d+) \(`all`\)": measured(AGAIN, "refresh: all", 2).split()[0],
+    r"or (\d+) \(`changed`\)": measured(AGAIN, "refresh: changed", 2).split()[0],
+    r"dlt (\d+) requests": measured(AGAIN, "dlt rest_api", 2).split()[0],
+    r"requests, (\d+) of them rejected": measured(AGAIN, "dlt rest_api", 2).split()[1].strip("()"),
+    r"some (\d+) % more time": round(
+        100 * float(measured("Compared with the theoretical minimum", "leaky_bucket", 3)) - 100
+    ),
+    r"\| the tap, 3,000 jobs \| (\d+)": measured(GROWS, "| 3,000 |", 3),
+    r"\| the tap, 10,000 jobs \| (\d+)": measured(GROWS, "| 10,000 |", 3),
+    r"\| the tap, 30,000 jobs \| (\d+)": measured(GROWS, "| 30,000 |", 3),
+    r"with long texts \| up to (\d+)": max(int(it[3]) for it in LOADERS),
+    r"the tap took (\d+) seconds of CPU": round(
+        float(measured("Compared with other tools", "3,000 | tap-public-jobs", 3))
+    ),
+    r"the loader \d+ to (\d+)\.": round(max(float(it[2]) for it in LOADERS)),
     r"second run of (\d+) unchanged jobs": re.findall(
         r"What a second run costs\n\n(\d+) jobs", BENCHMARKS
     )[0],
@@ -173,12 +198,6 @@ ELSEWHERE = (
     r"50 lines of dlt",
     r"Apache-2\.0",
 )
-
-
-def plain(said: object) -> str:
-    """Return a number in digits, without commas."""
-    text = str(said).replace(",", "").removesuffix(".0")
-    return str(WORDS.get(text, text))
 
 
 @pytest.mark.parametrize("pattern", PROMISED)
