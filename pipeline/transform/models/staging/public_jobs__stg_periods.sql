@@ -167,7 +167,7 @@ numbered_within as (
     from (
         select *, lag(period) over (partition by job_key order by dbt_valid_from) = period as goes_on
         from numbered
-    ) as within
+    ) as ordered
 ),
 
 -- The tap knows no listing before a lost state, but the history does: none of those showed a job
