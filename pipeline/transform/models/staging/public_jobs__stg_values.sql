@@ -1,7 +1,8 @@
+{# BigQuery deletes no rows by a key that several have: there, the table is made anew. #}
 {{ config(
-    materialized='incremental',
+    materialized='table' if target.type == 'bigquery' else 'incremental',
     unique_key='dbt_scd_id',
-    incremental_strategy='merge' if target.type == 'bigquery' else 'delete+insert'
+    incremental_strategy='delete+insert'
 ) }}
 {%- set no_text = 'cast(null as ' ~ dbt.type_string() ~ ')' -%}
 {%- set history = ref('public_jobs', 'public_jobs__stg_job_detail_history') -%}
@@ -29,9 +30,9 @@ lists as (
             else '[' || value || ']'
         end as list
     from (
-        select dbt_scd_id, field, {{ json_type('json') }} as type, {{ json_source('json') }} as value
+        select dbt_scd_id, field, {{ json_type('value') }} as type, {{ json_source('value') }} as value
         from (
-            select dbt_scd_id, field, {{ json_value('additional_fields', 'field') }} as json
+            select dbt_scd_id, field, {{ json_value('additional_fields', 'field') }} as value
             from named
         ) as found
     ) as typed
