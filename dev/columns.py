@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
-from tap_public_jobs.singer.columns import OTHERS, QUESTIONS
+from tap_public_jobs.singer.columns import OTHERS
 from tap_public_jobs.singer.naming import column_of
+from tap_public_jobs.streams import QUESTIONS
 
 REPOSITORY = Path(__file__).parents[1]
 SCHEMAS = REPOSITORY / "tap_public_jobs" / "schemas"
@@ -204,7 +205,8 @@ def _described(table: str, columns: Sequence[str]) -> list[str]:
         _, sub = columns_of(table)[name]
         words = IN_MARTS.get(name, sub["description"]).replace(", exact", "")  # they are doubles
         lines += [
-            f"      - name: {name}",
+            f"      - &{name}",
+            f"        name: {name}",
             f"        data_type: {'double precision' if _group(name, sub) == 'number' else 'text'}",
             f"        description: {json.dumps(words, ensure_ascii=False)}",
         ]

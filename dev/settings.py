@@ -1,4 +1,4 @@
-"""Writes the tap's settings, those of `singer/settings.json`, wherever they are described.
+"""Writes the tap's settings, those of `settings.json`, wherever they are described.
 
 `uv run python dev/settings.py` writes them between two marks into meltano.yml, the plugin
 definition, .env.example and docs/set-up/settings.md.
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from singer_sdk.about import AboutFormatter
 
-from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA
+from tap_public_jobs.tap import SETTINGS as DECLARED
 from tap_public_jobs.tap import TapPublicJobs
 
 REPOSITORY = Path(__file__).parents[1]
@@ -25,11 +25,9 @@ Json = Any
 # So that SQL is the same on every warehouse, and needs no quotes in PostgreSQL.
 VALUES = {"column_naming": {"value": "snake_case"}}
 
-SETTINGS: dict[str, Json] = CONFIG_JSONSCHEMA["properties"]
+SETTINGS = DECLARED.rules
 # The SDK adds the others.
-OWN = json.loads((REPOSITORY / "tap_public_jobs/singer/settings.json").read_text("utf-8"))[
-    "properties"
-]
+OWN = json.loads((REPOSITORY / "tap_public_jobs/settings.json").read_text("utf-8"))["properties"]
 
 
 def main() -> None:
@@ -69,7 +67,7 @@ def in_environment(name: str) -> str:
     """Return the lines about a variable, which is active if a user has to set it."""
     schema = SETTINGS[name]
     about = textwrap.fill(schema["description"], WIDTH, initial_indent="# ", subsequent_indent="# ")
-    off = "" if name in CONFIG_JSONSCHEMA["required"] else "# "
+    off = "" if name in DECLARED.schema["required"] else "# "
     default = json.dumps(schema["default"]).strip('"') if "default" in schema else ""
     return f"{about}\n{off}TAP_PUBLIC_JOBS_{name.upper()}={default}\n"
 

@@ -13,7 +13,7 @@ def main() -> None:
     # What the modules make stays until the end. To look for garbage among it would take a fifth of
     # the time that they take to load, and a seventh of that of a run.
     gc.disable()
-    from tap_public_jobs.singer.process import run  # noqa: PLC0415  # takes half a second
+    from tap_public_jobs.singer.cli import run  # noqa: PLC0415  # takes half a second
     from tap_public_jobs.tap import TapPublicJobs  # noqa: PLC0415
 
     gc.freeze()

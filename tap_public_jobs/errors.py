@@ -18,7 +18,16 @@ class SetupError(PublicJobsError):
 
 
 class PageError(PublicJobsError):
-    """A page cannot be read; whether that matters depends on how far the list goes."""
+    """A page cannot be read; whether that matters depends on how far the list goes.
+
+    Args:
+        message: The page, and what became of it.
+        status: As in a `RequestError`.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NotificationLogError(PublicJobsError):
@@ -40,6 +49,10 @@ class RequestError(Exception):
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+class RejectedError(RequestError):
+    """The rate limit rejected a request too often."""
 
 
 class NotFoundError(RequestError):

@@ -18,16 +18,18 @@ from typing_extensions import override
 from tap_public_jobs import schemas
 from tap_public_jobs.errors import SetupError
 from tap_public_jobs.lines import described, quoted, shortened
-from tap_public_jobs.singer.catalog import STREAMS
 from tap_public_jobs.singer.columns import Columns
 from tap_public_jobs.singer.naming import named
 from tap_public_jobs.sync.publications import publication_record
 from tap_public_jobs.sync.run import Run
-from tap_public_jobs.sync.source import hash_of
+from tap_public_jobs.sync.source import KEYS, hash_of
 
 logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
+
+# Its column as text holds nothing but JSON arrays, so that SQL can always parse it.
+QUESTIONS = "knockoutQuestions"
 
 # One file for each stream, with the API's names.
 SCHEMAS = SchemaDirectory(schemas)
@@ -92,7 +94,9 @@ class PublicJobsStream(Stream):
     @cached_property
     def columns(self) -> Columns:
         """The columns that the effective schema declares."""
-        return Columns(self.effective_schema["properties"], self.logger.warning, self.left_out)
+        properties = self.effective_schema["properties"]
+        warn = self.logger.warning
+        return Columns(properties, warn, self.left_out, keys=KEYS, arrays=[QUESTIONS])
 
     @cached_property
     def _written_columns(self) -> dict[str, Collection[str]]:
@@ -127,7 +131,8 @@ class PublicJobsStream(Stream):
         mapping = {
             name: value
             for name, value in self.config.items()
-            if name.startswith(("stream_map", "flattening", "faker", "emit_activate", "withheld"))
+            if name.startswith(("stream_map", "flattening", "faker", "emit_activate"))
+            or (name == "withheld_fields" and value)  # states are older than the setting
         }
         columns = {
             name: {key: it for key, it in schema.items() if key != "description"}
@@ -149,10 +154,10 @@ class PublicJobsStream(Stream):
         try:
             for message in super()._generate_record_messages(record):
                 columns = self._written_columns[message.stream]
+                # Flattening keeps an object that is null, for which there is no column then, and
+                # target-csv stops at its name.
                 for name in message.record.keys() - columns:
-                    # Flattening keeps an object that is null, for which there is no column then.
-                    if message.record.pop(name) is not None:
-                        _refuse_column(name)
+                    del message.record[name]
                 yield message
         except Exception as error:  # whatever the expression raises
             msg = (
@@ -160,11 +165,6 @@ class PublicJobsStream(Stream):
                 f"{quoted(record.get('id'))}: {described(error)}. Correct the expression."
             )
             raise SetupError(msg) from error
-
-
-def _refuse_column(name: str) -> None:
-    msg = f"there is no column {quoted(name)} for its value"
-    raise ValueError(msg)  # a target would drop it
 
 
 class Jobs(PublicJobsStream):
@@ -202,10 +202,16 @@ class JobDetails(PublicJobsStream):
             yield self.columns.row(detail, id=job.id, publicId=job.public_id)
 
 
+# The order in which streams are synced: the fast ones come before the long fan-out.
+ORDER = (Jobs, JobPublications, JobDetails)
+
+
 def log_left_out(streams: Mapping[str, PublicJobsStream]) -> None:
     """Log which streams and columns are left out, so that one that should be, and is not, shows."""
     written = {name: stream for name, stream in streams.items() if stream.writes_records}
-    left_out = [f"the stream {name}" for name in STREAMS if name not in written]
+    left_out = [
+        f"the stream {name}" for name in sorted(it.name for it in ORDER) if name not in written
+    ]
     for name, stream in written.items():
         if columns := stream.left_out:
             left_out.append(f"{', '.join(map(shortened, columns))} of {name}")

@@ -5,50 +5,34 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from types import FrameType
+from pathlib import Path
 from typing import Any, ClassVar
 
-from singer_sdk import Stream, Tap
+from singer_sdk import Stream
 from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
 from tap_public_jobs.api.client import AUTH_HEADERS, PublicJobsClient
-from tap_public_jobs.errors import (
-    DamagedStateError,
-    NotificationLogError,
-    PublicJobsError,
-    SetupError,
-)
+from tap_public_jobs.errors import DamagedStateError, PublicJobsError, SetupError
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.limit.transport import Session
-from tap_public_jobs.lines import described, hide, quoted
-from tap_public_jobs.singer import settings
-from tap_public_jobs.singer.naming import field_of
-from tap_public_jobs.singer.process import SECONDS_TO_ANSWER, WholeMessageWriter, exit_soon
-from tap_public_jobs.streams import (
-    JobDetails,
-    JobPublications,
-    Jobs,
-    PublicJobsStream,
-    log_left_out,
-)
-from tap_public_jobs.sync.notifications import Notifications
+from tap_public_jobs.lines import quoted
+from tap_public_jobs.singer.catalog import Keys
+from tap_public_jobs.singer.columns import OTHERS
+from tap_public_jobs.singer.naming import fields_of, wrong_names
+from tap_public_jobs.singer.settings import Settings
+from tap_public_jobs.singer.tap import SingerTap
+from tap_public_jobs.streams import ORDER, SCHEMAS, JobDetails, PublicJobsStream, log_left_out
+from tap_public_jobs.sync.notifications import Log
 from tap_public_jobs.sync.report import Counts, Report
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.services import Checkpoints, RunSettings, Services
-from tap_public_jobs.sync.source import hash_key, job_ref
-from tap_public_jobs.sync.start import start_run
+from tap_public_jobs.sync.source import KEYS, hash_key, job_ref
+from tap_public_jobs.sync.start import read_news, start_run
 from tap_public_jobs.sync.state import DAY, SyncState
 from tap_public_jobs.sync.state_json import load
-from tap_public_jobs.sync.work import continues
 
 logger = logging.getLogger(__name__)
-
-NEWS_LOST = (
-    "The notification log was full and dropped %d notifications that no run has read. This run "
-    "finds new, closed and renamed jobs in the list; a change that only a detail shows is found "
-    "within detail_max_age_days. Run the tap more often."
-)
 
 NOTHING_SELECTED = (
     "No stream is selected: select jobs, job_publications or job_details in the catalog, or under "
@@ -70,29 +54,33 @@ NO_STATE = (
     "plugin's `capabilities` in meltano.yml."
 )
 
-# The order in which streams are synced: the fast ones come before the long fan-out.
-ORDER = (Jobs, JobPublications, JobDetails)
+SETTINGS = Settings("tap-public-jobs", Path(__file__).with_name("settings.json"))
 
 
-class TapPublicJobs(Tap):
+class TapPublicJobs(SingerTap):
     """Singer tap for the Public Jobs API."""  # shown by --about
 
     name = "tap-public-jobs"
-    config_jsonschema: ClassVar[dict[str, Any]] = settings.CONFIG_JSONSCHEMA
-    # Files carry no version, so a target could not remove rows after BATCH. No field of the API
-    # could be compared with a start date, a setting of every tap from singer-sdk 0.55 on.
-    capabilities: ClassVar[list[Any]] = [
-        each for each in Tap.capabilities if each.value not in {"batch", "start-date"}
-    ]
-    message_writer_class = WholeMessageWriter
-    message_writer: WholeMessageWriter
-
-    # Whether a run is under way, so that a signal waits for the responses to what has been sent.
-    _is_syncing = False
+    config_jsonschema: ClassVar[dict[str, Any]] = SETTINGS.schema
+    settings = SETTINGS
+    keys: ClassVar[Keys] = {stream.name: {"id": {"type": "string"}} for stream in ORDER}
 
     # Returns seconds since the epoch; waits for a number of seconds. Tests replace both.
     clock: Callable[[], float] = staticmethod(time.time)
     sleep: Callable[[float], object] = staticmethod(time.sleep)
+
+    @override
+    def wrong_values(self) -> list[str]:
+        withheld, ignored = self.config["withheld_fields"], self.config["ignored_fields"]
+        columns = SCHEMAS.get_schema(JobDetails.name)["properties"].keys() - {OTHERS}
+        return [
+            *(f"ignored_fields: {why}" for why in wrong_names(ignored, KEYS)),
+            *(f"withheld_fields: {why}" for why in wrong_names(withheld, KEYS, columns)),
+        ]
+
+    @override
+    def stop_requests(self, reason: SystemExit) -> None:
+        self.throttle.close(reason)
 
     @cached_property
     def throttle(self) -> Throttle:
@@ -119,23 +107,15 @@ class TapPublicJobs(Tap):
             connections=config["max_concurrent_requests"],
             headers=headers,
             base_url=config["base_url"],
-            has_answered=self._is_key_of_state,
+            timeout=config["request_timeout_seconds"],
         )
+        session.key_has_worked = self._is_key_of_state
         return PublicJobsClient(
             session,
             config["base_url"],
             page_size=config["page_size"],
-            timeout=config["request_timeout_seconds"],
-            withheld=_fields([settings.OTHERS.sub("", it) for it in config["withheld_fields"]]),
+            withheld=fields_of(config["withheld_fields"]),
         )
-
-    @override
-    def setup_mapper(self) -> None:
-        try:
-            super().setup_mapper()
-        except Exception as error:  # whatever the SDK raises over a mistake
-            msg = f"stream_maps or flattening cannot be applied: {described(error)}."
-            raise SetupError(msg) from error
 
     @override
     def discover_streams(self) -> Sequence[Stream]:
@@ -188,13 +168,13 @@ class TapPublicJobs(Tap):
             max_age=self.config["detail_max_age_days"] * DAY,
             workers=self.config["max_concurrent_requests"],
             key_hash=hash_key(self.config["api_key"]),
-            ignored_fields=_fields(self.config["ignored_fields"]),
+            ignored_fields=fields_of(self.config["ignored_fields"]),
         )
         return start_run(
             settings=settings,
             services=self._services,
             state=self._sync_state,
-            notifications=self._read_notification_log(),
+            log=self._notification_log,
             forms=forms,
         )
 
@@ -208,7 +188,7 @@ class TapPublicJobs(Tap):
                 continue.
         """
         counts = Counts()  # of a run that finds no work, or cannot read the list
-        self._is_syncing = True
+        self.is_syncing = True
         try:
             # The run reads the list before the first SCHEMA message, on which some targets empty a
             # table.
@@ -232,26 +212,13 @@ class TapPublicJobs(Tap):
             # However the run ended, the next one need not fetch again what this one has fetched.
             self._services.checkpoints.write(self._sync_state)
 
-    def _read_notification_log(self) -> Notifications | None:
-        """Read what was notified since the last run; None if there is no log to read."""
+    @property
+    def _notification_log(self) -> Log | None:
         if "changes_url" not in self.config:
             return None
         from tap_public_jobs.notification_log import NotificationLog  # noqa: PLC0415  # loads slowly
 
-        log, last_read = NotificationLog(self.config["changes_url"]), self._sync_state.last_read
-        try:
-            notifications = log.read(last_read.position if last_read else 0)
-            # Positions mean nothing in another log, or in an earlier copy of this one.
-            if last_read and not continues(notifications, last_read):
-                notifications = log.read()
-            elif last_read and (lost := notifications.forgotten - last_read.position) > 0:
-                logger.warning(NEWS_LOST, lost)
-        except NotificationLogError as error:
-            if self.config["detail_refresh"] == "notified":
-                raise
-            logger.warning("%s Continuing without it.", error)
-            return None
-        return notifications
+        return NotificationLog(self.config["changes_url"])
 
     @override
     def load_state(self, state: dict[str, Any]) -> None:
@@ -281,23 +248,6 @@ class TapPublicJobs(Tap):
             )
             self._sync_state = SyncState()
 
-    @property
-    @override
-    # Private: the SDK looks for `.env` above the installed package, and reads "ture" as false.
-    def _env_var_config(self) -> dict[str, Any]:
-        return settings.from_environment()
-
-    @override
-    def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
-        # Private: the SDK's messages quote the key, and its defaults do not replace null.
-        settings.warn_of_unused_variables(self._config)
-        self._config = settings.with_defaults(self._config)
-        hide(settings.secrets(self._config))
-        errors = settings.problems(self._config)
-        if errors and raise_errors:
-            raise SetupError(" ".join(errors))
-        return errors
-
     # Final in the SDK, whose test would write SCHEMA and RECORD messages around the one line.
     @override  # type: ignore[misc]
     def run_connection_test(self) -> bool:
@@ -308,28 +258,11 @@ class TapPublicJobs(Tap):
             RequestError: The detail cannot be read.
         """
         log_left_out(self.streams)
-        self._read_notification_log()
+        is_notified = self.config["detail_refresh"] == "notified"
+        read_news(self._notification_log, None, is_required=is_notified)
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", self._services.report.key_works(published, page.size))
         for job in filter(None, map(job_ref, page.items[:1])):
             self.client.detail(job)
         return True
-
-    @override
-    def _handle_termination(self, signum: int, frame: FrameType | None) -> None:
-        # Private: the SDK exits with status 0, which a scheduler takes for success.
-        signal.signal(signum, signal.SIG_IGN)
-        status = 128 + signum
-        exit_soon(status)
-        if not self._is_syncing:
-            self.message_writer.stop(status)
-        # What has been sent may still be answered.
-        self.throttle.close(SystemExit(status))
-        signal.signal(signal.SIGALRM, lambda *_: self.message_writer.stop(status))
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_ANSWER)
-
-
-def _fields(names: list[str]) -> frozenset[str]:
-    """Return names of fields, and for those of columns the API's, too."""
-    return frozenset(names) | frozenset(map(field_of, names))

@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         folder = item.path.parent.name
-        if folder in {"api", "records", "receiver", "sync"}:
+        if folder in {"api", "limit", "receiver", "records", "sync"}:
             item.add_marker(pytest.mark.timeout(120))  # nothing takes long there
         if folder == "e2e":
             item.add_marker(pytest.mark.e2e)

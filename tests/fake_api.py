@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from tap_public_jobs.errors import NotFoundError
-from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
+from tap_public_jobs.limit.verdict import MAX_TRIES
+from tap_public_jobs.sync.source import JobRef, Page
 
 Document = dict[str, Any]
 Total = Literal["exact"] | int | None

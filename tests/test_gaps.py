@@ -11,6 +11,7 @@ A scenario is a list of runs, each with what happens before it and what is expec
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,9 +22,10 @@ from harness import catalog_of, select_only
 from model_target import plain
 
 from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.notification_log import NotificationLog
-from tap_public_jobs.sync import notifications, state
-from tap_public_jobs.sync.source import MAX_TRIES, ONCE, Page
+from tap_public_jobs.sync import notifications
+from tap_public_jobs.sync.source import Page
 from tap_public_jobs.sync.state import HOUR
 
 DAY = 24 * HOUR
@@ -108,6 +110,11 @@ def read_log_to(position: int, log_id: str | None = None) -> Event:
     return change
 
 
+def forget_key(pipeline: Pipeline) -> None:
+    """The state does not say whose it is, as if somebody had emptied its text."""
+    pipeline.sync_state["key"] = ""
+
+
 def correct_log(pipeline: Pipeline) -> None:
     pipeline.config["changes_url"] = f"{pipeline.config['changes_url']}".removesuffix("x")
 
@@ -129,6 +136,11 @@ def at(request: str, *events: Event) -> Event:
 def answer_pages(*values: object, start: int = 1) -> Event:
     """Pages of the list, the first ones by default, are other ones, or errors."""
     return lambda it: it.api.answers.update(enumerate(values, start))
+
+
+def twice(jobs: list[Any]) -> list[Any]:
+    """The list has the jobs of its first page on the second one, too, and not those of that."""
+    return [*jobs[:3], *jobs[:3], *jobs[6:]]
 
 
 def stop(_: Pipeline) -> None:
@@ -522,14 +534,14 @@ UNDER_ALL: dict[str, list[Step]] = {
             run(heal, later=DAY, activates="jobs job_details"),
             run(begin, fails=why),
             run(later=2 * HOUR + 5 * DAY, warns=why),  # the clock is ahead
-            run(heal, later=-4 * DAY, warns="4 days ahead", activates="jobs job_details"),
-            run(begin, fails=why, warns="3 days ahead"),
+            run(heal, later=-4 * DAY, activates="jobs job_details"),
+            run(begin, fails=why),
         ]
         for kind, (begin, why, _) in GAPS.items()
     },
     "a gap is known an hour after it was seen, although the clock was put back by a month": [
         run(fail("3"), fails="'pub-3'", says="exits with 1 until 09:02 UTC"),
-        run(later=-30 * DAY, fails="'pub-3'", warns="The clock was 30 days ahead"),
+        run(later=-30 * DAY, fails="'pub-3'"),
         run(later=HOUR, warns="'pub-3'"),
     ],
     "an incomplete list closes and opens nothing, and writes no times": [
@@ -706,6 +718,16 @@ UNDER_ALL: dict[str, list[Step]] = {
         ]
         for number, why in {"exact": "", 10: "", None: "does not say how many jobs"}.items()
     },
+    # The list that is read after the details passes it by, because another job closes meanwhile.
+    "a job with a new publicId that the list lacks because it drifted is pending, and stays": [
+        run(
+            at("detail pub-3", edit("3", publicId="pub-new"), at("page 2", unpublish("1"))),
+            asks=f"list {EVERY} list",
+            activates="jobs",
+            says="1 details were not found: the next run looks whether their jobs are published.",
+        ),
+        run(refresh="changed", asks="list 1 new", closes="1", writes="3"),
+    ],
     "a job that is renamed during the run is fetched by the next one": [
         run(
             at("detail pub-3", edit("3", publicId="pub-renamed")),
@@ -757,7 +779,7 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         run(unpublish("7"), asks="list 7 1", writes="1", closes="7"),
     ],
     "a closing costs its own detail alone if that of another unlisted job loads": [
-        run(unpublish("4"), hide("5"), asks="list 5 4 list", closes="4", fails="'pub-5'"),
+        run(unpublish("4"), hide("5"), asks="list 4 5 list", closes="4", fails="'pub-5'"),
     ],
     "a job whose publicId is listed for another one is gone": [
         run(unpublish("2"), edit("9", publicId="pub-2"), asks="list 2 0 2", closes="2"),
@@ -775,6 +797,14 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         run(*(edit(key, jobTitle="Edited") for key in "012"), fail(0, 1, 2), fails="'pub-0'"),
         run(unpublish("9"), later=DAY, asks="list 9 3 0 1 2", closes="9", warns="'pub-0'"),
     ],
+    "a list that shows jobs twice, and lacks others, may have no stable order": [
+        run(
+            lambda it: vars(it.api).update(listed=partial(twice, it.api.listed())),
+            asks="list 3 4 5 list",
+            fails="'pub-3' is not in the list, but its detail still loads; 'pub-4'",
+            says="If runs still say so after two hours, the list has no stable order: ask the",
+        ),
+    ],
     "the list is read once more for an unlisted job, whatever its total is then": [
         run(hide("3"), at("detail pub-3", total(12)), asks="list 3 list", fails="shows 9 of 12"),
     ],
@@ -791,13 +821,19 @@ UNDER_CHANGED: dict[str, list[Step]] = {
                 asks="list",
                 activates="",
                 fails="api_key has changed, and the API lists none of the 10 jobs",
-                says="--full-refresh",
+                says='set "key" in the state to ""',
             ),
             run(answer_as_usual, api_key="a-key", asks="list"),
         ]
         for jobs in ([], [OTHER_JOB])
         for number in (len(jobs), 3, None)
     },
+    # A restored backup, after a migration. Nobody but the user knows that it is the same one.
+    "a state without its key goes on with a new key and new ids, and keeps the history": [
+        run(unpublish(*range(10)), publish(*range(10, 20)), api_key="new", fails="api_key has ch"),
+        run(forget_key, fails=ALL_LOST),
+        run(later=HOUR, closes=EVERY, dates={"0": (None, 1, 1, 4), "10": (1, 4, 4, None)}),
+    ],
     "a rotated key goes on, also while nothing is published": [
         run(api_key="a-new-key", asks="list"),
         run(unpublish(*range(10)), publish("new"), fails=ALL_LOST),
@@ -810,7 +846,7 @@ UNDER_CHANGED: dict[str, list[Step]] = {
         run(
             *(unpublish(0, 1, 2), publish("new")),
             *(edit("5", maxSalary=1_000_000), edit("6", maxSalary=1_000_000)),
-            asks="list 0 2 1 new 5 6",
+            asks="list 0 1 2 new 5 6",
             closes="0 1 2",
             activates="jobs",
             says="Fetching 3 of 8 details (2 changed, 1 new)",
@@ -896,6 +932,14 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         ),
         run(later=599, asks=""),
         run(answer_as_usual, later=1, asks="list 3", says="(1 pending)"),
+        run(later=DAY, asks=""),
+    ],
+    # The detail is new, and the cached list is not: `jobs` would stay as it was.
+    "a second look that brings news, and contradicts the list, is followed by one more": [
+        run(webhook("3"), asks="list 3"),
+        run(answer({"id": "3", "jobTitle": "Edited"}, "3"), asks="list 3"),
+        run(later=599, asks=""),
+        run(answer_as_usual, edit("3", jobTitle="Edited"), later=1, asks="list 3", writes="3"),
         run(later=DAY, asks=""),
     ],
     "two looks are enough if ten minutes lie between them": [
@@ -997,6 +1041,21 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
         run(catalog=NO_JOBS, refresh="changed", upto=3),
         run(catalog=NO_JOBS, refresh="notified", asks="list"),
     ],
+    # The closing is in no list yet that a cache shows. Without a webhook, it is a gap at once.
+    "a detail that a webhook named and that is 404 is a gap in the next run, if it stays so": [
+        run(answer(GONE, "3"), webhook("3"), asks="list 3 list", says="1 details were not found"),
+        run(asks="list 3 list", fails="404, although the job is listed"),
+        run(answer_as_usual, asks="list 3"),
+        run(answer(GONE, "3", "4"), webhook("3"), edit("4", jobTitle="x"), fails="'pub-4'"),
+        run(answer_as_usual, unpublish("3"), asks="list 3 0 4", closes="3"),
+        run(asks=""),
+    ],
+    "a detail that is known to be 404 stays known when a webhook names it again": [
+        run(answer(GONE, "3"), webhook("3"), asks="list 3 list"),
+        run(fails="404, although the job is listed"),
+        run(later=HOUR, warns="404, although the job is listed"),
+        run(webhook("3"), asks="list 3 list", warns="404, although the job is listed"),
+    ],
     # The answer may be from before the change.
     "a notification that arrives while its job is fetched is not lost": [
         run(
@@ -1071,7 +1130,7 @@ def test_runs_under_notified(play: Play, steps: list[Step]) -> None:
     play(NOTIFIED, *steps)
 
 
-def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
+def test_what_is_known_to_fail_and_a_closing_are_tried_three_times(
     api: FakeApi, play: Play
 ) -> None:
     play(
@@ -1080,7 +1139,7 @@ def test_what_is_known_to_fail_is_tried_once_and_a_closing_three_times(
         run(unpublish("5"), later=HOUR, closes="5", warns="'pub-3'"),
     )
 
-    assert [api.tries[f"pub-{key}"] for key in "345"] == [ONCE, MAX_TRIES, 3]
+    assert [api.tries[f"pub-{key}"] for key in "345"] == [FEW_TRIES, MAX_TRIES, FEW_TRIES]
 
 
 def test_missing_jobs_take_turns_so_that_each_closing_is_noticed(play: Play) -> None:
@@ -1109,9 +1168,9 @@ def test_three_broken_details_stop_no_closing(play: Play) -> None:
 
 @pytest.mark.parametrize(
     ("failing", "tries"),
-    [(range(10), [MAX_TRIES] * 5 + [ONCE] * 5), (range(1, 10), [MAX_TRIES] * 10)],
+    [(range(10), [MAX_TRIES] * 5 + [FEW_TRIES] * 5), (range(1, 10), [MAX_TRIES] * 10)],
 )
-def test_while_no_detail_arrives_each_is_tried_once_after_five(
+def test_while_no_detail_arrives_each_is_tried_three_times_after_five(
     api: FakeApi, play: Play, failing: range, tries: list[int]
 ) -> None:
     play(run(fail(*failing), fails="'pub-9'"))
@@ -1207,18 +1266,6 @@ def test_a_crash_at_any_message_loses_and_duplicates_no_period(
     assert periods["new"] in [(1, 2, 3, None), (1, 3, 3, None)]
     assert periods["0"] in [(None, 1, 1, 2), (None, 1, 1, 3)]
     assert periods.keys() == {*api.published, "0"}
-
-
-def test_closings_are_written_and_the_last_ones_kept_while_they_cannot_be(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state, "MOST_CLOSED", 2)
-    play(
-        LOADED,
-        run(unpublish(0, 1, 2), closes="0 1 2"),
-        run(unpublish(3, 4, 5), catalog=ONLY_JOBS),
-        run(closes="4 5"),
-    )
 
 
 def test_a_full_log_costs_a_warning_and_the_list_and_what_it_dropped_is_not_fetched(

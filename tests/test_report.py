@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 
 import pytest
-from api.simulated import FakeTime
+from limit.simulated import FakeTime
 
 from tap_public_jobs.limit.throttle import HeldSlots, Throttle
 from tap_public_jobs.lines import LONGEST_LINE, OneLineRecord, quoted, shortened
@@ -109,7 +109,7 @@ def test_a_run_that_the_slots_of_the_last_one_hold_up_says_for_how_long(
     with caplog.at_level("INFO"), report.fetching(DetailCounts(details), {"new": details}):
         pass
 
-    said = "Waiting for 58 requests of the last run, 40 s (rate limit)."
+    said = "Waiting for requests of the last run, 40 s (rate limit)."
     assert caplog.messages[:-1] == [said] * waits
 
 

@@ -17,8 +17,7 @@ from tap_public_jobs import lines
 from tap_public_jobs.api.client import API_PATH
 from tap_public_jobs.errors import NotificationLogError, PublicJobsError
 from tap_public_jobs.lines import one_line
-from tap_public_jobs.singer.settings import CONFIG_JSONSCHEMA, SETTINGS
-from tap_public_jobs.tap import TapPublicJobs
+from tap_public_jobs.tap import SETTINGS, TapPublicJobs
 
 KEY = "pj_0123456789-secret"
 NO_URL = "base_url must be a URL such as https://jobs.example.com, without quotes or spaces."
@@ -28,7 +27,7 @@ NO_KEY = "api_key must be the key alone, here or in api_key_file: no name, quote
 REMEDY = "list it under `settings` of the plugin in meltano.yml, or use --config=ENV"
 PLACE = (
     "Set variables in the environment, or in .env of the working folder (TAP_PUBLIC_JOBS_API_KEY_"
-    "FILE may name a file that contains the key); if one is set already, "
+    "FILE may name a file that contains the value); if one is set already, "
 )
 NO_REQUIRED = f"api_key is required: set TAP_PUBLIC_JOBS_API_KEY. {PLACE}{REMEDY}."
 NO_AGENT = "user_agent must be one line of ASCII characters, without a space at its beginning."
@@ -106,13 +105,28 @@ def refused(**config: Any) -> str:
         ({"flattening_enabled": True}, "flattening_max_depth is required: set TAP_PUBLIC_JOBS"),
         ({"batch_config": {"encoding": {}}}, "batch_config is not supported: remove it."),
         ({"changes_url": 5}, "changes_url: … is not of type 'string'."),
-        ({"ignored_fields": ["id"]}, "ignored_fields must not have id or publicId, which say whi"),
-        ({"withheld_fields": ["public_id"]}, "withheld_fields must not have id or publicId, which"),
-        (
-            {"withheld_fields": ["roleOverveiw"]},
-            "withheld_fields: no stream has 'roleOverveiw', bu",
+        ({"ignored_fields": ["id"]}, "ignored_fields: must not have id or publicId, without whi"),
+        *(
+            ({"withheld_fields": [name]}, "withheld_fields: must not have id or publicId, without")
+            for name in ("id", "public_id", "additionalFields.publicId", "additional_fields.id")
         ),
-        ({"withheld_fields": ["recruiter"]}, "withheld_fields: no stream has 'recruiter'."),
+        *(
+            ({"withheld_fields": [name]}, f"withheld_fields: no stream has {name!r}, but {meant}.")
+            for name, meant in (
+                ("roleOverveiw", "roleOverview"),
+                ("role_overveiw", "roleOverview"),
+                ("Location", "location"),
+                (" location", "location"),
+            )
+        ),
+        # None of these would withhold anything.
+        *(
+            ({"withheld_fields": [name]}, f"withheld_fields: no stream has {name!r}, and a field")
+            for name in (
+                *("recruiter", "", "additionalFields", "additional_fields", "firstSeenAt"),
+                *("additionalFields.", "additionalFields.recruiter.name", "recruiter.name"),
+            )
+        ),
         ({"ignored_fields": [{}]}, "ignored_fields: {} is not of type 'string'."),
     ],
 )
@@ -144,9 +158,13 @@ NO_FILE = "api_key_file must name a file that can be read: "
         ("", {"api_key": None}, NO_KEY),
         (None, {"api_key": None}, f"{NO_FILE}No such file or directory."),
         ("", {"api_key": None, "api_key_file": "."}, f"{NO_FILE}Is a directory."),
-        ("\udcff", {"api_key": None}, f"{NO_FILE}it is not in UTF-8."),
+        ("\udcff", {"api_key": None}, "api_key_file must name a file in UTF-8."),
         ("", {"api_key": None, "api_key_file": KEY}, f"{NO_FILE}No such file or directory."),
-        ("", {"api_key": None, "api_key_file": 5}, f"{NO_FILE}it is no path."),
+        (
+            "",
+            {"api_key": None, "api_key_file": 5},
+            "api_key_file must name a file in UTF-8. api_key_file: 5 is n",
+        ),
     ],
     ids=[
         "right",
@@ -215,7 +233,7 @@ def test_defaults_are_those_of_the_schema() -> None:
     config = dict(TapPublicJobs(config=GOOD | {"page_size": None, "auth_header": ""}).config)
 
     assert config == GOOD | {
-        name: it["default"] for name, it in SETTINGS.items() if "default" in it
+        name: it["default"] for name, it in SETTINGS.rules.items() if "default" in it
     }
     assert (config["page_size"], config["auth_header"]) == (100, "Authorization")
 
@@ -359,7 +377,7 @@ def test_a_variable_without_effect_is_warned_of(
 
 # The places that describe the settings, which have to agree.
 
-REQUIRED: list[str] = CONFIG_JSONSCHEMA["required"]
+REQUIRED: list[str] = SETTINGS.schema["required"]
 
 
 @pytest.mark.parametrize("path", written(), ids=lambda it: it.name)

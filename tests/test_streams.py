@@ -13,23 +13,23 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from api.conftest import unused_port
 from fake_api import FakeApi
 from fake_tap import CONFIG, LIST, Pipeline, first_run
 from harness import catalog_of, demo, json_text, paths, select_only, sync
 from jsonschema import Draft4Validator
 from public_jobs_sandbox.postings import UNDOCUMENTED_FIELDS, summary
 from public_jobs_sandbox.state import Sandbox
+from raw_server import unused_port
 from requests.adapters import HTTPAdapter
 from singer_sdk import Stream
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
-from tap_public_jobs import tap
-from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
-from tap_public_jobs.streams import PublicJobsStream
+from tap_public_jobs.errors import PageError, RequestError
+from tap_public_jobs.singer import tap as singer_tap
+from tap_public_jobs.streams import ORDER, PublicJobsStream
 from tap_public_jobs.sync import run
 from tap_public_jobs.sync.report import DetailCounts
-from tap_public_jobs.tap import ORDER, TapPublicJobs
+from tap_public_jobs.tap import TapPublicJobs
 
 Config = dict[str, Any]
 STREAMS = ("jobs", "job_publications", "job_details")
@@ -86,7 +86,7 @@ def test_the_key_travels_in_the_chosen_header_alone(sandbox: Sandbox, config: Co
     assert {call.kwargs["timeout"] for call in send.call_args_list} == {77}
 
 
-@mock.patch("tap_public_jobs.api.client.FIRST_WAIT", 0.0)
+@mock.patch("tap_public_jobs.limit.transport.FIRST_WAIT", 0.0)
 def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_before(
     sandbox: Sandbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,13 +104,14 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
     assert (held and held.number) == 29
     other = TapPublicJobs(config=config | {"api_key": "another"}, state=state)
     assert other.throttle.held_slots() is None
-    assert not other.client.session.has_answered  # a 403 is about the key
+    assert not other.client.session.key_has_worked  # a 403 is about the key
     with unused_port() as port:
         config |= {"base_url": f"http://127.0.0.1:{port}"}
         again = TapPublicJobs(config=config, state=state)
-        with pytest.raises(PageError, match=r"refused, after 8 .* If the API is down, no action"):
+        said = r"cannot be reached, because nothing listens .*, after {} tries\. If the API is down"
+        with pytest.raises(PageError, match=said.format(8)):
             again.sync_all()
-        with pytest.raises(PublicJobsError, match="cannot be reached, because nothing listens"):
+        with pytest.raises(PageError, match=said.format(3)):
             sync(config)
     with pytest.raises(SystemExit):
         again.throttle.acquire()  # no request follows an error
@@ -231,22 +232,14 @@ def test_a_new_field_is_named_once(
     assert caplog.text.count("fieldOfTomorrow") == 1
 
 
-def shared(api: FakeApi) -> list[dict[str, Any]]:
-    """Three items of the list with one id, as a requisition with three postings has them."""
-    items = [api.published["3"] | {"publicId": f"pub-3-{it}", "location": it} for it in "bac"]
-    del api.published["3"]
-    details = {it["publicId"]: it for it in items}
-    api.answers |= details
-    return items
-
-
 @pytest.mark.parametrize("order", [*permutations(range(3))])
-def test_items_that_share_an_id_are_one_row_which_loses_none(
+def test_of_items_that_share_an_id_the_first_public_id_is_the_row(
     api: FakeApi, caplog: pytest.LogCaptureFixture, order: tuple[int, ...]
 ) -> None:
-    """The same one in whichever order, on whichever page; the list is complete, read once."""
-    items = shared(api)
-    b, _, c = items
+    """In whichever order, on whichever page; the list is complete, read once."""
+    items = [api.published["3"] | {"publicId": f"pub-3-{it}", "location": it} for it in "bac"]
+    del api.published["3"]
+    api.answers |= {it["publicId"]: it for it in items}
     others = api.listed()
     listed = [items[order[0]], *others[:5], items[order[1]], *others[5:], items[order[2]]]
     vars(api)["listed"] = lambda: listed
@@ -257,20 +250,15 @@ def test_items_that_share_an_id_are_one_row_which_loses_none(
 
     assert (pipeline.error, pipeline.activated) == ("", ["jobs"])
     assert requests == [*LIST, "page 5"]  # four full pages
-    row = pipeline.hard.rows["jobs"]["3"]
-    assert (row["publicId"], row["location"]) == ("pub-3-a", "a")
-    assert json.loads(row["additionalFields"])["otherPostings"] == [b, c]
-    assert pipeline.hard.rows["job_details"]["3"]["publicId"] == "pub-3-a"
-    assert len(pipeline.hard.rows["jobs"]) == 10
-    said = (
-        "3 items of the list share an id with others: the id '3' has 3. As id is the key, one row"
-    )
-    assert said in caplog.text
-    assert "first in the order of text, 'pub-3-a', and additionalFields" in caplog.text
+    for stream in ("jobs", "job_details"):
+        row = pipeline.hard.rows[stream]["3"]
+        assert (row["publicId"], row["location"]) == ("pub-3-a", "a")
+        assert len(pipeline.hard.rows[stream]) == 10
+    assert "2 items of the list are left out, such as 'pub-3-b', 'pub-3-c', be" in caplog.text
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_items_of_a_page_that_share_the_public_id_too_are_one_row_which_loses_none(
+def test_items_of_a_page_that_share_the_public_id_too_are_one_row(
     api: FakeApi, caplog: pytest.LogCaptureFixture, order: tuple[int, ...]
 ) -> None:
     """As from an API that lists a job once for each of its places; one is even there twice."""
@@ -283,65 +271,9 @@ def test_items_of_a_page_that_share_the_public_id_too_are_one_row_which_loses_no
     pipeline = first_run(api)
 
     assert (pipeline.error, pipeline.activated) == ("", ["jobs", "job_details"])
-    row = pipeline.hard.rows["jobs"]["3"]
-    assert row["location"] == "Bern"
-    assert json.loads(row["additionalFields"])["otherPostings"] == places[1:]
+    assert pipeline.hard.rows["jobs"]["3"]["location"] == places[order[-1]]["location"]
     assert len(pipeline.hard.rows["jobs"]) == 10
-    assert "3 items of the list share an id with others: the id '3' has 3." in caplog.text
-
-
-def test_a_change_of_another_posting_is_seen_and_its_webhook_is_not_awaited(
-    api: FakeApi, changes_url: str
-) -> None:
-    items = shared(api)
-    others = api.listed()
-    vars(api)["listed"] = lambda: items + others
-    pipeline = first_run(api, detail_refresh="notified", changes_url=changes_url)
-    items[2]["location"] = "d"
-    pipeline.notify("pub-3-c")
-
-    pipeline.run()
-
-    fields = json.loads(pipeline.hard.rows["jobs"]["3"]["additionalFields"])
-    assert [it["location"] for it in fields["otherPostings"]] == ["b", "d"]
-    assert pipeline.sync_state["awaited"] == []
-
-
-@pytest.mark.parametrize("keys", [["pub-3-a", "pub-3-b"], ["pub-3", "pub-3"]])
-def test_an_ignored_field_neither_chooses_a_posting_nor_changes_its_row(
-    api: FakeApi, keys: list[str]
-) -> None:
-    """A counter whose name comes first in the JSON of each posting, in dbt's history of rows."""
-    postings = [
-        api.published.pop("3") | {"publicId": keys[0], "location": "a", "applicants": 1},
-    ]
-    postings += [postings[0] | {"publicId": keys[1], "location": "b", "applicants": 2}]
-    api.answers |= {it["publicId"]: it for it in reversed(postings)}
-    others = api.listed()
-    vars(api)["listed"] = lambda: postings + others
-    pipeline = first_run(api, ignored_fields=["applicants"])
-    rows = [pipeline.hard.rows["jobs"]["3"]]
-    postings[0]["applicants"], postings[1]["applicants"] = 4, 3
-    pipeline.run()
-    rows.append(pipeline.hard.rows["jobs"]["3"])
-
-    fields = [json.loads(row["additionalFields"]) for row in rows]
-    assert [row["location"] for row in rows] == ["a", "a"]
-    assert [it.pop("applicants") for it in fields] == [1, 4]
-    assert fields[0] == fields[1]
-    assert [it["location"] for it in fields[0]["otherPostings"]] == ["b"]
-
-
-@pytest.mark.parametrize("value", [None, "text", 5, [1], [{}], [{"publicId": []}], {"a": 1}])
-def test_a_field_with_the_name_for_other_postings_is_a_field_like_any_other(
-    api: FakeApi, value: object
-) -> None:
-    api.edit("3", otherPostings=value)
-    pipeline = first_run(api)
-
-    assert pipeline.error == ""
-    fields = json.loads(pipeline.hard.rows["jobs"]["3"]["additionalFields"])
-    assert fields == {"otherPostings": value}
+    assert "2 items of the list are left out, such as 'pub-3', 'pub-3', because" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["viewCount", "view_count"])
@@ -502,17 +434,6 @@ def test_flattening_may_shorten_names_and_loses_nothing(
     assert "Left out" not in caplog.text
 
 
-def test_a_value_for_which_flattening_has_no_column_is_refused(api: FakeApi) -> None:
-    """A target would drop it."""
-    api.edit("3", pay={"min": 1})
-    flat = {"flattening_enabled": True, "flattening_max_depth": 2}
-
-    maps = {"jobs": {"pay": "pay['min'] if pay else None"}}
-    pipeline = first_run(api, declared_pay(), stream_maps=maps, **flat)
-
-    assert "with the id '3': ValueError: there is no column 'pay' for its value." in pipeline.error
-
-
 @pytest.mark.parametrize(
     ("column", "expression", "error"),
     [
@@ -550,7 +471,7 @@ def test_a_replication_key_in_the_catalog_has_no_effect(api: FakeApi) -> None:
 @pytest.fixture
 def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A signal ends no test, and later ones find the handlers as they were."""
-    monkeypatch.setattr(tap, "exit_soon", lambda _: None)
+    monkeypatch.setattr(singer_tap, "exit_soon", lambda _: None)
     handlers = {it: signal.getsignal(it) for it in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
     yield
     for number, handler in handlers.items():

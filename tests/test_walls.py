@@ -10,6 +10,7 @@ from singer_sdk import Stream, Tap
 
 from tap_public_jobs import streams, tap
 from tap_public_jobs.singer import process
+from tap_public_jobs.singer import tap as singer_tap
 
 
 def test_the_contracts_between_the_modules_hold() -> None:
@@ -46,7 +47,7 @@ def _private_names(cls: type) -> set[str]:
 
 def test_what_of_the_sdk_is_private_or_final_and_used_all_the_same_is_what_is_listed() -> None:
     private, final = set(), set()
-    for module in (streams, tap, process):
+    for module in (streams, tap, singer_tap, process):
         for name, cls in inspect.getmembers(module, inspect.isclass):
             kind = next((it.__name__ for it in (Stream, Tap) if issubclass(cls, it)), name)
             bases = [it for it in cls.__mro__[1:] if it.__module__.startswith("singer_sdk.")]

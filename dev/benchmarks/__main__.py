@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-# The year shares the API in memory and the model of a target with the tests, loads their targets.
+# Loads are into the targets of the tests.
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
-from dev.benchmarks import costs, dbt, limits, loads, operations
+from dev.benchmarks import costs, dbt, limits, loads
 from dev.benchmarks.bench import Bench, Claim, LeftOutError, Section, with_tables
 
 # The file whose tables `--write` replaces.
@@ -24,24 +24,19 @@ _log = functools.partial(click.echo, err=True)
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "limit": limits.limit,
-    "limiters": limits.limiters,
     "peers": costs.peers,
     "resync": costs.resync,
     "growth": costs.growth,
     "loads": loads.measure,
     "dbt": dbt.measure,
-    "year": operations.measure,
 }
 
 
 @click.command()
 @click.option("--full", is_flag=True, help="Real limits and large numbers; takes about 45 minutes.")
 @click.option("--only", type=click.Choice(list(SECTIONS)), multiple=True, help="May be repeated.")
-@click.option(
-    "--seed", default=1, show_default=True, help="Determines the year that `year` simulates."
-)
 @click.option("--write", is_flag=True, help=f"Put a full run's tables into {DESTINATION.name}.")
-def main(*, full: bool, only: tuple[str, ...], seed: int, write: bool) -> None:
+def main(*, full: bool, only: tuple[str, ...], write: bool) -> None:
     """Measure what the documentation claims; the exit status is 1 if a claim does not hold."""
     if write:
         if only or not full:
@@ -50,7 +45,7 @@ def main(*, full: bool, only: tuple[str, ...], seed: int, write: bool) -> None:
         with_tables(DESTINATION, "")  # fails now rather than at the end
     parts, broken = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for part in _parts(Path(folder), only or tuple(SECTIONS), seed, full=full):
+        for part in _parts(Path(folder), only or tuple(SECTIONS), full=full):
             click.echo(f"{part}\n")
             parts.append(str(part))
             if isinstance(part, Section):
@@ -63,13 +58,11 @@ def main(*, full: bool, only: tuple[str, ...], seed: int, write: bool) -> None:
         DESTINATION.write_text(with_tables(DESTINATION, "\n\n".join(parts)), encoding="utf-8")
 
 
-def _parts(
-    folder: Path, names: tuple[str, ...], seed: int, *, full: bool
-) -> Iterator[str | Section]:
+def _parts(folder: Path, names: tuple[str, ...], *, full: bool) -> Iterator[str | Section]:
     """Measure, and yield each part of the report when it is ready."""
     versions = f"Python {platform.python_version()}, tap-public-jobs {version('tap-public-jobs')}"
     yield f"Measured with {os.cpu_count()} CPUs, {versions}."
-    bench = Bench(folder, full=full, seed=seed, report=_log)
+    bench = Bench(folder, full=full, report=_log)
     for name in names:
         try:
             yield SECTIONS[name](bench)

@@ -89,15 +89,11 @@ class Bench:
     Args:
         folder: An empty one, for all that is written.
         full: Whether to measure real limits and large numbers, which takes long.
-        seed: Of random numbers.
         report: Called with a line about each run.
     """
 
-    def __init__(
-        self, folder: Path, *, full: bool, seed: int, report: Callable[[str], object]
-    ) -> None:
+    def __init__(self, folder: Path, *, full: bool, report: Callable[[str], object]) -> None:
         self.full = full
-        self.seed = seed
         self.report = report
         self.trials: list[Trial] = []  # of the tap
         self._folder = folder

@@ -1,6 +1,5 @@
 """What has to be corrected before a run: the file .env, addresses, the database and the key."""
 
-import getpass
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,7 +138,7 @@ def owner_of(path: Path) -> str:
 
 def foreign(path: str | Path, why: str) -> str:
     """Say whose a file is that cannot be used, and who has to do what."""
-    folder, me = Path.cwd(), getpass.getuser()
+    folder, me = Path.cwd(), env.user()
     owner = owner_of(folder)
     if owner != me:
         return (

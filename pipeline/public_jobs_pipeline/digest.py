@@ -23,7 +23,7 @@ URL = "DIGEST_URL"
 DAYS = {"day": 1, "week": 7}
 # What a digest has, in this order.
 EVENTS = ("opened", "reopened", "closed", "repriced")
-TABLES = ("listings", "job_events", "jobs_ever", "undeclared_fields")
+TABLES = ("nights", "job_events", "jobs_ever", "fields")
 # Lines for each of them.
 AT_MOST = 20
 Times = dict[str, datetime]
@@ -37,7 +37,7 @@ class Digest(NamedTuple):
         since: The last listings before; what they showed is not in it.
         until: The latest listings.
         events: Rows of job_events, each with the address of its job.
-        fields: Rows of undeclared_fields.
+        fields: Rows of the table `fields`.
     """
 
     since: Times
@@ -150,11 +150,11 @@ def write_note(project: Project, times: Times) -> None:
 
 
 def listings(run: RunQuery, schema: str) -> dict[str, list[datetime]]:
-    """Return the times of the listings of each organisation, in order."""
+    """Return the time of the last listing of each day, by organisation and in order."""
     found: dict[str, list[datetime]] = {}
-    sql = "select organisation, listed_at from {}.listings order by organisation, listed_at"
-    for it in rows(run, sql.format(quoted(schema))):
-        found.setdefault(it["organisation"], []).append(it["listed_at"])
+    sql = "select organisation, last_listed_at as time from {}.nights where listings > 0"
+    for it in rows(run, f"{sql.format(quoted(schema))} order by organisation, time"):
+        found.setdefault(it["organisation"], []).append(it["time"])
     return found
 
 
@@ -172,8 +172,7 @@ def read(run: RunQuery, schema: str, since: Times, until: Times) -> Digest:
         run,
         "select events.organisation, events.happened_by as time, events.event, "  # noqa: S608
         "coalesce(events.job_title, events.public_id) as title, "
-        "events.department, events.location, events.old_value, events.new_value, "
-        "events.change_percent, events.days_away, events.days_open, events.was_open_before, "
+        "events.department, events.location, events.in_words, "
         "case when jobs.is_open then jobs.job_url end as url "
         f"from {quoted(schema)}.job_events as events "
         f"join {quoted(schema)}.jobs_ever as jobs on events.job_key = jobs.job_key "
@@ -183,7 +182,7 @@ def read(run: RunQuery, schema: str, since: Times, until: Times) -> Digest:
     fields = rows(
         run,
         "select organisation, first_seen_at as time, field, types "  # noqa: S608
-        f"from {quoted(schema)}.undeclared_fields where first_seen_at > {start} "
+        f"from {quoted(schema)}.fields where not has_column and first_seen_at > {start} "
         "order by organisation, field",
     )
 
@@ -225,34 +224,14 @@ def section(title: str, lines: Sequence[str]) -> Iterable[str]:
 def line(event: Row, *, name: bool) -> str:
     """Return an event in one line; `name` says whether it names the organisation."""
     job = ", ".join(short(event[it]) for it in ("title", "department", "location") if event[it])
+    words = f": {short(event['in_words'])}" if event["in_words"] else ""
     url = f" {event['url']}" if event["url"] else ""
-    return f"{job}{of(event) if name else ''}{what_happened(event)}{url}"
+    return f"{job}{of(event) if name else ''}{words}{url}"
 
 
 def of(row: Row) -> str:
     """Return the organisation of a row."""
     return f" ({short(row['organisation'])})"
-
-
-def what_happened(event: Row) -> str:
-    """Return what is to be said beside the job."""
-    if event["event"] == "reopened" and event["days_away"] is not None:
-        return f": back after {days(event['days_away'])}"
-    if event["event"] == "closed" and event["days_open"] is not None:
-        return (
-            f": open for {'at least ' * bool(event['was_open_before'])}{days(event['days_open'])}"
-        )
-    if event["event"] == "repriced":
-        percent = event["change_percent"]
-        change = f" ({percent:+g} %)" if percent is not None else ""
-        old, new = (short(event[it] or "no pay") for it in ("old_value", "new_value"))
-        return f": {old} → {new}{change}"
-    return ""
-
-
-def days(number: float) -> str:
-    """Return a number of days in words."""
-    return f"{number:,g} day{'s' * (number != 1)}"
 
 
 def short(text: str) -> str:

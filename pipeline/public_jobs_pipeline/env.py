@@ -32,6 +32,14 @@ def setting(name: str) -> str:
     return ""
 
 
+def user() -> str:
+    """Return who runs this; a cluster may run an image as a user without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the second from Python 3.13 on
+        return str(os.getuid())
+
+
 def check() -> None:
     """Find what is missing in .env, or wrong with the file.
 
@@ -57,7 +65,7 @@ def check_form() -> None:
         message = f"{ENV.absolute()} is not in UTF-8: save it in UTF-8."
         raise Flaw(message) from None
     except OSError as error:
-        message = f"{ENV.absolute()} cannot be read by {getpass.getuser()}: {error.strerror}."
+        message = f"{ENV.absolute()} cannot be read by {user()}: {error.strerror}."
         raise Flaw(message) from None
     if unread:
         message = f"{ENV.absolute()}, line {unread} is not NAME=value, where JSON has no quotes."

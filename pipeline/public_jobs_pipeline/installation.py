@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from public_jobs_pipeline import check, env
+from public_jobs_pipeline.load import left_by_an_update, to_merge
 from public_jobs_pipeline.meltano import MELTANO
 from public_jobs_pipeline.project import ELSEWHERE, Flaw, Project, check_settings
 from public_jobs_pipeline.warehouse import DRIVERS
@@ -33,6 +34,8 @@ def set_up(project: Project) -> int:
             "MELTANO_STATE_BACKEND_URI": "systemdb",
         }
     check_settings()
+    for file in left_by_an_update():
+        print(f"Warning: {to_merge(file)}", flush=True)
     install(project)
     FOLDER.write_text(f"{here}\n", "utf-8")
     Path("output").mkdir(exist_ok=True)

@@ -82,8 +82,12 @@ def sync(
         status, lines = meltano.dbt(project.warehouse, "freshness")
         if status:
             failure = f"The tables are old: {meltano.reason_of_dbt(lines)}"
-    warnings += left_by_an_update()
+    left = [*left_by_an_update()]
+    warnings += [to_merge(file) for file in left]
     if failure:
+        failure = " ".join(
+            [failure, *(f"{file} is not merged, which may be why." for file in left)]
+        )
         says = [failure, remedy(loaded, failure)]
     else:
         says = [f"{loaded.jobs:,} jobs loaded, tables built.", f"Ask them: {project.ask}"]
@@ -150,16 +154,21 @@ def jobs_without_detail(lines: list[Line]) -> Iterator[str]:
             )
 
 
-def left_by_an_update() -> Iterator[str]:
-    """Yield which files an update has left to be merged."""
+def left_by_an_update() -> Iterator[Path]:
+    """Yield the files that an update has left to be merged."""
     for entry in Path().iterdir():
         if entry.name not in OF_OTHERS:
             for file in entry.rglob("*.new") if entry.is_dir() else [entry]:
                 if file.suffix == ".new":
-                    yield (
-                        f"{file} has the lines of an update that differ from yours: merge them "
-                        f"into {file.with_suffix('')}, and delete it."
-                    )
+                    yield file
+
+
+def to_merge(file: Path) -> str:
+    """Say what to do with a file that an update has left."""
+    return (
+        f"{file} has the lines of an update that differ from yours: merge them into "
+        f"{file.with_suffix('')}, and delete it."
+    )
 
 
 def remedy(loaded: Load, failure: str) -> str:

@@ -35,12 +35,11 @@ QUESTIONS = (
         "Where does hiring grow? (Open roles now and four weeks ago.)",
         """
         select department,
-               sum(open_jobs) filter (where day = today) as now,
-               sum(open_jobs) filter (where day = today - 28) as four_weeks_ago,
-               coalesce(now, 0) - coalesce(four_weeks_ago, 0) as change
-        from analytics.daily_open_jobs
-        cross join (select max(day) as today from analytics.daily_open_jobs)
-        where day in (today, today - 28)
+               count(*) filter (where is_latest_day) as now,
+               count(*) filter (where not is_latest_day) as four_weeks_ago,
+               now - four_weeks_ago as change
+        from analytics.open_jobs_by_day
+        where is_latest_day or day = (select max(day) - 28 from analytics.open_jobs_by_day)
         group by department
         order by change desc, department;
         """,
@@ -48,11 +47,12 @@ QUESTIONS = (
     Question(
         "How long do roles stay open? (Open ones count, so quick closings do not mislead.)",
         """
-        select value as seniority, closed, at_risk as roles,
-               coalesce(cast(median_days as text), 'most are open') as median_days
+        select value as seniority, max(closed_jobs) as closed, max(jobs) as roles,
+               coalesce(cast(max(median_days) as text), 'most are open') as median_days
         from analytics.time_to_close
         where dimension = 'seniority_level'
-        order by time_to_close.median_days nulls last, seniority;
+        group by value
+        order by max(time_to_close.median_days) nulls last, seniority;
         """,
     ),
     Question(
@@ -60,7 +60,7 @@ QUESTIONS = (
         """
         select event, count(distinct job_key) as jobs, any_value(job_title) as for_example
         from analytics.job_events
-        cross join (select max(listed_at) as today from analytics.listings)
+        cross join (select max(last_listed_at) as today from analytics.nights)
         where happened_by >= date_trunc('week', today - interval '1 day')
         group by event
         order by event;
@@ -69,10 +69,9 @@ QUESTIONS = (
     Question(
         "Whose pay was raised most, with the same currency?",
         """
-        select job_title, old_number as before, new_number as after,
-               round(100 * new_number / old_number - 100, 1) as percent
-        from analytics.job_changes
-        where field = 'max_salary' and old_number > 0 and old_currency = new_currency
+        select job_title, old_value as before, new_value as after, change_percent as percent
+        from analytics.job_events
+        where event = 'repriced' and change_percent > 0
         order by percent desc, job_title
         limit 5;
         """,
@@ -82,8 +81,8 @@ QUESTIONS = (
         """
         select job_title, period, days_open_at_least as days_open,
                case when was_open_before then 'or longer' else '' end as note
-        from analytics.publication_periods
-        where job_key in (select job_key from analytics.jobs_ever where periods > 1)
+        from analytics.job_periods
+        where job_key in (select job_key from analytics.jobs_ever where period > 1)
         order by job_title, period;
         """,
     ),

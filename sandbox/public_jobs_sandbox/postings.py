@@ -7,7 +7,7 @@ import itertools
 import re
 import unicodedata
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -67,16 +67,19 @@ def make_jobs(count: int, *, seed: int = 1, organisation: str = "Halden Robotics
     The same arguments give the same jobs.
     A longer list starts with the jobs of a shorter one.
     """
+    return [*itertools.islice(invented_jobs(seed=seed, organisation=organisation), count)]
+
+
+def invented_jobs(*, seed: int = 1, organisation: str = "Halden Robotics") -> Iterator[Job]:
+    """Yield the same jobs, without an end."""
     random = Random(f"{organisation}/{seed}")  # noqa: S311 - postings, not secrets
     site = f"https://jobs.example.com/{_slug(organisation)}"
     taken: set[str] = set()
-    jobs: list[Job] = []
-    while len(jobs) < count:
+    while True:
         job, place = _make_job(random, site)
         if job["publicId"] not in taken:
             taken.add(job["publicId"])
-            jobs.append(_untidy(job, place, organisation))
-    return jobs
+            yield _untidy(job, place, organisation)
 
 
 def spellings(place: Place) -> tuple[str, ...]:

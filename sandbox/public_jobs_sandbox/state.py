@@ -64,10 +64,14 @@ class Organisation:
         self.postings[public_id].is_published = False
 
     def edit(self, public_id: str, **fields: object) -> None:
-        """Change some fields of a job."""
+        """Change some fields of a job; perhaps its publicId."""
         posting = self.postings[public_id]
         edited = PortalPosting(posting.job | fields, is_published=posting.is_published)
         self.postings[public_id] = edited
+        if (other := edited.job["publicId"]) != public_id:  # in its place of the list
+            self.postings = {
+                other if it is edited else key: it for key, it in self.postings.items()
+            }
 
     def published(self) -> list[PortalPosting]:
         """Return the postings that are public, in the order of their first publication."""

@@ -18,30 +18,23 @@ import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
-from random import Random
 from typing import Any, Self
 
 import click
 
 from public_jobs_sandbox.meltano import REPOSITORY, SCHEMA
-from public_jobs_sandbox.postings import Job, locations, make_jobs, renamed
-from public_jobs_sandbox.state import Sandbox, SeenRequest
+from public_jobs_sandbox.postings import locations
+from public_jobs_sandbox.recruiters import Recruiters
+from public_jobs_sandbox.state import Sandbox
 from tap_public_jobs.errors import PublicJobsError
 from tap_public_jobs.tap import TapPublicJobs
 
 # The last one is today.
 NIGHTS = 56
-# As many as are published in all of them.
-MOST_JOBS = 1000
 DAYS, SATURDAY = 7, 5
-# What happens on one working day alone, counted from 0.
-CLOSED, REOPENED, RENAMED, RETITLED, RAISED, QUARTER_ENDS = 6, 16, 13, 24, 29, 34
-# The scheduler does not run in one night, and the detail of the retitled job fails in some.
-MISSED, FAILING_NIGHTS = 26, 4
-# How many of the latest jobs stay open.
-YOUNGEST = 15
+# The night in which the scheduler does not run.
+MISSED = 26
 
 
 class Clock:
@@ -70,90 +63,6 @@ class Clock:
     def wait(self, seconds: float) -> None:
         """Let time pass at once."""
         self._ahead += seconds
-
-
-class Recruiters:
-    """What recruiters do in the portal, the same in each demo."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self._random = Random(11)  # noqa: S311 - a story, not secrets
-        self._at_first = {*sandbox.organisation.postings}
-        self._new = (job for job in make_jobs(MOST_JOBS) if job["publicId"] not in self._at_first)
-        self._returns = self._any()
-        self._fails, self._nights_failing = "", 0
-        self._rename: Callable[[Job], Job] = lambda _: {}
-        self._days = count()
-        sandbox.fail_next("http_400", times=None, path=self._is_failing)
-
-    def end_night(self) -> None:
-        """Count the nights in which a detail fails."""
-        self._nights_failing = max(0, self._nights_failing - 1)
-
-    def work(self) -> str:
-        """Make the changes of a working day, and return what the demo says of them."""
-        self._work()
-        day = next(self._days)
-        if day == CLOSED:
-            self._sandbox.unpublish(self._returns["publicId"])
-        if day == REOPENED:
-            self._sandbox.publish(self._returns["publicId"])
-        if day == QUARTER_ENDS:
-            self._close(9)
-        if day == RAISED:
-            for job in (it for it in self._published() if it["department"] == "Sales"):
-                self._raise_pay(job["publicId"], 1.04)
-        if day == RETITLED:
-            job = self._published()[0]
-            self._sandbox.edit(job["publicId"], jobTitle=f"{job['jobTitle'].strip()} (all levels)")
-            self._fails, self._nights_failing = job["publicId"], FAILING_NIGHTS
-        if day == RENAMED:
-            self._rename = renamed("People", "People & Culture")
-            self._sandbox.edit_all(self._rename)
-            return "The department People is now called People & Culture."
-        return ""
-
-    def _work(self) -> None:
-        """Open, close and reprice a few."""
-        for _ in range(self._random.choice((0, 1, 2, 2, 3, 5))):
-            self._open()
-        self._close(self._random.choice((0, 1, 1, 2, 2, 4)))
-        self._raise_pay(self._any()["publicId"], self._random.choice((1.03, 1.05, 1.08)))
-
-    def _is_failing(self, request: SeenRequest) -> bool:
-        return self._nights_failing > 0 and request.path.endswith(f"/{self._fails}")
-
-    def _published(self) -> list[Job]:
-        return [it.job for it in self._sandbox.organisation.published()]
-
-    def _any(self) -> Job:
-        """One of the older half, but not the first, whose detail is to fail."""
-        jobs = self._published()
-        return self._random.choice(jobs[1 : len(jobs) // 2])
-
-    def _open(self) -> None:
-        """Half of what is new is in two departments, which grow."""
-        grows = self._random.random() < 0.5  # noqa: PLR2004
-        for job in self._new:
-            if job["department"] in {"Engineering", "Operations"} or not grows:
-                self._sandbox.publish(job | self._rename(job))
-                return
-
-    def _close(self, number: int) -> None:
-        """Close some, of which half have opened since the first night: their time is known."""
-        for _ in range(number):
-            opened = [it for it in self._published() if it["publicId"] not in self._at_first]
-            known = opened[:-YOUNGEST]
-            is_known = known and self._random.random() < 0.5  # noqa: PLR2004
-            job = self._random.choice(known) if is_known else self._any()
-            self._sandbox.unpublish(job["publicId"])
-
-    def _raise_pay(self, public_id: str, factor: float) -> None:
-        job = self._sandbox.organisation.postings[public_id].job
-        if job["maxSalary"]:
-            digits = -2 if job["salaryPeriod"] == "year" else 2
-            amounts = {it: round(job[it] * factor, digits) for it in ("minSalary", "maxSalary")}
-            self._sandbox.edit(public_id, **amounts)
 
 
 class Plugin:
@@ -289,7 +198,7 @@ def play(
     state.write_text("{}", "utf-8")
     for night in range(NIGHTS):
         clock.begin(night)
-        said = organisation.work() if clock.follows_a_working_day(night) else ""
+        said = "".join(organisation.work()) if clock.follows_a_working_day(night) else ""
         if night == NIGHTS - 1:
             break
         if night % DAYS == 0:

@@ -1,36 +1,27 @@
-"""The two operations of the API: what is requested, what a response means, what is retried.
+"""The two operations of the API: what is requested, and what its answers mean for a run.
 
-Each question about a response is decided in one place. Is it a rejection for the rate limit?
-`transport` repeats the request when the throttle allows it. Is it a fault, which may pass? Then
-`_check_head` and `_fault` say so, and `_fetch` tries again. What does it mean for the run if no try
-succeeds? `page` and `detail` say that, by the errors that they raise.
+`limit/` sends each request until it has an answer or is out of tries. Here, `page` and `detail` say
+by the errors that they raise what it means that there is none.
 """
 
-import logging
 import math
-import re
 import threading
 import time
-import zlib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
-from http import HTTPStatus
 from urllib.parse import quote
 
-import backoff
-from requests import Response
-from urllib3.exceptions import HTTPError
-
-from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
-from tap_public_jobs.limit.body import BodyError, read_object
-from tap_public_jobs.limit.network import why_unreachable
-from tap_public_jobs.limit.transport import MAX_SENDS, Session, is_rejection, place
-from tap_public_jobs.lines import quoted, shortened
-from tap_public_jobs.sync.source import MAX_TRIES, ONCE, JobRef, Json, Page
-
-logger = logging.getLogger(__name__)
+from tap_public_jobs.errors import (
+    NotFoundError,
+    PageError,
+    PublicJobsError,
+    RejectedError,
+    RequestError,
+)
+from tap_public_jobs.limit.transport import MAX_REJECTIONS, Query, Session
+from tap_public_jobs.limit.verdict import MAX_TRIES
+from tap_public_jobs.lines import quoted
+from tap_public_jobs.sync.source import JobRef, Json, Page
 
 # The version is part of the path (API page, "Versioning").
 API_PATH = "/api/public/v1"
@@ -38,12 +29,11 @@ API_PATH = "/api/public/v1"
 # The headers that can carry the key, and how (API page, "Authentication", rule 3).
 AUTH_HEADERS = {"Authorization": "Bearer {}", "x-api-key": "{}"}
 
-# A body may take this many times the read timeout, which is for each part of it alone.
-DEADLINE = 10
+# A detail with one of these is not published (API page, "Get a single published job", rule 1).
+ABSENT = frozenset({404, 410})
 
-# Seconds before the second try at most, and twice as many before each further one; the real ones
-# are drawn at random, and take about a minute in all.
-FIRST_WAIT = 1.0
+# If page 1 stays one of these, the server is probably another one; 200 is a web page.
+ELSEWHERE = ABSENT.union(range(200, 400))
 
 REMEDIES = {
     401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
@@ -55,23 +45,20 @@ REMEDIES = {
 }
 REMEDY_LIMIT = (
     "The tables are right, but not up to date. The API rejected a request "
-    f"{MAX_SENDS} times in a row: {{}}. If it is not down for maintenance, another client may be "
-    "using this key: use one key per integration, or lower rate_limit_requests. The next run "
+    f"{MAX_REJECTIONS} times in a row: {{}}. If it is not down for maintenance, another client may "
+    "be using this key: use one key per integration, or lower rate_limit_requests. The next run "
     "resumes."
+)
+REMEDY_ADDRESS = (
+    "The tables are right, but not up to date. base_url does not look like the Public Jobs API: "
+    f"{{}}. Set base_url to the part of the address before {API_PATH}; if it is right, the API may "
+    "be down, and the next run resumes."
 )
 REMEDY_PAGE = (
     "The tables are right, but not up to date. Page {} of the list of jobs cannot be read: {}. If "
     "the API is down, no action is needed: the next run resumes. If it is up, check base_url and "
     "the network, or lower page_size if the body is too large."
 )
-
-
-class _FaultError(RequestError):
-    """A try failed, but another one may succeed."""
-
-
-class _RejectedError(RequestError):
-    """The rate limit rejected every attempt."""
 
 
 @dataclass
@@ -82,19 +69,20 @@ class PublicJobsClient:
         session: Sends the requests, authenticated and throttled.
         base_url: Where the API is, without `API_PATH`.
         page_size: Jobs per page of the list.
-        timeout: Seconds to connect, and to wait for each part of a response.
         withheld: Fields that no answer has for the rest of the tap.
-        retries: Further tries of requests that failed.
     """
 
     session: Session
     base_url: str
     page_size: int
-    timeout: float
     withheld: frozenset[str] = frozenset()
-    retries: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _key_checked_at: float = -math.inf  # when a refused detail last asked for page 1
+
+    @property
+    def retries(self) -> int:
+        """Further tries of requests that failed."""
+        return self.session.retries
 
     @property
     def _url(self) -> str:
@@ -110,20 +98,17 @@ class PublicJobsClient:
             PageError: It cannot be read.
             PublicJobsError: The run cannot continue.
         """
+        url = f"{self._url}?page={number}&pageSize={self.page_size}"
         try:
-            envelope = self._fetch(
-                self._page_url(number), lambda page: isinstance(page.get("data"), list)
-            )
+            envelope = self.session.fetch(Query(url, _is_page))
+        except RejectedError as error:
+            raise PublicJobsError(REMEDY_LIMIT.format(error)) from error
         except RequestError as error:
-            if isinstance(error, _RejectedError):
-                raise PublicJobsError(REMEDY_LIMIT.format(error)) from error
             if error.status in REMEDIES:
                 raise PublicJobsError(REMEDIES[error.status]) from error
-            is_redirect = error.status in range(300, 400)
-            if number == 1 and (is_redirect or isinstance(error, NotFoundError)):
-                raise _not_the_api(error) from error
-            msg = REMEDY_PAGE.format(number, error)
-            raise PageError(msg) from error
+            if number == 1 and error.status in ELSEWHERE:
+                raise PublicJobsError(REMEDY_ADDRESS.format(error)) from error
+            raise PageError(REMEDY_PAGE.format(number, error), error.status) from error
         size = _count(envelope, "pageSize") or self.page_size
         items = [self._known(it) if isinstance(it, dict) else it for it in envelope["data"]]
         return Page(items, size, _count(envelope, "total"))
@@ -133,7 +118,7 @@ class PublicJobsClient:
 
         Args:
             job: With an empty id, whichever job has the publicId.
-            tries: Of a request that fails; `ONCE` if it is expected to.
+            tries: Of a request that fails.
 
         Raises:
             NotFoundError: The job is not published, or its publicId now belongs to another job.
@@ -143,9 +128,8 @@ class PublicJobsClient:
         url = f"{self._url}/{_path_segment(job.public_id)}"
         began = time.monotonic()
         try:
-            document = self._fetch(
-                url, lambda detail: _is_detail(detail, job), tries, witness=self._page_url(1)
-            )
+            query = Query(url, lambda detail: _is_detail(detail, job), ABSENT)
+            document = self.session.fetch(query, tries)
         except RequestError as error:
             if error.status in REMEDIES:  # for the key, or for this job alone
                 self._check_key(began)
@@ -171,114 +155,6 @@ class PublicJobsClient:
             self._key_checked_at = time.monotonic()
         self.page(1)
 
-    def _page_url(self, number: int) -> str:
-        return f"{self._url}?page={number}&pageSize={self.page_size}"
-
-    def _fetch(
-        self,
-        url: str,
-        is_expected: Callable[[dict[str, Json]], bool],
-        tries: int = MAX_TRIES,
-        *,
-        witness: str = "",
-    ) -> dict[str, Json]:
-        """Request one JSON object.
-
-        Args:
-            url: Sent as it is.
-            is_expected: Whether an object has the expected shape.
-            tries: As for `detail`.
-            witness: As for `Session.send`, a URL.
-        """
-        once = tries == ONCE
-        send = partial(self.session.fetch, url, self.timeout, witness=witness, once=once)
-        retrying = backoff.on_exception(
-            backoff.expo,
-            _FaultError,
-            max_tries=tries,
-            factor=FIRST_WAIT,
-            on_backoff=lambda details: self._log_retry(details | {"of": tries}),
-            logger=None,
-        )
-        try:
-            document: dict[str, Json] = retrying(self._try)(url, send, is_expected)
-        except _FaultError as error:
-            msg = str(error) if once else f"{error}, after {tries} tries"
-            raise RequestError(msg, error.status) from error
-        self.session.has_answered = True
-        return document
-
-    def _try(
-        self,
-        url: str,
-        send: Callable[[], Response],
-        is_expected: Callable[[dict[str, Json]], bool],
-    ) -> dict[str, Json]:
-        try:
-            with send() as response:
-                self._check_head(response)
-                document = read_object(response, DEADLINE * self.timeout)
-            if document is not None and is_expected(document):
-                return document
-            document = None  # as below: the traceback holds it
-            fault: Exception = _FaultError(f"{place(url)}: the response is not the expected JSON")
-        # ValueError and TypeError: requests cannot read an odd address of a proxy.
-        except (BodyError, OSError, TypeError, ValueError, HTTPError, zlib.error) as error:
-            fault = self._fault(error, url)
-        raise fault  # outside of `except`: the traceback of a `BodyError` holds the body
-
-    def _check_head(self, response: Response) -> None:
-        """Raise an error for each status but 200 (API page, "Errors")."""
-        status, where = response.status_code, place(response.url)
-        if status == HTTPStatus.OK:
-            if not self.session.has_answered and "html" in response.headers.get("Content-Type", ""):
-                msg = f"{where}: the response is a web page"
-                raise _not_the_api(msg)
-            return
-        reason = shortened(response.reason or "", 200)
-        msg = f"{where}: the response is {status} {reason}".rstrip()
-        if status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
-            raise NotFoundError(msg, status)
-        if is_rejection(response):
-            raise _RejectedError(msg, status)
-        may_pass = status == HTTPStatus.REQUEST_TIMEOUT or self.session.may_be_limit(status)
-        if 300 <= status < 500 and not may_pass:  # noqa: PLR2004
-            raise RequestError(msg, status)
-        raise _FaultError(msg, status)
-
-    def _fault(self, error: Exception, url: str) -> Exception:
-        cause: BaseException = error
-        # The innermost cause: the messages of requests and urllib3 name objects in memory. Behind a
-        # proxy, urllib3 keeps what it wraps only as an argument.
-        while inner := cause.__cause__ or cause.__context__ or _wrapped(cause):
-            cause = inner
-        # One line, without the password of a proxy.
-        said = shortened(re.sub("//.*@", "//…@", " ".join(str(cause).split())), 200)
-        if why := why_unreachable(error, cause, has_answered=self.session.has_answered):
-            host = url.split("/")[2]
-            # An address that is wrong may have a password in any part.
-            quoted_cause = "" if isinstance(error, ValueError) else f" ({said})"
-            msg = f"Nothing was loaded: {host} cannot be reached, because {why}{quoted_cause}"
-            return PublicJobsError(msg)
-        return _FaultError(f"{place(url)}: {type(error).__name__}: {said}")
-
-    def _log_retry(self, details: Mapping[str, Json]) -> None:
-        with self._lock:
-            self.retries += 1
-        line = "Try %(tries)d of %(of)d failed: %(exception)s. Trying again in %(wait).1f s."
-        logger.warning(line, details)
-
-
-def _wrapped(error: BaseException) -> BaseException | None:
-    return next((each for each in error.args if isinstance(each, BaseException)), None)
-
-
-def _not_the_api(why: object) -> PublicJobsError:
-    return PublicJobsError(
-        "Nothing more is loaded until you act. base_url does not look like the Public Jobs API: "
-        f"{why}. Set base_url to the part of the address before {API_PATH}."
-    )
-
 
 def _path_segment(public_id: str) -> str:
     """Encode a string as one segment of a path (RFC 3986, section 3.3).
@@ -287,6 +163,10 @@ def _path_segment(public_id: str) -> str:
     """
     encoded = quote(public_id, safe="")
     return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
+
+
+def _is_page(document: dict[str, Json]) -> bool:
+    return isinstance(document.get("data"), list)
 
 
 def _is_detail(document: dict[str, Json], job: JobRef) -> bool:

@@ -1,6 +1,7 @@
 """Reading a response's body: within bounds of size and time, and as exact JSON."""
 
 import json
+import re
 import zlib
 from decimal import Decimal, InvalidOperation
 from time import monotonic
@@ -10,7 +11,7 @@ from requests import Response
 
 Json = Any
 
-# Bytes of a body, as it comes and after decompression: a hundred times a large posting.
+# Bytes of a body, as it comes and after decompression: far more than a page or an item has.
 LARGEST = 8 * 1024 * 1024
 
 # Bytes read at once.
@@ -60,27 +61,37 @@ def read_object(response: Response, seconds: float) -> dict[str, Json] | None:
         content = decoder.decompress(content, LARGEST + 1)
         if len(content) > LARGEST:
             raise BodyError(_TOO_LARGE)
-    return json_object(content)
+    charset = re.search(
+        r"charset=\"?([\w.:+-]+)", response.headers.get("Content-Type", ""), re.IGNORECASE
+    )
+    return json_object(content, charset[1] if charset else "")
 
 
 _TOO_LARGE = f"the body is larger than {LARGEST >> 20} MiB"
 
 
-def json_object(body: bytes) -> dict[str, Json] | None:
+def json_object(body: bytes, charset: str = "") -> dict[str, Json] | None:
     """Parse a JSON object, with numbers as `int` or `Decimal`; None if it is anything else.
 
-    An invalid byte becomes half a surrogate pair, which `records` replaces with a warning, so that
-    it costs one value and not the response.
+    Args:
+        body: In an encoding of JSON, or else in the charset. If that is empty, an invalid byte
+            becomes half a surrogate pair, so that it costs one value and not the response.
+        charset: That the head of the response declares.
     """
+    encoding = json.detect_encoding(body)
     try:
+        try:
+            text = body.decode(encoding)
+        except UnicodeDecodeError:
+            text = body.decode(charset or encoding, "surrogateescape")
         document = json.loads(
-            body.decode(json.detect_encoding(body), "surrogateescape"),
+            text,
             parse_float=_decimal,
             parse_int=lambda text: (int if len(text) <= MOST_DIGITS else Decimal)(text),
             strict=False,  # a raw control character is kept, and does not cost the response
             parse_constant=str,  # NaN is not JSON: text fits no column of numbers, but is kept
         )
-    except (ValueError, RecursionError):
+    except (LookupError, ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

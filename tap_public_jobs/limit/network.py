@@ -1,38 +1,51 @@
-"""Why the tap cannot reach the API, and which setting or variable to correct."""
+"""What an error of the network says, and which setting or variable to correct."""
 
+import re
 import socket
 import ssl
 
 from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
 
+from tap_public_jobs.lines import shortened
+
 # Why a host cannot be reached, and what to correct, by the type of the error or of its cause.
-# These reasons last until somebody corrects them.
-_LASTING: dict[type[Exception], str] = {
-    InvalidURL: "an address is wrong. Correct HTTPS_PROXY, ALL_PROXY, or the port in base_url.",
-    InvalidSchema: "the proxy is no HTTP proxy. Correct HTTPS_PROXY or ALL_PROXY.",
+_REASONS: dict[type[Exception], str] = {
+    InvalidURL: "an address is wrong: correct HTTPS_PROXY, ALL_PROXY, or the port in base_url",
+    InvalidSchema: "the proxy is no HTTP proxy: correct HTTPS_PROXY or ALL_PROXY",
+    ProxyError: "the proxy did not connect to it: correct HTTPS_PROXY, or set NO_PROXY",
+    ssl.SSLCertVerificationError: "its certificate is not trusted: if a proxy decrypts TLS, or "
+    "your own authority signed it, set REQUESTS_CA_BUNDLE to that authority's certificate",
+    ssl.SSLError: "it does not answer with TLS: correct base_url, or its port",
+    socket.gaierror: "its name is unknown: correct base_url, or set HTTPS_PROXY if you need it",
+    ConnectionRefusedError: "nothing listens at that port: if it is up, correct base_url",
 }
-# In a first run these do, too; once the API has answered, they may pass. The empty one always may.
-_OF_A_FIRST_RUN: dict[type[Exception], str] = {
-    ProxyError: "the proxy did not connect to it. Correct HTTPS_PROXY, or set NO_PROXY.",
-    ssl.SSLCertVerificationError: "its certificate is not trusted. If a proxy decrypts TLS, or "
-    "your own authority signed it, set REQUESTS_CA_BUNDLE to that authority's certificate.",
-    ssl.SSLEOFError: "",
-    ssl.SSLError: "it does not answer with TLS. Correct base_url, or its port.",
-    socket.gaierror: "its name is unknown. Correct base_url, or set HTTPS_PROXY if you need it.",
-    ConnectionRefusedError: "nothing listens at that port. Is the API up? If so, correct base_url.",
-}
+_NO_CERTIFICATES = (
+    "certificates are not found: set REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE to a file of "
+    "certificates in PEM form"
+)
 
 
-def why_unreachable(error: Exception, cause: BaseException, *, has_answered: bool) -> str:
-    """Say why a host cannot be reached, and what to correct; empty if that may pass."""
-    if type(error) is OSError:  # of requests, about a path
-        return "certificates are not found. Correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE."
-    if getattr(cause, "library", "SSL") in {"PEM", "X509"}:  # about a file, and not the server
-        return (
-            "a file has no certificates in PEM form. Correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE."
-        )
-    if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN:
-        return ""  # the name server is busy
-    reasons = _LASTING if has_answered else _LASTING | _OF_A_FIRST_RUN
-    found = (reasons[it] for it in reasons if isinstance(error, it) or isinstance(cause, it))
-    return next(found, "")
+def describe(error: Exception) -> tuple[str, str]:
+    """Say what an error of the network means.
+
+    Returns:
+        Its innermost cause in one line; and why the host cannot be reached, and what to correct, or
+        nothing if that is not known.
+    """
+    cause: BaseException = error
+    # The messages of requests and urllib3 name objects in memory. Behind a proxy, urllib3 keeps
+    # what it wraps only as an argument.
+    while inner := cause.__cause__ or cause.__context__ or _wrapped(cause):
+        cause = inner
+    # Without the password of a proxy.
+    said = shortened(re.sub("//.*@", "//…@", " ".join(str(cause).split())), 200)
+    # An OSError alone is of requests, about a path; these libraries are about a file.
+    if type(error) is OSError or getattr(cause, "library", None) in {"PEM", "X509"}:
+        return said, _NO_CERTIFICATES
+    found = (_REASONS[it] for it in _REASONS if isinstance(error, it) or isinstance(cause, it))
+    # An address that is wrong may have a password in any part.
+    return "" if isinstance(error, ValueError) else said, next(found, "")
+
+
+def _wrapped(error: BaseException) -> BaseException | None:
+    return next((each for each in error.args if isinstance(each, BaseException)), None)

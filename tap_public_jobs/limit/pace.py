@@ -20,8 +20,8 @@ LESSONS = 3
 class Pace:
     """How far apart requests are sent: at first, as fast as the limit allows.
 
-    How the API measures its limit is not documented (API page, "Limits"), and some ways of
-    measuring reject even a run that never sends more than `limit` requests per `period`.
+    How a server measures its limit is rarely documented, and some ways of measuring reject even a
+    run that never sends more than `limit` requests per `period`.
     These lessons are enough for all of them, whatever the network:
 
     1. After a rejection requests go out evenly, `period / (limit - 1)` apart: a server that

@@ -75,7 +75,8 @@ class Throttle:
             # After a clock was set back, the last response seems to be yet to come.
             age = max(0.0, self.epoch() - held.last_response_at)
             self._received.extend([self.clock() - age] * min(held.number, self.limit))
-        self._of_last_run = [*self._received]
+        self._of_last_run = len(self._received)
+        self._held_until = self._received[-1] + self.period if self._received else -math.inf
 
     def acquire(self, earliest: float = -math.inf) -> float:
         """Wait until a request may be sent, and count it as sent.
@@ -145,20 +146,22 @@ class Throttle:
         with self.changed:
             self._end(None)
 
-    def has_answered_since(self, moment: float) -> bool:
-        """Return whether a request was answered that was sent after a moment by the clock."""
-        with self.changed:
-            return self._pace.last_answered > moment
+    @property
+    def resumes_at(self) -> float:
+        """When the next request may be sent at the earliest, by the clock."""
+        return max(self._not_before, self.clock())
 
     def rejected(
-        self, sent: float, retry_after: float | None = None, *, is_own: bool = False
+        self, sent: float, retry_after: float | None = None, *, again_since: float = math.inf
     ) -> tuple[float, float] | None:
         """Free the slot of a request as `answered` does, and learn that the limit rejected it.
 
         Args:
             sent: What `acquire` returned.
             retry_after: Seconds that the server asked to wait, if it did.
-            is_own: Whether the request itself is at fault, so that there is nothing to learn.
+            again_since: When the same request was rejected before; infinity if it was not. If
+                another one that was sent since has been answered, the limit has room, and the
+                rejection teaches nothing.
 
         Returns:
             The seconds of the pause, and between two requests after it; None if nothing is new.
@@ -166,8 +169,12 @@ class Throttle:
         with self.changed:
             now = self._end(sent)
             self.rejections += 1
-            if is_own:
+            if self._pace.last_answered > again_since:
                 return None
+            if retry_after is None and self._pace.last_answered > -math.inf:
+                # An interval is enough, if the limit allows no bursts. If it is not, the next pause
+                # is a whole period.
+                retry_after = 0.0
             was_enough = self._pace.has_helped  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, now)
             was_enough &= retry_after is not None and self._pace.lessons < LESSONS
@@ -191,12 +198,10 @@ class Throttle:
             number = self._in_flight + sum(at + self.period >= last for at in self._received)
             return HeldSlots(math.floor(self.epoch() - (now - last)) + 1, number)
 
-    def held_up(self, requests: int) -> tuple[int, float]:
-        """Return how many slots of the last run hold up further requests, and for how long."""
-        number = len(self._of_last_run)
-        seconds = self._of_last_run[-1] + self.period - self.clock() if number else 0.0
-        is_full = number + self.requests + requests > self.limit
-        return (number, seconds) if is_full and seconds > 0 else (0, 0.0)
+    def held_up(self, requests: int) -> float:
+        """Return for how many seconds the slots of the last run hold up further requests."""
+        is_full = self._of_last_run + self.requests + requests > self.limit
+        return max(0.0, self._held_until - self.clock()) if is_full else 0.0
 
     def close(self, reason: BaseException) -> None:
         """Let no further request through: those that wait, or come later, raise the reason."""

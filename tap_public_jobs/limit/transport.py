@@ -1,48 +1,85 @@
-"""The HTTP session of a run: authentication, the throttle, and which answers are rejections."""
+"""The HTTP session of a run: sends each request when the throttle allows it, until it succeeds."""
 
 import logging
 import math
-from collections.abc import Mapping
+import random
+import threading
+import zlib
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from http import HTTPStatus
 from os import environ
 from time import gmtime, monotonic, strftime
-from typing import Any
+from typing import NamedTuple
 
 import requests
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from typing_extensions import override
-from urllib3.exceptions import InvalidHeader
-from urllib3.util import Retry
+from urllib3.exceptions import HTTPError
 
+from tap_public_jobs.errors import NotFoundError, RejectedError, RequestError
+from tap_public_jobs.limit.body import BodyError, Json, read_object
+from tap_public_jobs.limit.network import describe
 from tap_public_jobs.limit.throttle import Throttle
+from tap_public_jobs.limit.verdict import (
+    FEW_TRIES,
+    MAX_TRIES,
+    Absent,
+    Answer,
+    Fault,
+    Rejection,
+    Verdict,
+    judge,
+)
 from tap_public_jobs.lines import shortened
 
 logger = logging.getLogger(__name__)
 
-# Requests for one that the rate limit rejects, those for its witness included.
-MAX_SENDS = 10
+# A request that the limit rejects this often in a row has failed.
+MAX_REJECTIONS = 10
 
-# Seconds. No limit per minute needs a longer pause; a larger Retry-After is ignored as a mistake.
-LONGEST_RETRY_AFTER = 3600.0
+# Seconds before the second try at most, and twice as many before each further one; the real ones
+# are drawn at random, and take about a minute in all.
+FIRST_WAIT = 1.0
+
+# A body may take this many times the read timeout, which is for each part of it alone.
+DEADLINE = 10
 
 # Seconds. Load balancers and firewalls forget connections that are idle for some 30 or more.
 LONGEST_IDLE = 5.0
 
 
+class Query(NamedTuple):
+    """What to request.
+
+    Attributes:
+        url: Sent as it is, with its percent-encoding.
+        is_expected: Whether an object has the expected shape.
+        absent: The statuses that answer that there is no such thing; empty if that is no answer.
+    """
+
+    url: str
+    is_expected: Callable[[dict[str, Json]], bool]
+    absent: Collection[int] = ()
+
+
 class Session(requests.Session):
-    """A session that sends when the throttle allows it, and repeats what the rate limit refuses.
+    """A session that sends when the throttle allows it, and again what fails or is rejected.
+
+    Its methods may be called from any thread.
 
     Args:
         throttle: The limit that all requests share.
         connections: Connections kept open at once.
         headers: Of every request, such as the one that carries the key.
         base_url: Where requests go. Plain http is for this computer alone, so it uses no proxy.
+        timeout: Seconds to connect, and to wait for each part of a response.
 
     Attributes:
-        has_answered: Whether the API has ever answered this key, which the client notes. Until it
-            has, some faults mean that a setting is wrong; after that, they may pass.
+        key_has_worked: Whether the server has answered this key, in this run or in an earlier one.
+            Until it has, some faults probably mean that a setting is wrong.
+        retries: Further tries of requests that failed.
     """
 
     def __init__(
@@ -52,7 +89,7 @@ class Session(requests.Session):
         connections: int,
         headers: Mapping[str, str],
         base_url: str,
-        has_answered: bool = False,
+        timeout: float,
     ) -> None:
         super().__init__()
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=connections)
@@ -66,9 +103,12 @@ class Session(requests.Session):
         self.trust_env = not base_url.lower().startswith("http:")
         # `send` takes proxies from the environment, but not these.
         self.verify = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE") or True
-        self.has_answered = has_answered
+        self.key_has_worked = False
+        self.retries = 0
         self._base_url = base_url
+        self._timeout = timeout
         self._throttle = throttle
+        self._lock = threading.Lock()
         self._active_at = monotonic()
 
     @override
@@ -76,109 +116,121 @@ class Session(requests.Session):
         """Return none: requests reads the body of a redirect whole, even if it follows none."""
         return None
 
-    @override
-    def send(
-        self,
-        request: PreparedRequest,
-        *,
-        witness: str = "",
-        once: bool = False,
-        **kwargs: Any,
-    ) -> Response:
-        """Send a request when the throttle allows it, and again while the rate limit rejects it.
-
-        If it is rejected again although another request has been answered since, that is its own
-        fault: the throttle learns nothing from it, and no other request waits for it.
+    def fetch(self, query: Query, tries: int = MAX_TRIES) -> dict[str, Json]:
+        """Request one JSON object, and again after each fault, while it has tries left.
 
         Args:
-            request: What to send.
-            witness: The URL of what the API answers if the limit has room. If no other request has
-                been answered since the rejection, it is sent before the request is sent again.
-            once: The request is expected to fail: a rejection is its own fault, and ends it.
-            **kwargs: As requests takes them.
+            query: What to request.
+            tries: How often it may fail. Rejections do not count.
 
-        Returns:
-            The last response to the request, whose body is yet to be read.
+        Raises:
+            NotFoundError: The server answers that there is no such thing.
+            RejectedError: The limit rejected it `MAX_REJECTIONS` times in a row.
+            RequestError: All tries failed.
         """
-        throttle = self._throttle
-        earliest, rejected_at = -math.inf, math.inf
-        most = 1 if once else MAX_SENDS
-        for number in range(1, most + 1):
-            sent = throttle.acquire(earliest)
-            others_work = throttle.has_answered_since(rejected_at)
-            if witness and number > 1 and not others_work:
-                self._exchange(self._get(witness), sent, kwargs).close()
-                wait = 0.0
-            else:
-                response = self._exchange(request, sent, kwargs, is_own=others_work or once)
-                if not is_rejection(response):
-                    break
-                response.close()
-                rejected_at = throttle.clock()
-                wait = retry_after(response.headers) or 0.0
-            if witness:
-                # Others go first, because what becomes of them shows whose fault it is. Each time
-                # it waits longer, so that the limit has more room than the witness found.
-                earliest = throttle.clock() + wait + number * throttle.seconds_each
-        return response
+        number, earliest = 0, -math.inf
+        while isinstance(came := self._accepted(query, earliest), Fault):
+            number += 1
+            most = min(tries, came.tries)
+            if number >= most:
+                msg = f"{came.why}, after {number} tries"
+                raise RequestError(msg, came.status)
+            wait = random.uniform(0, FIRST_WAIT * 2 ** (number - 1))  # noqa: S311  # no secret
+            line = "Try %d of %d failed: %s. Trying again in %.1f s."
+            logger.warning(line, number, most, came.why, wait)
+            with self._lock:
+                self.retries += 1
+            earliest = self._throttle.clock() + wait
+        return came
 
-    def _exchange(
-        self,
-        request: PreparedRequest,
-        sent: float,
-        options: Mapping[str, Any],
-        *,
-        is_own: bool = False,
-    ) -> Response:
-        """Send a request once, and let the throttle learn from the response.
+    def _accepted(self, query: Query, earliest: float) -> dict[str, Json] | Fault:
+        """Send a request, and again after each rejection.
 
         Args:
-            request: What to send.
-            sent: When the throttle allowed it.
-            options: As requests takes them.
-            is_own: Whether a rejection is this request's own fault.
+            query: What to request.
+            earliest: When to send it at the earliest, by the throttle's clock.
         """
-        throttle = self._throttle
+        throttle, number, rejected_at = self._throttle, 0, math.inf
+        while isinstance(came := self._attempt(query, earliest, rejected_at), Rejection):
+            number += 1
+            if number == MAX_REJECTIONS:
+                raise RejectedError(came.why, came.status)
+            # Others go first, more of them each time.
+            earliest = throttle.resumes_at + (number - 1) * throttle.seconds_each
+            rejected_at = throttle.clock()
+        return came
+
+    def _attempt(
+        self, query: Query, earliest: float, rejected_at: float
+    ) -> dict[str, Json] | Rejection | Fault:
+        """Send a request once, and read what comes back.
+
+        Args:
+            query: What to request.
+            earliest: When to send it at the earliest, by the throttle's clock.
+            rejected_at: When it was rejected before; infinity if it was not.
+        """
+        where = place(query.url)
+        # ValueError and TypeError: requests cannot read an odd address of a proxy.
+        try:
+            request = self._get(query.url)
+            sent = self._throttle.acquire(earliest)
+            with self._send(request) as response:
+                verdict = self._judge(response, query)
+                self._learn(sent, verdict, rejected_at)
+                if isinstance(verdict, Absent):
+                    raise NotFoundError(verdict.why, verdict.status)
+                if not isinstance(verdict, Answer):
+                    return verdict
+                document = read_object(response, DEADLINE * self._timeout)
+        except (BodyError, OSError, TypeError, ValueError, HTTPError, zlib.error) as error:
+            said, reason = describe(error)
+            if not reason:
+                return Fault(f"{where}: {type(error).__name__}: {said}")
+            why = f"{query.url.split('/')[2]} cannot be reached, because {reason}"
+            return Fault(f"{why} ({said})" if said else why, tries=self._tries_at_first)
+        if document is not None and query.is_expected(document):
+            self.key_has_worked = True
+            return document
+        if document is None and "html" in response.headers.get("Content-Type", ""):
+            return Fault(f"{where}: the response is a web page", 200, self._tries_at_first)
+        return Fault(f"{where}: the response is not the expected JSON")
+
+    @property
+    def _tries_at_first(self) -> int:
+        """Tries if the address is probably wrong, unless it has been right before."""
+        return MAX_TRIES if self.key_has_worked else FEW_TRIES
+
+    def _send(self, request: PreparedRequest) -> Response:
         if monotonic() > self._active_at + LONGEST_IDLE:
             self.close()  # connections in use stay open for their responses
         self._active_at = monotonic()
         try:
-            response = super().send(request, **options)
+            return self.send(request, timeout=self._timeout)
         except BaseException:
-            throttle.unanswered()
+            self._throttle.unanswered()
             raise
-        status = response.status_code
-        if is_rejection(response):
-            wait = retry_after(response.headers)
-            has_answered = throttle.has_answered_since(-math.inf)
-            if status == HTTPStatus.TOO_MANY_REQUESTS and has_answered:
-                # After an answer an interval is enough, if the limit allows no bursts. If it is
-                # not, the next pause is a whole period.
-                wait = wait or 0.0
-            pacing = throttle.rejected(sent, wait, is_own=is_own)
+
+    def _judge(self, response: Response, query: Query) -> Verdict:
+        status, reason = response.status_code, shortened(response.reason or "", 200)
+        return judge(
+            f"{place(query.url)}: the response is {status} {reason}".rstrip(),
+            status,
+            response.headers,
+            absent=query.absent,
+            key_has_worked=self.key_has_worked,
+        )
+
+    def _learn(self, sent: float, verdict: Verdict, rejected_at: float) -> None:
+        """Let the throttle learn from a response, and log what is new."""
+        throttle = self._throttle
+        if isinstance(verdict, Rejection):
+            pacing = throttle.rejected(sent, verdict.wait, again_since=rejected_at)
+            log_pacing(throttle, verdict.status, pacing)
+        elif isinstance(verdict, Fault) and verdict.may_be_limit:
+            log_pacing(throttle, verdict.status, throttle.answered(sent, is_doubtful=True))
         else:
-            pacing = throttle.answered(sent, is_doubtful=self.may_be_limit(status))
-        log_pacing(throttle, status, pacing)
-        return response
-
-    def may_be_limit(self, status: int) -> bool:
-        """Return whether a response that is no rejection may be one: a 403 or a 503 without more.
-
-        They are the default of some limits. But of a key that never worked, a 403 is about the key.
-        """
-        is_forbidden = status == HTTPStatus.FORBIDDEN
-        return status == HTTPStatus.SERVICE_UNAVAILABLE or (is_forbidden and self.has_answered)
-
-    def fetch(self, url: str, timeout: float, *, witness: str = "", once: bool = False) -> Response:
-        """Send a GET to a URL as it is.
-
-        Args:
-            url: With its percent-encoding.
-            timeout: Seconds to connect, and to wait for each part of the response.
-            witness: As for `send`.
-            once: As for `send`.
-        """
-        return self.send(self._get(url), witness=witness, once=once, timeout=timeout)
+            throttle.answered(sent)
 
     def _get(self, url: str) -> PreparedRequest:
         request = self._any_get.copy()
@@ -194,8 +246,8 @@ class Session(requests.Session):
         return self.prepare_request(requests.Request("GET", self._base_url))
 
 
-def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | None) -> None:
-    """Log that the API rejected a request, or may have, and how the run continues.
+def log_pacing(throttle: Throttle, status: int | None, pacing: tuple[float, float] | None) -> None:
+    """Log that the limit rejected a request, or may have, and how the run continues.
 
     Args:
         throttle: Knows the time.
@@ -219,35 +271,3 @@ def log_pacing(throttle: Throttle, status: int, pacing: tuple[float, float] | No
 def place(url: str) -> str:
     """Return the host, the path and the query of a URL, for a message."""
     return shortened(url.partition("://")[2], 300)
-
-
-def is_rejection(response: Response) -> bool:
-    """Return whether a response says "too many requests".
-
-    The status of a rejection is not documented (API page, "Errors"). The tap takes it to be 429,
-    any client error or 503 that says when to try again, or 403 or 503 when no request is left.
-    401, 404 and 410 are answers about the key and the job, whatever headers a gateway adds.
-    """
-    status, headers = response.status_code, response.headers
-    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
-        return False
-    left = headers.get("RateLimit-Remaining", headers.get("X-RateLimit-Remaining"))
-    return (
-        status == HTTPStatus.TOO_MANY_REQUESTS
-        or (left == "0" and status in {403, 503})
-        or ("Retry-After" in headers and (status in range(400, 500) or status == 503))  # noqa: PLR2004
-    )
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds the server asks to wait, and add one: some servers round down.
-
-    Returns:
-        None if the header is absent or makes no sense: neither digits nor a date, or longer than
-        `LONGEST_RETRY_AFTER`.
-    """
-    try:
-        seconds = Retry().parse_retry_after(headers.get("Retry-After", ""))
-    except (InvalidHeader, OverflowError, ValueError):
-        return None
-    return seconds + 1 if seconds <= LONGEST_RETRY_AFTER else None

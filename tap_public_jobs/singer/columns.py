@@ -1,7 +1,7 @@
 """Puts the fields of a response into the columns that the schema declares, and loses none."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from functools import cache
 from typing import Any
@@ -17,12 +17,6 @@ Json = Any
 # The column for every field without its own column.
 OTHERS = "additionalFields"
 
-# An array. Its column as text holds nothing but JSON arrays, so that SQL can always parse it.
-QUESTIONS = "knockoutQuestions"
-
-# Never JSON text of something nested, which would be the key of no job.
-KEYS = ("id", "publicId")
-
 # The largest integer that a double holds exactly; in most warehouses, a column of numbers is one.
 # Apache Arrow, which writes Parquet, refuses a larger one.
 LARGEST_EXACT = 2**53
@@ -35,7 +29,7 @@ EXAMPLES: tuple[Json, ...] = (None, "", True, 0, [], {})
 # what reads it, or fails. Times are those of RFC 3339, in capitals; `time` has no offset, which
 # PostgreSQL would drop, and with which target-duckdb silently loses rows.
 # Python also reads others, such as 2026-W47-6. Of these, it refuses the year 0 and a second 60, and
-# PostgreSQL an offset of 16 hours. The lengths are those of the Meltano SDK's columns.
+# PostgreSQL an offset of 16 hours.
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?"
 _OFFSET = r"(Z|[+-](0\d|1[0-5]):[0-5]\d)"
@@ -47,10 +41,6 @@ FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
         f"{_DATE}T{_TIME}{_OFFSET}",
         lambda text: datetime.fromisoformat(text).astimezone(UTC),
     ),
-    "email": (r"(?=.{1,254}$)[^@\s]+@[^@\s]+", str),
-    "hostname": (r"[\w.-]{1,253}", str),
-    "uri": (r"(?=.{1,2083}$)[A-Za-z][A-Za-z\d+.-]*:\S+", str),
-    "x-singer.decimal": (r"-?\d+(\.\d+)?", str),
 }
 
 
@@ -65,6 +55,10 @@ class Columns:
             column, or cannot be stored as it is.
         left_out: Columns that nobody gets, as the user wants it. What does not fit them goes
             nowhere else.
+        keys: Fields that identify a record, and so never are JSON text of something nested. The
+            last one names the record in a warning.
+        arrays: Fields whose columns as text hold nothing but JSON arrays, so that SQL can always
+            parse them.
 
     Attributes:
         properties: Of the schema.
@@ -77,6 +71,9 @@ class Columns:
         properties: Mapping[str, dict[str, Json]],
         on_warning: Callable[[str], None],
         left_out: Collection[str] = (),
+        *,
+        keys: Sequence[str] = ("id",),
+        arrays: Collection[str] = (),
     ) -> None:
         self.properties = properties
         # A catalog may be older than the setting, so its own names decide.
@@ -93,6 +90,8 @@ class Columns:
         self._never_null = {name for name, fits in self._fits.items() if not fits(None)}
         self._on_warning = on_warning
         self._left_out = left_out
+        self._keys = keys
+        self._arrays = arrays
         self._declared = dict(properties) | {column: {} for column in left_out}
         self._warned: set[str] = set()
         self.undeclared: set[str] = set()
@@ -159,8 +158,8 @@ class Columns:
     def _held(self, column: str, value: Json) -> Json:
         """Return what a column holds of a value: the value, its JSON text, or null."""
         fits, field = self._fits[column], self._field[column]
-        is_odd = field == QUESTIONS and not isinstance(value, list)
-        if isinstance(value, list | dict) and not fits(value) and field not in KEYS:
+        is_odd = field in self._arrays and not isinstance(value, list)
+        if isinstance(value, list | dict) and not fits(value) and field not in self._keys:
             value = json_text(value)
         return value if column in self._left_out or (fits(value) and not is_odd) else None
 
@@ -177,8 +176,8 @@ class Columns:
     def _warn(self, field: str, document: Mapping[str, Json], what: str) -> None:
         if field not in self._warned:
             self._warned.add(field)
-            job = quoted(document.get("publicId"))
-            self._on_warning(f"{quoted(field)} of the job {job} {what}.")
+            record = quoted(document.get(self._keys[-1]))
+            self._on_warning(f"{quoted(field)} of {record} {what}.")
 
 
 def _test(schema: dict[str, Json]) -> Callable[[Json], bool]:

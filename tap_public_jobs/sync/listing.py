@@ -5,22 +5,17 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from random import Random
 from typing import NamedTuple
 
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.limit.fanout import fan_out
+from tap_public_jobs.limit.verdict import FEW_TRIES
+from tap_public_jobs.sync.notes import GONE, NOT_ASKED, STILL_THERE, Listing, Verdict
 from tap_public_jobs.sync.pages import read_pages
 from tap_public_jobs.sync.report import Report
-from tap_public_jobs.sync.source import JobRef, Json, Source, hash_of
-from tap_public_jobs.sync.state import (
-    GONE,
-    NOT_ASKED,
-    STILL_THERE,
-    Listing,
-    SyncState,
-    Verdict,
-    is_new,
-)
+from tap_public_jobs.sync.source import JobRef, Json, Source
+from tap_public_jobs.sync.state import SyncState, is_new
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +23,6 @@ Details = dict[JobRef, dict[str, Json]]
 
 # Seconds before the list is read again. A cached total, or a replica, lags for some seconds.
 PAUSE = 5.0
-
-# Tries of a request for a detail that shows whether a job is published, or whether details work.
-TRIES_TO_CONFIRM = 3
 
 # Once this many unlisted jobs turn out not to be gone, a run asks for no further one.
 MOST_NOT_GONE = 20
@@ -56,6 +48,7 @@ class ListReading(NamedTuple):
         short_since: When it first fell short; 0 once it shows its whole total.
         is_accepted: Whether it explains its total, or has fallen short for an hour.
         has_drifted: Whether it changed while it was last read, so that it may lack a job.
+        further: The publicIds of items that share an id with a job, and are not loaded.
     """
 
     jobs: dict[str, JobRef]
@@ -64,6 +57,7 @@ class ListReading(NamedTuple):
     short_since: int
     is_accepted: bool
     has_drifted: bool
+    further: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +116,7 @@ class ListReader:
             short_since=short_since,
             is_accepted=not (shortfall and is_new(short_since, self.now)),
             has_drifted=sweep.has_drifted,
+            further=sweep.further,
         )
 
     def resolve_unlisted(self, reading: ListReading) -> Listing:
@@ -163,6 +158,7 @@ class ListReader:
             short_since=reading.short_since,
             doubts=doubts,
             is_complete=is_complete,
+            has_drifted=reading.has_drifted,
         )
 
     def _loss(self, jobs: Collection[str]) -> list[tuple[int, str]]:
@@ -188,12 +184,11 @@ class ListReader:
         known = self.state.jobs
         asked: dict[str, Verdict] = {}
         # First those that the last run listed; of the others, some in each run.
-        order = sorted(
-            unlisted,
-            key=lambda job_id: (known[job_id].missing_since > 0, hash_of([job_id, self.now])),
-        )
-        refs = (JobRef(job_id, known[job_id].public_id) for job_id in order)
-        self.report.confirming(len(order))
+        lost = [job_id for job_id in unlisted if not known[job_id].missing_since]
+        missing = [job_id for job_id in unlisted if known[job_id].missing_since]
+        Random(self.now).shuffle(missing)  # noqa: S311  # no secret
+        refs = (JobRef(job_id, known[job_id].public_id) for job_id in (*lost, *missing))
+        self.report.confirming(len(unlisted))
         details_work, proof, not_gone = False, Details(), 0
         while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
             answers = dict(fan_out(self._ask, some, workers=self.workers))
@@ -221,12 +216,12 @@ class ListReader:
 
         for ref in sorted(listed.values(), key=turn)[:MOST_LISTED_ASKED]:
             with suppress(RequestError):
-                return {ref: self.api.detail(ref, TRIES_TO_CONFIRM)}
+                return {ref: self.api.detail(ref, FEW_TRIES)}
         return {}
 
     def _ask(self, ref: JobRef) -> tuple[str, Verdict]:
         try:
-            self.api.detail(ref, TRIES_TO_CONFIRM)
+            self.api.detail(ref, FEW_TRIES)
         except NotFoundError:
             return ref.id, GONE
         except RequestError as error:

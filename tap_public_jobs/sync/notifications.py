@@ -4,7 +4,7 @@ It is a module of its own, so that a run that reads no log does not load SQLAlch
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 # Positions that a log keeps.
 KEPT = 100_000
@@ -29,3 +29,10 @@ class Notifications(NamedTuple):
     def forgotten(self) -> int:
         """The last position that the log has dropped; a reader that was behind it missed some."""
         return max(0, self.position - KEPT)
+
+
+class Log(Protocol):
+    """A log of notifications that outlives a run."""
+
+    def read(self, after: int = 0) -> Notifications:
+        """Return what was notified past a position."""

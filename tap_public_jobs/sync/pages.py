@@ -1,13 +1,15 @@
 """Reads a paginated list once, from the first page to the last."""
 
-import json
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass, field
 
 from tap_public_jobs.errors import PageError
-from tap_public_jobs.sync.source import JobRef, Page, Source, job_ref, one_job
+from tap_public_jobs.sync.source import JobRef, Page, Source, job_ref
 
 MAX_PAGES_WITHOUT_NEW_JOBS = 3
+
+# How servers refuse a page beyond the last.
+NO_SUCH_PAGE = {400, 404, 416, 422}
 
 
 @dataclass
@@ -16,8 +18,10 @@ class Sweep:
 
     Attributes:
         ignored_fields: Of the summaries, to leave out of their hashes.
-        jobs: By id, in the order of the list.
-        postings: By id, and by publicId and number; items may share an id, and a publicId, too.
+        jobs: By id, in the order of the list; of the items that share an id, the one whose publicId
+            comes first in the order of text.
+        postings: The id and the publicId of each item, and which item of its page with these two it
+            is: on another page, it would be the same item, which has moved.
         unusable: Where an item is that has no usable id or publicId, such as `page 2, item 3`.
         collected: Items on all pages, repeated ones included.
         totals: The totals of the pages. Some APIs send 0 beyond the last page, which is left out.
@@ -26,7 +30,7 @@ class Sweep:
 
     ignored_fields: frozenset[str] = frozenset()
     jobs: dict[str, JobRef] = field(default_factory=dict)
-    postings: dict[str, dict[tuple[str, int], JobRef]] = field(default_factory=dict)
+    postings: set[tuple[str, str, int]] = field(default_factory=set)
     unusable: list[str] = field(default_factory=list)
     collected: int = 0
     totals: set[int] = field(default_factory=set)
@@ -47,13 +51,17 @@ class Sweep:
         return len(self.totals) > 1 or self.collected > self._distinct
 
     @property
-    def further(self) -> int:
-        """How many items share the id of another one."""
-        return sum(map(len, self.postings.values())) - len(self.postings)
+    def further(self) -> list[str]:
+        """The publicIds of the items that share an id with the one that is the job."""
+        return sorted(
+            public_id
+            for job_id, public_id, number in self.postings
+            if number > 1 or public_id != self.jobs[job_id].public_id
+        )
 
     @property
     def _distinct(self) -> int:
-        return len(self.jobs) + self.further + len(self.unusable)
+        return len(self.postings) + len(self.unusable)
 
     def add(self, page: Page) -> bool:
         """Add the next page; return whether it has a job that the sweep had not seen."""
@@ -62,21 +70,22 @@ class Sweep:
         if page.total is not None and (page.total or page.items or self.pages == 1):
             self.totals.add(page.total)
         self.collected += len(page.items)
-        usable = []
+        on_page = Counter[tuple[str, str]]()
         for position, item in enumerate(page.items, start=1):
-            if job := job_ref(item, self.ignored_fields):
-                usable.append(job)
-            else:
+            job = job_ref(item, self.ignored_fields)
+            if job is None:
                 self.unusable.append(f"page {self.pages}, item {position}")
-        for number, job in _numbered(usable):
-            postings = self.postings.setdefault(job.id, {})
-            postings[job.public_id, number] = job
-            self.jobs[job.id] = one_job(postings.values())
+                continue
+            key = job.id, job.public_id
+            on_page[key] += 1
+            self.postings.add((*key, on_page[key]))
+            if job.public_id <= self.jobs.get(job.id, job).public_id:
+                self.jobs[job.id] = job
         return self._distinct > before
 
     def lacks(self, explained: int) -> int:
         """Return how many jobs the total counts beyond these and those without a usable key."""
-        return max(0, (self.total or 0) - explained - self.further - len(self.unusable))
+        return max(0, (self.total or 0) - explained - len(self.further) - len(self.unusable))
 
     def shortfall(self, shown: int, explained: int) -> str:
         """Say why the list may lack jobs; empty if it does not.
@@ -94,29 +103,13 @@ class Sweep:
         if self.total is None:
             reasons.append("the list does not say how many jobs there are")
         elif self.lacks(explained):
-            reasons.append(f"the list shows {shown + self.further:,} of {self.total:,} jobs")
+            reasons.append(f"the list shows {shown + len(self.further):,} of {self.total:,} jobs")
         return "; ".join(reasons)
 
     @property
     def is_at_total(self) -> bool:
         """Whether the pages so far have as many items as their total."""
         return self.total is not None and self.collected >= self.total
-
-
-def _numbered(refs: list[JobRef]) -> Iterator[tuple[int, JobRef]]:
-    """Number the items of a page that share both identifiers, whatever their order.
-
-    On another page, such an item is the same job, which has moved meanwhile. But one response shows
-    no job twice: an API that has a row for each place of a job may give all of them the same keys.
-    """
-    same: dict[tuple[str, str], list[JobRef]] = {}
-    for ref in refs:
-        same.setdefault((ref.id, ref.public_id), []).append(ref)
-    for them in same.values():
-        if len(them) > 1:
-            # Not by a field that always changes, or the row would be another one in each run.
-            them.sort(key=lambda ref: json.dumps(ref.compared, sort_keys=True, default=str))
-        yield from enumerate(them)
 
 
 def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Sweep:
@@ -130,14 +123,15 @@ def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Swe
         PublicJobsError: A page cannot be read.
     """
     sweep = Sweep(ignored_fields)
-    without_new_jobs = 0
+    without_new_jobs, is_short = 0, False
     # If a server ignores the number of the page, the list never ends.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:
         try:
             page = api.page(sweep.pages + 1)
-        except PageError:
-            # The API does not document pages beyond the last: an error there is the end.
-            if sweep.is_at_total:
+        except PageError as error:
+            # The API does not document pages beyond the last: an error there is the end. Behind a
+            # short page, so is an answer that there is no such page, whatever the total says.
+            if sweep.is_at_total or (is_short and error.status in NO_SUCH_PAGE):
                 break
             raise
         is_short = len(page.items) < page.size

@@ -1,12 +1,38 @@
-"""Which details a run fetches, and why."""
+"""Which details a run fetches, why, and whether it resumes another run."""
 
 from random import Random
 from typing import Literal
 
+from tap_public_jobs.sync.notes import Listing
 from tap_public_jobs.sync.source import JobRef
-from tap_public_jobs.sync.state import Cycle, Listing, SyncState
+from tap_public_jobs.sync.state import HOUR, Cycle, Refresh, SyncState
+
+# Seconds. A nightly run that begins a second early still begins a new cycle.
+RESUME_WITHIN = 20 * HOUR
 
 Reason = Literal["new", "changed", "pending", "refreshed"]
+
+
+def next_cycle(state: SyncState, refresh: Refresh, run_time: int, now: int) -> Cycle:
+    """Begin a cycle, or resume the last one if it has something left to do.
+
+    A run that refreshes the same details resumes it within 20 hours, because after that its first
+    details are too old. Only a cycle that fetches all details begins a version of their records,
+    because some targets show no row of a version that is never activated.
+
+    Args:
+        state: Of the last run: a job that this run is the first to miss reopens no cycle.
+        refresh: Which details the run fetches again.
+        run_time: Of this run.
+        now: The clock's time, for evidence.
+    """
+    last = state.cycle
+    is_open = last is not None and (not last.has_ended or state.has_new_gap(now))
+    is_recent = last is not None and run_time - last.started_at < RESUME_WITHIN
+    if last and is_open and is_recent and last.refresh == refresh:
+        return last._replace(has_ended=False)
+    version = last.version if last and refresh == "changed" else run_time
+    return Cycle(run_time, refresh, version)
 
 
 def plan_details(

@@ -107,10 +107,8 @@ class Report:
 
     def waiting(self, requests: int) -> None:
         """Log how long requests have to wait because of those of the last run, if they have to."""
-        number, seconds = self.throttle.held_up(requests)
-        if number:
-            last = _count(number, "request")
-            logger.info("Waiting for %s of the last run, %.0f s (rate limit).", last, seconds)
+        if seconds := self.throttle.held_up(requests):
+            logger.info("Waiting for requests of the last run, %.0f s (rate limit).", seconds)
 
     def _log_progress(self, details: DetailCounts, ended: threading.Event) -> None:
         since = self.clock()
@@ -187,18 +185,27 @@ class Report:
             lines = [f"{why} (for {_in_words(hours=age // 3600)})" for age, why in gaps]
             logger.warning("Still missing: %s. Everything else was loaded.", _in_short(lines, 10))
 
-    def incomplete(self, gaps: Collection[str], until: int) -> str:
+    def incomplete(self, gaps: Collection[str], until: int, *, has_drifted: bool) -> str:
         """Say that the run is incomplete, because something has been missing for a short time.
 
         Args:
             gaps: What is missing.
             until: When all of it has been missing for an hour, in seconds since the epoch.
+            has_drifted: Whether a job is missing from a list that changed while it was read.
         """
         end = datetime.fromtimestamp(until, UTC)
+        remedy = (
+            f"No action is needed: each run tries again, exits with 1 until {end:%H:%M} UTC, and "
+            "then only warns."
+        )
+        if has_drifted:
+            remedy = (
+                "The list changed while it was read, and each run tries again. If runs still say "
+                "so after two hours, the list has no stable order: ask the API's provider for one."
+            )
         return (
             "The sync is incomplete. Everything else was loaded, and no row was removed from a "
-            f"table that may lack a job. Reason: {_in_short(gaps, 50)}. No action is needed: each "
-            f"run tries again, exits with 1 until {end:%H:%M} UTC, and then only warns."
+            f"table that may lack a job. Reason: {_in_short(gaps, 50)}. {remedy}"
         )
 
     def key_works(self, published: int, page_size: int) -> str:

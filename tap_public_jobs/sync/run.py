@@ -4,22 +4,28 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.limit.fanout import fan_out
+from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.lines import quoted
-from tap_public_jobs.sync.listing import ListReader, is_too_many
-from tap_public_jobs.sync.outcomes import Outcomes
+from tap_public_jobs.sync.listing import ListReader, ListReading, is_too_many
+from tap_public_jobs.sync.notes import (
+    NOT_ASKED,
+    STILL_THERE,
+    Listing,
+    note_detail,
+    note_failure,
+    note_pending,
+)
 from tap_public_jobs.sync.plan import Reason
 from tap_public_jobs.sync.report import Counts
 from tap_public_jobs.sync.services import RunSettings, Services
-from tap_public_jobs.sync.source import MAX_TRIES, ONCE, JobRef, Json
+from tap_public_jobs.sync.source import JobRef, Json
 from tap_public_jobs.sync.state import (
     MANY_FAILING,
-    NOT_ASKED,
     TOLERANCE,
-    Listing,
     Publication,
     SyncState,
     is_new,
@@ -42,8 +48,11 @@ class Run:
         now: When the run began, by the clock. Its own time is `state.run_time`.
         listing: The published jobs.
         plan: The details to fetch, and why.
-        outcomes: What became of the details that did not arrive.
+        outage_since: Since when many details had been failing before the run; 0 if few had.
         counts: What the run has done so far; the report reads it.
+        not_found: Why, by job, until the list is read again.
+        unpublished: Ids of jobs that were unpublished during the run.
+        failed: Why, by job, a detail did not arrive.
     """
 
     settings: RunSettings
@@ -52,8 +61,11 @@ class Run:
     now: int
     listing: Listing
     plan: Mapping[JobRef, Reason]
-    outcomes: Outcomes
+    outage_since: int
     counts: Counts
+    not_found: dict[JobRef, str] = field(default_factory=dict)
+    unpublished: list[str] = field(default_factory=list)
+    failed: dict[JobRef, str] = field(default_factory=dict)
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
@@ -83,7 +95,7 @@ class Run:
             PublicJobsError: The run cannot continue.
             SystemExit: A signal stopped the run.
         """
-        outcomes, counts = self.outcomes, self.counts.details
+        counts = self.counts.details
         counts.planned = len(self.plan)
         counts.unchanged = len(self.listing.jobs) - counts.planned
         reasons = Counter[str](self.plan.values())
@@ -93,26 +105,20 @@ class Run:
             for ref, answer in fan_out(self._fetch, self.plan, workers=self.settings.workers):
                 counts.done += 1
                 if isinstance(answer, NotFoundError):
-                    outcomes.not_found[ref] = str(answer)
+                    self.not_found[ref] = str(answer)
                 elif isinstance(answer, RequestError):
                     self._note_failure(ref, str(answer))
-                    if len(outcomes.failed) % MANY_FAILING == 0:
+                    if len(self.failed) % MANY_FAILING == 0:
                         with suppress(SystemExit):  # a signal; other responses may still arrive
                             self.services.api.page(1)  # ends the run if it cannot be read either
                 else:
                     yield ref, answer
-                    self.state.note_detail(ref, answer)
+                    note_detail(self.state, ref, answer)
                     counts.fetched += 1
                     if counts.fetched % between_checkpoints == 0:
                         self.services.checkpoints.write(self.state)
-            if outcomes.not_found:
-                for ref, why in outcomes.classify(self._read_list_again()).items():
-                    self._note_failure(ref, why)
-        counts.unpublished = len(outcomes.unpublished)
-        if outcomes.renamed:
-            line = "%d jobs got a new publicId during the run: the next run fetches their details."
-            logger.info(line, len(outcomes.renamed))
-        self.state.note_pending([*outcomes.unpublished, *outcomes.renamed])
+            if self.not_found:
+                self._classify_not_found()
 
     def _fetch(self, ref: JobRef) -> tuple[JobRef, dict[str, Json] | RequestError]:
         """Request a detail, unless the listing has brought it already."""
@@ -121,8 +127,8 @@ class Run:
         failing_since = self.state.jobs[ref.id].failing_since
         is_known_to_fail = failing_since > 0 and not is_new(failing_since, self.now)
         none_has_arrived = self.counts.details.fetched == 0
-        none_arrives = none_has_arrived and len(self.outcomes.failed) >= MANY_FAILING
-        tries = ONCE if is_known_to_fail or none_arrives else MAX_TRIES
+        none_arrives = none_has_arrived and len(self.failed) >= MANY_FAILING
+        tries = FEW_TRIES if is_known_to_fail or none_arrives else MAX_TRIES
         try:
             return ref, self.services.api.detail(ref, tries)
         except RequestError as error:
@@ -130,13 +136,41 @@ class Run:
 
     def _note_failure(self, ref: JobRef, why: str) -> None:
         """Note that a detail has failed, at once, so that a run that is stopped remembers it."""
-        self.outcomes.failed[ref] = why
-        self.counts.details.failed = len(self.outcomes.failed)
-        since = self.outcomes.outage_since or int(self.services.clock())
-        self.state.note_failure(ref.id, since)
+        self.failed[ref] = why
+        self.counts.details.failed = len(self.failed)
+        note_failure(self.state, ref.id, self.outage_since or int(self.services.clock()))
 
-    def _read_list_again(self) -> Mapping[str, JobRef] | None:
-        """Return the jobs that are listed now; None if the list is not complete."""
+    def _classify_not_found(self) -> None:
+        """Decide which of the details that were not found belong to jobs that are still published.
+
+        A job of which that is not known yet is pending: the next run finds it out.
+        """
+        reading = self._read_list_again()
+        pending = []
+        for ref, why in self.not_found.items():
+            listed = reading.jobs.get(ref.id) if reading else None
+            job = self.state.jobs[ref.id]
+            if reading is None:
+                self._note_failure(ref, f"{why}, and the list is not complete")
+            elif listed is None and not reading.has_drifted:
+                self.unpublished.append(ref.id)
+            elif (
+                listed is None
+                or listed.public_id != ref.public_id
+                # It was closed, as a webhook has just said, and the list's cache is behind.
+                or (job.owed == "named" and not job.failing_since)
+            ):
+                pending.append(ref.id)
+            else:
+                self._note_failure(ref, f"{why}, although the job is listed")
+        if pending:
+            line = "%d details were not found: the next run looks whether their jobs are published."
+            logger.info(line, len(pending))
+        self.counts.details.unpublished = len(self.unpublished)
+        note_pending(self.state, [*self.unpublished, *pending])
+
+    def _read_list_again(self) -> ListReading | None:
+        """Read the list once more; return None if it is not complete."""
         reader = ListReader(
             api=self.services.api,
             state=self.state,
@@ -146,9 +180,9 @@ class Run:
             sleep=self.services.sleep,
         )
         reading = reader.read()
-        unlisted = {ref.id for ref in self.outcomes.not_found} - reading.jobs.keys()
+        unlisted = {ref.id for ref in self.not_found} - reading.jobs.keys()
         is_complete = reading.is_accepted and not is_too_many(unlisted, self.listing.jobs)
-        return reading.jobs if is_complete else None
+        return reading if is_complete else None
 
     def note_record(self, stream: str) -> None:
         """Count a record that has been written."""
@@ -172,7 +206,7 @@ class Run:
         if stream == "jobs":
             return True
         # Under `changed`, runs write some details; a target would remove the rows of all others.
-        cycle, unpublished = self.state.cycle, self.outcomes.unpublished
+        cycle, unpublished = self.state.cycle, self.unpublished
         return (
             cycle is not None
             and cycle.refresh == "all"
@@ -203,7 +237,11 @@ class Run:
         known = [(self.now - since, why) for since, why in gaps if not is_new(since, self.now)]
         new = {why: since for since, why in gaps if is_new(since, self.now)}
         self.services.report.still_missing(known)
-        return self.services.report.incomplete(new, max(new.values()) + TOLERANCE) if new else ""
+        if not new:
+            return ""
+        has_drifted = self.listing.has_drifted and STILL_THERE in self.listing.missing.values()
+        until = max(new.values()) + TOLERANCE
+        return self.services.report.incomplete(new, until, has_drifted=has_drifted)
 
     def _gaps(self) -> Iterator[tuple[int, str]]:
         """Yield what the run could not see or load, and since when."""
@@ -219,6 +257,6 @@ class Run:
             if verdict.kind in {"still there", "failed"}:
                 job, why = state.jobs[job_id], verdict.reason or "its detail still loads"
                 yield job.missing_since, f"{quoted(job.public_id)} is not in the list, but {why}"
-        for ref, why in self.outcomes.failed.items():
+        for ref, why in self.failed.items():
             since = state.jobs[ref.id].failing_since
             yield since, f"the detail of {quoted(ref.public_id)} is missing: {why}"

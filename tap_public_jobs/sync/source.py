@@ -3,10 +3,11 @@
 import json
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
+
+from tap_public_jobs.limit.verdict import MAX_TRIES
 
 # A JSON value, as Python has it.
 Json = Any
@@ -17,9 +18,6 @@ _USABLE = re.compile("[^\0\ud800-\udfff]+")
 # What identifies an item of the list; a detail is requested by its publicId.
 KEYS = ("id", "publicId")
 
-# Where the row of a job has further items of the list with its id.
-OTHER_POSTINGS = "otherPostings"
-
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
@@ -29,7 +27,6 @@ class JobRef:
         summary_hash: Hash of the summary in the list, without ignored fields.
         summary: As the API sent it; None if the list does not show the job.
         ignored: Fields of the summary that do not show whether the job has changed.
-        others: Further items of the list with its id, which its summary has, too.
     """
 
     id: str
@@ -37,19 +34,11 @@ class JobRef:
     summary_hash: str = ""
     summary: dict[str, Json] | None = field(default=None, compare=False, repr=False)
     ignored: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
-    others: tuple["JobRef", ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def public_ids(self) -> list[str]:
-        """Those of all items of the list that share the id."""
-        return [self.public_id, *(other.public_id for other in self.others)]
 
     @property
     def compared(self) -> dict[str, Json]:
         """The fields of the summary that show whether the job has changed."""
         summary = self.summary or {}
-        if self.others:
-            summary = summary | {OTHER_POSTINGS: [other.compared for other in self.others]}
         return {name: it for name, it in summary.items() if name not in self.ignored}
 
 
@@ -65,13 +54,6 @@ class Page(NamedTuple):
     items: list[Json]
     size: int
     total: int | None
-
-
-# Tries of a request that fails.
-MAX_TRIES = 8
-# Of one that is expected to fail: it is sent once, even if the rate limit rejects it, which then
-# teaches the throttle nothing.
-ONCE = 1
 
 
 class Source(Protocol):
@@ -106,25 +88,6 @@ def job_ref(summary: Json, ignored: frozenset[str] = frozenset()) -> JobRef | No
         return None
     job_id, public_id = (summary.get(name, 0) for name in KEYS)
     if all(isinstance(text, str) and _USABLE.fullmatch(text) for text in (job_id, public_id)):
-        return _hashed(JobRef(job_id, public_id, summary=summary, ignored=ignored))
+        ref = JobRef(job_id, public_id, summary=summary, ignored=ignored)
+        return replace(ref, summary_hash=hash_of(ref.compared))
     return None
-
-
-def one_job(postings: Iterable[JobRef]) -> JobRef:
-    """Make one job of the items of the list that share an id, whatever their order.
-
-    The posting whose publicId comes first in the order of text is the job, and has the others in
-    its summary, so that none is lost. It stays the same one for as long as it is published.
-
-    The others come without ignored fields: dbt leaves such a field out by its name in the row, and
-    does not look for it in them, so that each build would copy the row into history.
-    """
-    first, *others = sorted(postings, key=lambda ref: ref.public_id)
-    if not others:
-        return first
-    summary = {**(first.summary or {}), OTHER_POSTINGS: [ref.compared for ref in others]}
-    return _hashed(replace(first, summary=summary, others=(*others,)))
-
-
-def _hashed(ref: JobRef) -> JobRef:
-    return replace(ref, summary_hash=hash_of(ref.compared))

@@ -3,18 +3,22 @@
 import logging
 from collections.abc import Mapping
 
-from tap_public_jobs.errors import SetupError
+from tap_public_jobs.errors import NotificationLogError, SetupError
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.sync.listing import ListReader
-from tap_public_jobs.sync.notifications import Notifications
-from tap_public_jobs.sync.outcomes import Outcomes
-from tap_public_jobs.sync.plan import plan_details
+from tap_public_jobs.sync.notes import (
+    Listing,
+    correct_evidence,
+    note_listing,
+    note_notifications,
+)
+from tap_public_jobs.sync.notifications import Log, Notifications
+from tap_public_jobs.sync.plan import next_cycle, plan_details
 from tap_public_jobs.sync.report import Counts
 from tap_public_jobs.sync.run import Run
 from tap_public_jobs.sync.services import RunSettings, Services
-from tap_public_jobs.sync.source import OTHER_POSTINGS, JobRef
-from tap_public_jobs.sync.state import DAY, Listing, SyncState
-from tap_public_jobs.sync.work import has_work, is_covered, next_cycle
+from tap_public_jobs.sync.state import LastRead, SyncState
+from tap_public_jobs.sync.work import continues, has_work, is_covered
 
 logger = logging.getLogger(__name__)
 
@@ -25,11 +29,22 @@ NOT_COVERED = (
     "changed."
 )
 
+SHARED_IDS = (
+    "%d items of the list are left out, such as %s, because they share the id of another one: of "
+    "these, the one whose publicId comes first in the order of text is loaded."
+)
+
+NEWS_LOST = (
+    "The notification log was full and dropped %d notifications that no run has read. This run "
+    "finds new, closed and renamed jobs in the list; a change that only a detail shows is found "
+    "within detail_max_age_days. Run the tap more often."
+)
+
 OTHER_ORGANISATION = (
     "api_key has changed, and the API lists none of the {:,} jobs that were synced before, so the "
     "key seems to belong to another organisation. Set api_key back, or give each organisation its "
-    "own state and schema. To replace the contents of the tables, which begins their history anew, "
-    "run once with meltano run --full-refresh."
+    "own state and schema. If it is the same organisation, and all its ids are new, set "
+    '"key" in the state to "": runs then go on, and the history of the tables stays.'
 )
 
 
@@ -38,7 +53,7 @@ def start_run(
     settings: RunSettings,
     services: Services,
     state: SyncState,
-    notifications: Notifications | None,
+    log: Log | None,
     forms: Mapping[str, str],
 ) -> Run | None:
     """Decide whether there is work, and if so, read the list.
@@ -47,7 +62,7 @@ def start_run(
         settings: What the user has decided.
         services: What the run uses.
         state: What earlier runs know; this run adds to it.
-        notifications: What the notification log says, read before the list, so that the list and
+        log: The notification log, if there is one. It is read before the list, so that the list and
             the details show everything notified until then.
         forms: Per stream that the run writes, what its records are made of.
 
@@ -55,10 +70,11 @@ def start_run(
         None if there is no work.
 
     Raises:
-        PublicJobsError: The list cannot be read, or it seems to be of another organisation.
+        PublicJobsError: The list, or under `notified` the log, cannot be read, or the list seems to
+            be of another organisation.
     """
     now = int(services.clock())
-    state.update_evidence(now)
+    correct_evidence(state, now)
     reader = ListReader(
         api=services.api,
         state=state,
@@ -70,6 +86,7 @@ def start_run(
     )
     # Is there work? Until the list is read, the state is that of the last run.
     is_notified = settings.refresh == "notified"
+    notifications = read_news(log, state.last_read, is_required=is_notified)
     if is_notified and not has_work(state, notifications, now, forms):
         logger.info(NO_NEWS)
         return None
@@ -83,14 +100,12 @@ def start_run(
         logger.info("The selected columns changed; fetching all details again.")
     if cycle.started_at < run_time:
         logger.info("Resuming the last run: fetching only the details that it did not fetch.")
-    _warn_of_a_clock_that_was_ahead(run_time - now)
     # What does the API show?
     listing = _read_list(reader, is_new_key=state.key_hash not in {"", settings.key_hash})
-    _warn_of_shared_ids([*listing.jobs.values()])
     # From here on, the state is that of this run.
-    opened = state.note_listing(
-        listing, notifications=notifications, forms=forms, run_time=run_time, now=now
-    )
+    if notifications:
+        note_notifications(state, notifications, now)
+    opened = note_listing(state, listing, forms=forms, run_time=run_time, now=now)
     state.key_hash = settings.key_hash
     if state.jobs or state.cycle:  # else no list has ever shown a job
         state.cycle = cycle
@@ -103,32 +118,39 @@ def start_run(
         now=now,
         listing=listing,
         plan=plan,
-        outcomes=Outcomes(state.outage_since(now)),
+        outage_since=state.outage_since(now),
         counts=Counts(opened=opened, closed=len(listing.gone)),
     )
 
 
-def _warn_of_a_clock_that_was_ahead(seconds: int) -> None:
-    if seconds > DAY:
-        logger.warning(
-            "The clock was %d days ahead in an earlier run. Until it gets there, runs are dated a "
-            "second apart, and details do not expire.",
-            seconds // DAY,
-        )
+def read_news(
+    log: Log | None, last_read: LastRead | None, *, is_required: bool
+) -> Notifications | None:
+    """Read what was notified since the last run; None if there is no log to read.
 
+    Args:
+        log: The notification log, if there is one.
+        last_read: How far the last run has read it.
+        is_required: Whether the run cannot do without it.
 
-def _warn_of_shared_ids(jobs: list[JobRef]) -> None:
-    """Say which items of the list share an id, and what becomes of them."""
-    shared = [ref for ref in jobs if len(ref.public_ids) > 1]
-    if shared:
-        first = shared[0]
-        logger.warning(
-            "%d items of the list share an id with others: the id %s has %d. As id is the key, one "
-            "row has them all: its columns and its detail are those of the publicId that is first "
-            "in the order of text, %s, and additionalFields of jobs has the others, under %s.",
-            *(sum(len(ref.public_ids) for ref in shared), quoted(first.id), len(first.public_ids)),
-            *(quoted(first.public_id), OTHER_POSTINGS),
-        )
+    Raises:
+        NotificationLogError: It cannot be read, and is required.
+    """
+    if log is None:
+        return None
+    try:
+        notifications = log.read(last_read.position if last_read else 0)
+        # Positions mean nothing in another log, or in an earlier copy of this one.
+        if last_read and not continues(notifications, last_read):
+            return log.read()
+    except NotificationLogError as error:
+        if is_required:
+            raise
+        logger.warning("%s Continuing without it.", error)
+        return None
+    if last_read and (lost := notifications.forgotten - last_read.position) > 0:
+        logger.warning(NEWS_LOST, lost)
+    return notifications
 
 
 def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:
@@ -138,6 +160,9 @@ def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:
         PublicJobsError: It cannot be read, or it seems to be of another organisation.
     """
     reading = reader.read()
+    if reading.further:
+        names = ", ".join(map(quoted, reading.further[:3]))
+        logger.warning(SHARED_IDS, len(reading.further), names)
     known = reader.state.jobs
     if is_new_key and known and known.keys().isdisjoint(reading.jobs):
         raise SetupError(OTHER_ORGANISATION.format(len(known)))

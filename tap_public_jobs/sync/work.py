@@ -1,19 +1,9 @@
-"""Questions about what the last run left: is there work, and is that run to be resumed?"""
+"""Is there work? One answer, for a run and for the command that asks before it."""
 
 from collections.abc import Mapping
 
 from tap_public_jobs.sync.notifications import Notifications
-from tap_public_jobs.sync.state import (
-    HOUR,
-    Cycle,
-    KnownJob,
-    LastRead,
-    Refresh,
-    SyncState,
-)
-
-# Seconds. A nightly run that begins a second early still begins a new cycle.
-RESUME_WITHIN = 20 * HOUR
+from tap_public_jobs.sync.state import KnownJob, LastRead, SyncState
 
 
 def continues(notifications: Notifications, last: LastRead) -> bool:
@@ -69,25 +59,3 @@ def _is_owed(job: KnownJob, now: int) -> bool:
     """
     is_owed = job.is_due(now) or not job.fetched_at
     return is_owed and not (job.failing_since or job.missing_since)
-
-
-def next_cycle(state: SyncState, refresh: Refresh, run_time: int, now: int) -> Cycle:
-    """Begin a cycle, or resume the last one if it has something left to do.
-
-    A run that refreshes the same details resumes it within 20 hours, because after that its first
-    details are too old. Only a cycle that fetches all details begins a version of their records,
-    because some targets show no row of a version that is never activated.
-
-    Args:
-        state: Of the last run: a job that this run is the first to miss reopens no cycle.
-        refresh: Which details the run fetches again.
-        run_time: Of this run.
-        now: The clock's time, for evidence.
-    """
-    last = state.cycle
-    is_open = last is not None and (not last.has_ended or state.has_new_gap(now))
-    is_recent = last is not None and run_time - last.started_at < RESUME_WITHIN
-    if last and is_open and is_recent and last.refresh == refresh:
-        return last._replace(has_ended=False)
-    version = last.version if last and refresh == "changed" else run_time
-    return Cycle(run_time, refresh, version)

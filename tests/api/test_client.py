@@ -11,14 +11,14 @@ from unittest import mock
 from urllib.parse import quote
 
 import pytest
-from api.conftest import DETAIL, JOB, PAGE, Answered, Connect, response, unused_port
 from harness import paths
+from limit.simulated import FakeTime
 from public_jobs_sandbox.options import Options
 from public_jobs_sandbox.server import serving
 from public_jobs_sandbox.state import Sandbox
+from raw_server import DETAIL, JOB, PAGE, Answered, Connect, response, unused_port
 
 from tap_public_jobs import lines
-from tap_public_jobs.api import client
 from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.errors import (
     NotFoundError,
@@ -26,10 +26,12 @@ from tap_public_jobs.errors import (
     PublicJobsError,
     RequestError,
 )
+from tap_public_jobs.limit import transport
 from tap_public_jobs.limit.throttle import Throttle
-from tap_public_jobs.limit.transport import MAX_SENDS
+from tap_public_jobs.limit.transport import MAX_REJECTIONS
+from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.lines import shortened
-from tap_public_jobs.sync.source import MAX_TRIES, JobRef, Page
+from tap_public_jobs.sync.source import JobRef, Page
 
 KEY = "pj_5f3de1c7a902"
 
@@ -120,7 +122,7 @@ def test_a_fault_is_tried_eight_times_and_described(
     assert f"{API}/jobs?page=2&pageSize=10: " in str(page.value)
     assert "\n" not in f"{detail.value}{page.value}"
     assert api.retries == 3 * (MAX_TRIES - 1) + 2
-    said = [it.levelname for it in caplog.records if it.name == client.__name__]
+    said = [it.levelname for it in caplog.records if it.message.startswith("Try ")]
     assert said == ["WARNING"] * api.retries
     assert re.match(r"Try 7 of 8 failed: .+\. Trying again in \d+\.\d s\.", caplog.messages[-1])
 
@@ -128,7 +130,11 @@ def test_a_fault_is_tried_eight_times_and_described(
 @pytest.mark.parametrize(
     "answer",
     [
-        *(response(b"", it) for it in ("204 No Content", "299 Odd", "408 Timeout", "599 Odd")),
+        # Odd ones, and those that a gateway, a cache or a lock answers in passing.
+        *(
+            response(b"", f"{it} No")
+            for it in (103, 204, 299, 304, 302, 400, 408, 421, 423, 425, 451, 499, 599)
+        ),
         # A detail, and another object with an id, whose status says that they are none.
         DETAIL.replace(b"200 OK", b"500 Oops"),
         response({"id": "id-1", "error": "down"}, "500 Oops"),
@@ -144,27 +150,42 @@ def test_other_answers_that_may_pass_are_retried(answered: Answered, answer: byt
     assert len(server.heads) > 1  # a busy computer may be late more than once
 
 
+@pytest.mark.parametrize(
+    "status", [301, 304, 307, 400, 401, 403, 404, 410, 418, 421, 423, 425, 451, 500, 503]
+)
+def test_what_an_api_says_in_passing_on_page_1_ends_no_run(answered: Answered, status: int) -> None:
+    """Nor does a web page, as of a gateway that restarts, even in a first run."""
+    passing = response(b"<html>", f"{status} No", "Content-Type: text/html")
+    page = response(b"<html>", "200 OK", "Content-Type: text/html")
+    api, server = answered(passing, page, PAGE, throttle=Throttle(1000, 0.001))
+
+    assert api.page(1) == Page([], 10, 0)
+    assert (len(server.heads), api.retries) == (3, 2)
+
+
 def test_waits_between_tries_double_and_vary(
-    answered: Answered, waits: list[float], monkeypatch: pytest.MonkeyPatch
+    answered: Answered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is drawn from everything up to twice the longest one before."""
     monkeypatch.setattr(random, "uniform", lambda low, high: low + 0.75 * (high - low))
-    api, _ = answered(response(b"", "500 Oops"))
+    time = FakeTime()
+    api, _ = answered(response(b"", "500 Oops"), throttle=time.throttle())
+    monkeypatch.setattr(transport, "FIRST_WAIT", 1.0)
 
     with pytest.raises(RequestError):
         api.detail(JOB)
 
-    assert waits == [0.75 * longest for longest in (1, 2, 4, 8, 16, 32, 64)]
+    assert time.waits == [0.75 * longest for longest in (1, 2, 4, 8, 16, 32, 64)]
 
 
 # What is refused.
 
 
 NOT_THE_API = (
-    "base_url does not look like the Public Jobs API: 127.*"
-    rf"{API}/jobs\?page=1&pageSize=10: {{}}\. Set base_url to the part of .* {API}"
+    "The tables are right, but not up to date. base_url does not look like the Public Jobs API: 127"
+    rf".*{API}/jobs\?page=1&pageSize=10: {{}}, after 3 tries\. Set base_url to .* {API};"
 )
-UNREAD = "Page {} of the list of jobs cannot be read: .*response is {}"
+UNREAD = "Page {} of the list of jobs cannot be read: .*response is {} No, after {} tries"
 
 
 @pytest.mark.parametrize(
@@ -173,33 +194,40 @@ UNREAD = "Page {} of the list of jobs cannot be read: .*response is {}"
         (1, "401 No", PublicJobsError, r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in"),
         (1, "403 No", PublicJobsError, r"API answered 403\. .* plan lacks the public API: ask"),
         (1, "404 No", PublicJobsError, NOT_THE_API.format("the response is 404 No")),
+        (1, "304 No", PublicJobsError, NOT_THE_API.format("the response is 304 No")),
         (1, "399 No", PublicJobsError, NOT_THE_API.format("the response is 399 No")),
         (1, "200 OK", PublicJobsError, NOT_THE_API.format("the response is a web page")),
-        (1, "400 No", PageError, UNREAD.format(1, "400")),
-        (4, "404 No", PageError, UNREAD.format(4, "404")),
-        (4, "302 No", PageError, UNREAD.format(4, "302")),
-        (1, "103 Hints", PageError, UNREAD.format(1, "103 Hints, after 8 tries")),
-        (1, "206 Part", PageError, UNREAD.format(1, "206 Part, after 8 tries")),
+        (1, "400 No", PageError, UNREAD.format(1, 400, 3)),
+        (1, "423 No", PageError, UNREAD.format(1, 423, 3)),
+        (4, "404 No", PageError, UNREAD.format(4, 404, 3)),
+        (4, "302 No", PageError, UNREAD.format(4, 302, 3)),
+        (1, "500 No", PageError, UNREAD.format(1, 500, 8)),
+        (4, "206 No", PageError, UNREAD.format(4, 206, 8)),
     ],
 )
-def test_a_page_that_is_refused_is_an_error_with_its_remedy_and_tried_again_only_if_it_may_pass(
+def test_a_page_that_stays_refused_is_an_error_with_its_remedy(
     answered: Answered, number: int, answer: str, error: type[PublicJobsError], said: str
 ) -> None:
-    """Whether a page after the first one matters depends on how far the list goes."""
-    api, server = answered(response(b"", answer, "Content-Type: text/html"))
+    """After three tries if the request is to blame, which takes some two seconds.
+
+    Whether a page after the first one matters depends on how far the list goes.
+    """
+    api, server = answered(response(b"", f"{answer}", "Content-Type: text/html"))
 
     with pytest.raises(error, match=said) as caught:
         api.page(number)
 
     assert type(caught.value) is error
-    assert len(server.heads) == (MAX_TRIES if "tries" in said else 1)
+    if isinstance(caught.value, PageError):
+        assert caught.value.status == int(answer[:3])
+    assert len(server.heads) == (MAX_TRIES if "8 tries" in said else FEW_TRIES)
 
 
 def refusal(status: str) -> bytes:
     return response(b"{}", f"{status} No", *["RateLimit-Remaining: 0"] * (status == "503"))
 
 
-@pytest.mark.parametrize(("status", "tries"), [("401", 1), ("403", MAX_TRIES)])
+@pytest.mark.parametrize(("status", "tries"), [("401", FEW_TRIES), ("403", MAX_TRIES)])
 def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     answered: Answered, status: str, tries: int
 ) -> None:
@@ -218,15 +246,16 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     assert server.targets == [page, *["/jobs/job-1"] * tries, page]
 
 
+@pytest.mark.parametrize(("key_has_worked", "lessons"), [(True, 1), (False, 0)])
 def test_a_403_may_be_the_limit_if_the_key_has_worked_in_an_earlier_run(
-    answered: Answered,
+    answered: Answered, key_has_worked: bool, lessons: int
 ) -> None:
-    """Then it is tried again, and the throttle learns from it."""
+    """Then the throttle learns from it."""
     throttle = Throttle(1000, 0.001)
-    api, _ = answered(refusal("403"), PAGE, throttle=throttle, has_answered=True)
+    api, _ = answered(refusal("403"), PAGE, throttle=throttle, key_has_worked=key_has_worked)
 
     assert api.page(1).total == 0
-    assert throttle._pace.lessons == 1
+    assert throttle._pace.lessons == lessons
 
 
 def test_a_403_is_about_a_key_that_never_worked(answered: Answered) -> None:
@@ -236,7 +265,7 @@ def test_a_403_is_about_a_key_that_never_worked(answered: Answered) -> None:
 
     with pytest.raises(PublicJobsError, match="If this key never worked"):
         api.page(1)
-    assert len(server.heads) == 2
+    assert len(server.heads) == FEW_TRIES
     assert throttle._pace.lessons == 0
 
 
@@ -254,7 +283,7 @@ def test_details_that_are_refused_at_once_ask_for_page_1_together(answered: Answ
         return "refused"
 
     with (
-        mock.patch.object(api, "_fetch", refuse),
+        mock.patch.object(api.session, "fetch", refuse),
         mock.patch.object(api, "page") as page,
         ThreadPoolExecutor(8) as pool,
     ):
@@ -264,15 +293,13 @@ def test_details_that_are_refused_at_once_ask_for_page_1_together(answered: Answ
 
 
 def test_a_detail_that_is_always_rejected_is_this_one_job(answered: Answered) -> None:
-    """Page 1 shows in between that the limit has room, because no other request does."""
-    throttle = Throttle(1000, 0.001)
-    api, server = answered(*[refusal("503"), PAGE] * 5, throttle=throttle)
+    """No other request is sent to find out whose fault it is."""
+    api, server = answered(refusal("503"), throttle=FakeTime().throttle())
 
     with pytest.raises(RequestError, match="the response is 503"):
         api.detail(JOB)
 
-    assert server.targets == ["/jobs/job-1", "/jobs?page=1&pageSize=10"] * (MAX_SENDS // 2)
-    assert throttle._pace.lessons == 1
+    assert server.targets == ["/jobs/job-1"] * MAX_REJECTIONS
 
 
 @pytest.mark.parametrize(
@@ -296,20 +323,21 @@ def test_a_page_that_is_refused_ends_the_run(answered: Answered, status: str, sa
     "status",
     ["300 Any", "499 Client Closed", "404 No", "410 Gone", f"451 Not\x0b  here {'x' * 1000}"],
 )
-def test_any_other_3xx_or_4xx_refuses_one_detail_and_is_not_retried(
+def test_any_other_3xx_or_4xx_that_stays_refuses_one_detail(
     answered: Answered, status: str
 ) -> None:
-    """404 and 410 say that the job is not published. What a server says is quoted in short."""
+    """404 and 410 answer that the job is not published. What a server says is quoted in short."""
     api, server = answered(response(b"", status, "Location: http://["))  # which is not even read
 
     with pytest.raises(RequestError) as caught:
         api.detail(JOB)
 
-    said = f"{status[:3]} {shortened(status[4:], 200)}"
+    is_absent = status[:3] in {"404", "410"}
+    said = f"{status[:3]} {shortened(status[4:], 200)}{'' if is_absent else ', after 3 tries'}"
     assert f"{server.url}{API}/jobs/job-1: the response is {said}" == f"http://{caught.value}"
     assert caught.value.status == int(status[:3])
-    assert isinstance(caught.value, NotFoundError) is (caught.value.status in {404, 410})
-    assert server.targets == ["/jobs/job-1"]
+    assert isinstance(caught.value, NotFoundError) is is_absent
+    assert server.targets == ["/jobs/job-1"] * (1 if is_absent else FEW_TRIES)
 
 
 def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
@@ -324,7 +352,7 @@ def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
         api.page(1)
 
     assert thief.connections == 0
-    assert len(server.heads) == 2
+    assert len(server.heads) == 2 * FEW_TRIES
 
 
 def test_the_detail_of_another_job_is_no_detail_of_this_one(answered: Answered) -> None:
@@ -354,68 +382,63 @@ def test_a_detail_may_omit_one_of_its_keys(answered: Answered, document: dict[st
 @pytest.mark.parametrize(
     ("scheme", "said"),
     [
-        ("http", r"nothing listens at that port\. .*correct base_url\. \(.*Connection refused\)"),
-        ("https", r"it does not answer with TLS\. Correct base_url.* \(\[SSL: WRONG_VERSION"),
+        ("http", r"nothing listens at that port: .* correct base_url \(.*Connection refused\)"),
+        ("https", r"it does not answer with TLS: correct base_url.* \(\[SSL: WRONG_VERSION.*\)"),
     ],
 )
-def test_what_a_first_run_meets_is_blamed_on_base_url_and_not_tried_again(
+def test_what_listens_at_another_address_is_named_with_the_setting_to_correct(
     connect: Connect, base_url: str, caplog: pytest.LogCaptureFixture, scheme: str, said: str
 ) -> None:
-    said = f"^Nothing was loaded: 127.* cannot be reached, because {said}"
-    with unused_port() as port, pytest.raises(PublicJobsError, match=said):
+    """In a first run after three tries, and in a line of the log after each."""
+    said = f"127.* cannot be reached, because {said}"
+    with unused_port() as port, pytest.raises(PageError, match=f"{said}, after 3 tries"):
         connect(f"http://127.0.0.1:{port}" if scheme == "http" else f"https{base_url[4:]}").page(1)
 
-    assert caplog.messages == []
-
-
-def test_a_file_without_certificates_is_named_at_once(
-    answered: Answered, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CURL_CA_BUNDLE", __file__)
-    _, server = answered(PAGE)
-
-    with pytest.raises(PublicJobsError, match=r"a file has no certificates in PEM form\. "):
-        connect(f"https{server.url[4:]}").page(1)
+    assert [bool(re.match(f"Try . of 3 failed: {said}", it)) for it in caplog.messages] == [
+        True
+    ] * 2
 
 
 @pytest.mark.parametrize(
-    ("setting", "code", "said", "asked", "asked_later"),
+    ("setting", "code", "said", "looked_up"),
     [
-        ("", socket.EAI_NONAME, "jobs.example.com:8443 cannot be reached, because", 1, MAX_TRIES),
-        ("", socket.EAI_AGAIN, "Not known, after 8 tries", MAX_TRIES, MAX_TRIES),
-        (f"HTTPS_PROXY={A_PROXY}", socket.EAI_NONAME, "the proxy did not connect", 1, MAX_TRIES),
-        ("ALL_PROXY=ftp://me:sesame@x", 0, "an address is wrong. Correct HTTPS_PROXY, ALL", 0, 0),
-        ("HTTPS_PROXY=http://me:sesame@x:99999", 0, "an address is wrong. Correct HTTPS_", 0, 0),
-        ("HTTPS_PROXY=http://me:sesame#x@y", 0, "an address is wrong. Correct HTTPS_PROXY", 0, 0),
-        ("ALL_PROXY=socks5://x", 0, "the proxy is no HTTP proxy. Correct HTTPS_PROXY or A", 0, 0),
-        ("REQUESTS_CA_BUNDLE=no.pem", 0, "certificates are not found. Correct REQUESTS_CA", 0, 0),
+        ("", socket.EAI_NONAME, "jobs.example.com:8443 cannot be .* its name is unknown: ", True),
+        ("", socket.EAI_AGAIN, "jobs.example.com:8443 cannot be .* its name is unknown: ", True),
+        (f"HTTPS_PROXY={A_PROXY}", socket.EAI_NONAME, "the proxy did not connect", True),
+        ("ALL_PROXY=ftp://me:sesame@x", 0, "an address is wrong: correct HTTPS_PROXY, ALL", False),
+        ("HTTPS_PROXY=http://me:sesame@x:99999", 0, "an address is wrong: correct HTTPS_", False),
+        ("HTTPS_PROXY=http://me:sesame#x@y", 0, "an address is wrong: correct HTTPS_PROXY", False),
+        ("ALL_PROXY=socks5://x", 0, "the proxy is no HTTP proxy: correct HTTPS_PROXY or A", False),
+        ("REQUESTS_CA_BUNDLE=no.pem", 0, "certificates are not found: set REQUESTS_CA_B", False),
+        (f"CURL_CA_BUNDLE={__file__}", 0, "certificates are not found: set REQUESTS_CA_B", None),
     ],
 )
-def test_what_the_network_lacks_is_named_at_once(
+def test_what_the_network_lacks_is_named(
     connect: Connect,
+    answered: Answered,
     monkeypatch: pytest.MonkeyPatch,
     setting: str,
     code: int,
     said: str,
-    asked: int,
-    asked_later: int,
+    looked_up: bool | None,
 ) -> None:
-    """Unless it may pass, as more may once the API has answered."""
+    """After three tries in a first run, and after eight if the API has answered before."""
     host = "proxy.example.com" if A_PROXY in setting else "jobs.example.com"
+    base_url = "https://jobs.example.com:8443/eu"
+    if looked_up is None:
+        base_url = f"https{answered(PAGE)[1].url[4:]}"
     if setting:
         monkeypatch.setenv(*setting.split("=", 1))
-    for has_answered, times in ((False, asked), (True, asked_later)):
+    for key_has_worked, tries in ((False, FEW_TRIES), (True, MAX_TRIES)):
         look_up = mock.Mock(side_effect=socket.gaierror(code, "Not known"))
-        monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        if looked_up is not None:
+            monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
-        with pytest.raises(PublicJobsError) as caught:
-            connect("https://jobs.example.com:8443/eu", has_answered=has_answered).page(1)
-        passes = times == MAX_TRIES
-        assert type(caught.value) is (PageError if passes else PublicJobsError)
-        assert ("after 8 tries" if passes else said) in str(caught.value)
+        with pytest.raises(PageError, match=f"{said}.*, after {tries} tries") as caught:
+            connect(base_url, key_has_worked=key_has_worked).page(1)
         assert "sesame" not in str(caught.value)
         asked_for = [call.args[0] for call in look_up.call_args_list]
-        assert [it for it in asked_for if "example.com" in it] == [host] * times
+        assert [it for it in asked_for if "example.com" in it] == [host] * tries * bool(looked_up)
 
 
 @pytest.mark.parametrize(
@@ -433,7 +456,7 @@ def test_an_odd_address_is_an_error_in_one_line(
     """Of some, requests fails to read the parts."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
 
-    with pytest.raises(PublicJobsError, match=r"after 8 tries|address is wrong") as caught:
+    with pytest.raises(PublicJobsError, match=r"after . tries") as caught:
         connect(base_url).page(1)
     assert "ses" not in str(caught.value)
 

@@ -139,10 +139,15 @@ class MeltanoProject:
         return run(*command, folder=self.folder, **variables)
 
 
+@cache
+def meltano_yml() -> dict[str, Any]:
+    """The project's plugins."""
+    return dict(yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8")))
+
+
 def plugin(kind: str, name: str) -> dict[str, Any]:
     """A plugin as this project has it, in meltano.yml."""
-    project = yaml.safe_load((REPOSITORY / "meltano.yml").read_text("utf-8"))
-    return dict(next(it for it in project["plugins"][kind] if it["name"] == name))
+    return next(dict(it) for it in meltano_yml()["plugins"][kind] if it["name"] == name)
 
 
 def definition(kind: str, name: str) -> dict[str, Any]:
@@ -163,6 +168,24 @@ def installed(requirements: str) -> Path:
     script = "import sys; print(sys.prefix)"
     prefix = subprocess.check_output([*tool, "python", "-c", script], text=True)
     return Path(prefix.strip()) / "bin"
+
+
+# What makes and updates projects of the template.
+COPIER = "copier>=9.15.2,<10"
+
+
+def copier(*arguments: str | Path, where: Path, **answers: str) -> Finished:
+    """Run copier in a folder."""
+    data = [f"--data={name}={answer}" for name, answer in answers.items()]
+    command = [installed(COPIER) / "copier", *arguments, "--trust", "--defaults", *data]
+    return run(*command, folder=where)
+
+
+def commit(folder: Path, version: str) -> None:
+    """Commit all files of a folder, and name the commit."""
+    me = "git -c user.name=me -c user.email=me@example.com"
+    script = f"git add --all && {me} commit --quiet --allow-empty -m All && git tag {version}"
+    run("sh", "-c", script, folder=folder).succeeded()
 
 
 # A script that imports its modules once for all tests; it ends with the process that asks it.

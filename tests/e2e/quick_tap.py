@@ -3,7 +3,7 @@
 import os
 
 from tap_public_jobs import __main__ as command
-from tap_public_jobs.api import client
+from tap_public_jobs.limit import transport
 from tap_public_jobs.sync import run
 from tap_public_jobs.tap import TapPublicJobs
 
@@ -15,6 +15,6 @@ if __name__ == "__main__":
     now = float(os.environ[NOW])
     TapPublicJobs.clock = staticmethod(lambda: now)
     TapPublicJobs.sleep = staticmethod(lambda _: None)
-    client.FIRST_WAIT = 0.005
+    transport.FIRST_WAIT = 0.005
     run.FEWEST_BETWEEN_CHECKPOINTS = 2
     command.main()

@@ -19,7 +19,8 @@ from harness import demo
 from public_jobs_sandbox.app import JOBS_PATH
 from public_jobs_sandbox.meltano import uv_command
 from public_jobs_sandbox.postings import make_jobs
-from public_jobs_sandbox.weeks import MISSED, NIGHTS, RAISED, RENAMED, REOPENED, RETITLED, SATURDAY
+from public_jobs_sandbox.recruiters import RAISED, RENAMED, REOPENED, RETITLED
+from public_jobs_sandbox.weeks import MISSED, NIGHTS, SATURDAY
 
 # The demo runs the Meltano project around its own code, so that is the copy's.
 CODE = "import sys; sys.path.insert(0, 'sandbox'); from public_jobs_sandbox.cli import main; main()"
@@ -114,8 +115,8 @@ def test_eight_weeks_have_a_listing_each_night_but_one(
     warehouse: duckdb.DuckDBPyConnection,
 ) -> None:
     """By the clock of the demo, at four o'clock, and the last one today."""
-    found = warehouse.execute("select listed_at from analytics.listings order by 1").fetchall()
-    times = [it for (it,) in found]
+    listings = "select built_listed_at from analytics.nights where built_listings > 0 order by 1"
+    times = [it for (it,) in warehouse.execute(listings).fetchall()]
     days = [it.date() for it in times]
     first = days[-1] - timedelta(days=NIGHTS - 1)
 
@@ -126,7 +127,7 @@ def test_eight_weeks_have_a_listing_each_night_but_one(
 
 def test_history_has_what_the_organisation_did(warehouse: duckdb.DuckDBPyConnection) -> None:
     """Dated by the nights that found it, whether or not dbt ran on a day of its own."""
-    last = warehouse.execute("select max(listed_at) from analytics.listings").fetchone()
+    last = warehouse.execute("select max(last_listed_at) from analytics.nights").fetchone()
     assert last
     today = last[0].date()
     nights = [today - timedelta(days=it) for it in reversed(range(NIGHTS))]
@@ -136,15 +137,15 @@ def test_history_has_what_the_organisation_did(warehouse: duckdb.DuckDBPyConnect
     def dates(question: str) -> list[date]:
         return [it.date() for (it,) in warehouse.execute(question).fetchall()]
 
-    changes = "select distinct changed_by from analytics.job_changes where field = '{}'"
-    renamed = dates(f"{changes.format('department')} and new_value = 'People & Culture'")
-    again = "select opened_by from analytics.publication_periods where period > 1"
-    raised = dates(changes.format("max_salary"))
-    titles = dates(changes.format("job_title"))
+    events = "select distinct happened_by from analytics.job_events where event = '{}'"
+    moved = f"{events.format('moved')} and field = 'department' and new_value = 'People & Culture'"
+    renamed = dates(f"{moved} and is_rename")
+    raised = dates(events.format("repriced"))
+    titles = dates(f"{events.format('edited')} and field = 'job_title'")
 
     assert len(worked) == NIGHTS // 7 * 5
     assert renamed == [worked[RENAMED]]
-    assert dates(again) == [worked[REOPENED]]
+    assert dates(events.format("reopened")) == [worked[REOPENED]]
     assert worked[RAISED] in raised
     # The night after the one without a sync finds what that would have found.
     assert {*raised} <= {*worked, nights[MISSED + 1]}
@@ -155,7 +156,7 @@ def test_each_question_has_an_answer(shown: str, warehouse: duckdb.DuckDBPyConne
     """A time to close of every level, and what happened since Monday, each job once per event."""
     _, lengths, events, *_ = tables(shown)
     levels = {job["seniorityLevel"] for job in make_jobs(PUBLISHED_AT_FIRST)}
-    last = warehouse.execute("select max(listed_at) from analytics.listings").fetchone()
+    last = warehouse.execute("select max(last_listed_at) from analytics.nights").fetchone()
     assert last
     monday = last[0].date() - timedelta(days=last[0].weekday() or 7)
     of_jobs = warehouse.execute(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import requests
-from api.conftest import unused_port
 from e2e.pipeline import environment, listening
 from public_jobs_receiver.payload import LARGEST_BODY
+from raw_server import unused_port
 from receiver.conftest import NOTED, NOTIFICATION, TOKEN, post, serving
 
 from tap_public_jobs.notification_log import NotificationLog

@@ -14,6 +14,8 @@ from tap_public_jobs.singer.storable import storable
 
 Schemas = dict[str, dict[str, Any]]
 
+KEYS = ("id", "publicId")
+
 TEXT: dict[str, Any] = {"type": ["string", "null"]}
 OTHERS: Schemas = {"additionalFields": {"type": ["object", "null"]}}
 NULLABLE: Schemas = {
@@ -75,10 +77,11 @@ def test_text_of_a_nested_value_fits_its_column_as_any_text_does() -> None:
 
 
 @pytest.mark.parametrize("value", ["none", "[]", {"id": "q"}, 5])
-def test_the_text_of_knockout_questions_is_always_an_array(value: object) -> None:
-    record = row({"knockoutQuestions": TEXT}, {"knockoutQuestions": value})
+def test_a_column_of_arrays_as_text_holds_nothing_else(value: object) -> None:
+    columns = Columns({"x": TEXT} | OTHERS, lambda _: None, arrays=["x"])
 
-    assert record == {"knockoutQuestions": None, "additionalFields": {"knockoutQuestions": value}}
+    assert columns.row({"x": value}) == {"x": None, "additionalFields": {"x": value}}
+    assert columns.row({"x": [5]}) == {"x": "[5]", "additionalFields": None}
 
 
 def test_a_column_that_is_not_declared_or_never_null_is_left_out() -> None:
@@ -142,11 +145,7 @@ def test_whatever_a_user_declares_is_kept_to(
             ),
         ),
         ("uuid", "12345678-1234-1234-1234-123456789abc", "12345678"),
-        ("email", "a@example.com", f"a {'a' * 250}@example.com"),
-        ("hostname", "jobs.example.com", "a/b"),
-        ("uri", "https://jobs.example.com/?a=b#c", f"jobs https://{'a' * 2100}"),
         ("ipv4", "192.0.2.1", "192.0.2"),
-        ("x-singer.decimal", "-12.50", "1e5 12,5"),
     ],
 )
 def test_a_format_that_targets_turn_into_a_column_type_is_kept_to(
@@ -193,14 +192,14 @@ def test_what_a_nested_column_does_not_declare_is_not_lost() -> None:
 
 def test_a_value_that_does_not_fit_is_warned_of_once_per_field() -> None:
     warnings: list[str] = []
-    columns = Columns(NULLABLE | OTHERS, warnings.append)
+    columns = Columns(NULLABLE | OTHERS, warnings.append, keys=KEYS)
 
     for value in ("5+", "many", 5):
         columns.row({"number": value, "string": value, "publicId": f"job-{value}"})
 
     assert warnings == [
-        "'number' of the job 'job-5+' does not fit its type and is kept in additionalFields.",
-        "'string' of the job 'job-5' does not fit its type and is kept in additionalFields.",
+        "'number' of 'job-5+' does not fit its type and is kept in additionalFields.",
+        "'string' of 'job-5' does not fit its type and is kept in additionalFields.",
     ]
 
 
@@ -220,7 +219,7 @@ def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
     document: dict[str, Any], record: dict[str, Any]
 ) -> None:
     warnings: list[str] = []
-    columns = Columns(NULLABLE | OTHERS, warnings.append)
+    columns = Columns(NULLABLE | OTHERS, warnings.append, keys=KEYS)
 
     columns.row(document | {"publicId": "x"})
     row = columns.row(document)
@@ -230,7 +229,7 @@ def test_what_some_warehouses_cannot_store_is_replaced_with_a_warning(
     (warning,) = warnings
     name = field.replace("\0", "\ufffd")
     said = "holds a value that some warehouses cannot store and is replaced."
-    assert warning == f"{name!r} of the job 'x' {said}"
+    assert warning == f"{name!r} of 'x' {said}"
 
 
 @pytest.mark.parametrize(

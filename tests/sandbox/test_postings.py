@@ -19,9 +19,13 @@ from public_jobs_sandbox.vocabulary import PLACES
 from tap_public_jobs.notification_log import NotificationLog
 
 PAGE = (REPOSITORY / "docs/change/postings.md").read_text("utf-8")
-JOBS = make_jobs(4000)
-OVERVIEWS = [job["roleOverview"] for job in JOBS]
-PAID = [job for job in JOBS if job["maxSalary"]]
+# They take two seconds to make, so one worker makes them.
+OF_MANY = pytest.mark.xdist_group("many postings")
+
+
+@pytest.fixture(scope="module")
+def jobs() -> list[Job]:
+    return make_jobs(4000)
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -46,84 +50,83 @@ def percent(values: Iterable[object]) -> list[float]:
     return [100 * sum(found) / len(found)]
 
 
-def written(pattern: str) -> list[float]:
-    """In how many overviews that are not empty the pattern occurs."""
-    return percent(re.search(pattern, it) for it in OVERVIEWS if it)
-
-
-def several_spellings() -> list[float]:
-    forms = {
-        place.city: {it["location"] for it in JOBS if place.city in it["location"]}
+@pytest.fixture(scope="module")
+def measured(jobs: list[Job]) -> dict[str, list[float]]:
+    """Each row of the page, as the sandbox has it."""
+    overviews = [job["roleOverview"] for job in jobs]
+    paid = [job for job in jobs if job["maxSalary"]]
+    texts = [html.unescape(re.sub("<[^>]+>", "", it)) for it in overviews]
+    spellings = {
+        place.city: {it["location"] for it in jobs if place.city in it["location"]}
         for place in PLACES
     }
-    assert max(map(len, forms.values())) > 3
-    return percent(len(it) > 1 for it in forms.values())
+    assert max(map(len, spellings.values())) > 3
+
+    def written(pattern: str) -> list[float]:
+        """In how many overviews that are not empty the pattern occurs."""
+        return percent(re.search(pattern, it) for it in overviews if it)
+
+    return {
+        "overview, characters of HTML": quantiles(map(len, overviews)),
+        "overview, one in a hundred": quantiles(map(len, overviews), 0.99),
+        "responsibilities, characters": quantiles(len(it["keyResponsibilities"]) for it in jobs),
+        "title, characters": quantiles(len(it["jobTitle"]) for it in jobs),
+        "location, characters": quantiles(len(it["location"]) for it in jobs),
+        "lists": written("<li"),
+        "entities": written(r"&[a-z#0-9]+;"),
+        "no-break spaces": written("\xa0|&nbsp;"),
+        "pasted styles": written('style="'),
+        "curly quotes and dashes": written("[\u2013-\u201d]|&[rl][sd]quo;|&[mn]dash;"),
+        "markup, of all characters": [100 - 100 * sum(map(len, texts)) / sum(map(len, overviews))],
+        "emoji": written("[\U0001f300-\U0001faff]"),
+        "empty": percent(not it for it in overviews),
+        "not in English": written("Deine Rolle|Le poste|El puesto|A vaga|仕事の内容"),
+        "outer spaces in the title": percent(
+            it["jobTitle"] != it["jobTitle"].strip() for it in jobs
+        ),
+        "outer spaces in the location": percent(
+            it["location"] != it["location"].strip() for it in jobs
+        ),
+        "places written in several ways": percent(len(it) > 1 for it in spellings.values()),
+        "no pay": percent(it["maxSalary"] is None for it in jobs),
+        "pay of zero": percent(it["maxSalary"] == 0 for it in jobs if it["maxSalary"] is not None),
+        "pay by the hour": percent(it["salaryPeriod"] == "hour" for it in paid),
+        "a range of at most a hundred": percent(
+            it["maxSalary"] - it["minSalary"] <= 100 for it in paid if it["salaryPeriod"] == "year"
+        ),
+    }
 
 
-MEASURED = {
-    "overview, characters of HTML": quantiles(map(len, OVERVIEWS)),
-    "overview, one in a hundred": quantiles(map(len, OVERVIEWS), 0.99),
-    "responsibilities, characters": quantiles(len(it["keyResponsibilities"]) for it in JOBS),
-    "title, characters": quantiles(len(it["jobTitle"]) for it in JOBS),
-    "location, characters": quantiles(len(it["location"]) for it in JOBS),
-    "lists": written("<li"),
-    "entities": written(r"&[a-z#0-9]+;"),
-    "no-break spaces": written("\xa0|&nbsp;"),
-    "pasted styles": written('style="'),
-    "curly quotes and dashes": written("[\u2013-\u201d]|&[rl][sd]quo;|&[mn]dash;"),
-    "markup, of all characters": [
-        100
-        * (
-            1
-            - sum(len(html.unescape(re.sub("<[^>]+>", "", it))) for it in OVERVIEWS)
-            / sum(map(len, OVERVIEWS))
-        )
-    ],
-    "emoji": written("[\U0001f300-\U0001faff]"),
-    "empty": percent(not it for it in OVERVIEWS),
-    "not in English": written("Deine Rolle|Le poste|El puesto|A vaga|仕事の内容"),
-    "outer spaces in the title": percent(it["jobTitle"] != it["jobTitle"].strip() for it in JOBS),
-    "outer spaces in the location": percent(
-        it["location"] != it["location"].strip() for it in JOBS
-    ),
-    "places written in several ways": several_spellings(),
-    "no pay": percent(it["maxSalary"] is None for it in JOBS),
-    "pay of zero": percent(it["maxSalary"] == 0 for it in JOBS if it["maxSalary"] is not None),
-    "pay by the hour": percent(it["salaryPeriod"] == "hour" for it in PAID),
-    "a range of at most a hundred": percent(
-        it["maxSalary"] - it["minSalary"] <= 100 for it in PAID if it["salaryPeriod"] == "year"
-    ),
-}
-
-
+@OF_MANY
 @pytest.mark.parametrize("row", rows("What public boards hold"), ids=lambda row: row[0])
-def test_postings_are_as_untidy_as_those_of_boards(row: list[str]) -> None:
+def test_postings_are_as_untidy_as_those_of_boards(
+    row: list[str], measured: dict[str, list[float]]
+) -> None:
     """A row with an asterisk says on the page why the sandbox differs from the boards."""
     name, boards, sandbox, *_ = row
-    shown, measured = numbers(sandbox), MEASURED[name.removesuffix(" \\*")]
+    shown, found = numbers(sandbox), measured[name.removesuffix(" \\*")]
 
-    assert measured == pytest.approx(shown, rel=0.1, abs=0.5)
+    assert found == pytest.approx(shown, rel=0.1, abs=0.5)
     if not name.endswith("\\*"):
-        pairs = list(zip(numbers(boards), measured, strict=True))
+        pairs = list(zip(numbers(boards), found, strict=True))
         assert all(board / 2.5 <= it <= 2.5 * board for board, it in pairs)
 
 
-def test_pay_by_the_hour_is_an_hour_of_the_pay_by_the_year() -> None:
+@OF_MANY
+def test_pay_by_the_hour_is_an_hour_of_the_pay_by_the_year(jobs: list[Job]) -> None:
     """Otherwise a chart would show either as a fault of the sandbox."""
-    hourly = [
-        it["minSalary"] for it in PAID if (it["salaryPeriod"], it["currency"]) == ("hour", "EUR")
-    ]
-    yearly = [
-        it["minSalary"] for it in PAID if (it["salaryPeriod"], it["currency"]) == ("year", "EUR")
-    ]
+    paid = [it for it in jobs if it["maxSalary"] and it["currency"] == "EUR"]
+    hourly = [it["minSalary"] for it in paid if it["salaryPeriod"] == "hour"]
+    yearly = [it["minSalary"] for it in paid if it["salaryPeriod"] == "year"]
 
     middle = sum(yearly) / len(yearly) / HOURS_IN_A_YEAR
     assert sum(hourly) / len(hourly) == pytest.approx(middle, rel=0.2)
 
 
-def test_the_same_seed_gives_the_same_postings() -> None:
-    assert make_jobs(50) == JOBS[:50]
-    assert make_jobs(50, seed=2)[0] != JOBS[0]
+@OF_MANY
+def test_the_same_seed_gives_the_same_postings(jobs: list[Job]) -> None:
+    assert make_jobs(50) == jobs[:50]
+    assert make_jobs(50, seed=2)[0] != jobs[0]
 
 
 @pytest.mark.parametrize("refresh", ["all", "changed", "notified"])

@@ -1,11 +1,9 @@
 """Random histories of an organisation and its syncs, against models of five kinds of target."""
 
 import json
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from functools import cache, partial
 from itertools import cycle
 from typing import Any
@@ -15,6 +13,7 @@ from fake_tap import COMPARED, CONFIG, Pipeline
 from harness import select_only
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from support.truth import Truth, lost, times_in
 from typing_extensions import override
 
 from tap_public_jobs.errors import RequestError
@@ -23,10 +22,6 @@ from tap_public_jobs.notification_log import NotificationLog
 # The targets whose history of publications is whole.
 UPSERTING = ("hard", "upsert", "append")
 STREAMS = ("jobs", "job_publications", "job_details")
-# The times of a row in order, and whether its job was published then.
-PERIODS = {
-    "opened_after": False, "first_seen_at": True, "last_seen_at": True, "unpublished_at": False
-}  # fmt: skip
 
 JOBS = st.sampled_from([f"{number:02}" for number in range(12)])
 CHANGES = st.tuples(st.sampled_from(["edit", "edit", "unpublish", "rename"]), JOBS, JOBS)
@@ -52,9 +47,6 @@ MOMENTS = st.fixed_dictionaries({
 # how many it counts beyond the published ones.
 READINGS = st.tuples(st.sets(st.integers(0, 11)), st.sampled_from(["exact", None, 0, 3, 12]))
 
-# Whole seconds or milliseconds since the epoch, or a date.
-TIME = re.compile(r"\b1\d{9}(?:\d{3})?\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
-
 ANY_REFRESH = st.sampled_from(["all", "changed", "notified"])
 SELECTIONS = st.sampled_from([STREAMS, ("jobs", "job_publications"), ("job_details",), STREAMS[1:]])
 
@@ -63,18 +55,6 @@ SELECTIONS = st.sampled_from([STREAMS, ("jobs", "job_publications"), ("job_detai
 def catalog_text(selection: tuple[str, ...]) -> str:
     """Discover the catalog, which is the same whatever has happened."""
     return json.dumps(select_only(CONFIG | {"column_naming": "snake_case"}, *selection))
-
-
-def milliseconds(time: str) -> int:
-    """Read a time that `TIME` matches."""
-    if time.isdecimal():
-        return int(time.ljust(13, "0"))
-    return round(1000 * datetime.fromisoformat(time).timestamp())
-
-
-def times_in(value: Any) -> set[int]:
-    """Every time in a JSON value, in milliseconds since the epoch."""
-    return {milliseconds(time) for time in TIME.findall(json.dumps(value, default=str))}
 
 
 class ApiThatCounts(FakeApi):
@@ -98,10 +78,9 @@ class Histories(RuleBasedStateMachine):
         self.pipeline = self.connect(changes_url=changes_url, column_naming="snake_case")
         self.loaded: dict[str, set[str]] = {"jobs": set(), "job_details": set()}
         self.changes = 0
-        # What was published before and after each change during the last run; and the same of
-        # earlier runs, by each time that a run was the first to write.
+        # What was published before and after each change during the last run.
         self.during: list[set[str]] = []
-        self.published: dict[int, list[set[str]]] = {}
+        self.truth = Truth()
         # How far the clock is ahead, and before which time no run may begin.
         self.ahead, self.earliest = 0.0, 0.0
         # As JSON: a run changes the state that it gets.
@@ -158,8 +137,7 @@ class Histories(RuleBasedStateMachine):
         self.pipeline.run(catalog=catalog, upto=upto, later=passed, detail_refresh=refresh)
         self.check_messages()
         messages = self.pipeline.output.messages[:upto]
-        for time in times_in(messages) - known:
-            self.published.setdefault(time, []).extend(self.during)
+        self.truth.note(messages, known, self.during)
         self.states.append(json.dumps(self.pipeline.state))
         states = [number for number, it in enumerate(messages) if it["type"] == "STATE"]
         fetched = {
@@ -402,7 +380,7 @@ class Histories(RuleBasedStateMachine):
         If it were, the times of new rows would precede those of rows that no state remembers.
         """
         self.pipeline.state = json.loads(data.draw(st.sampled_from(self.states)))
-        self.earliest = max(self.published, default=0) // 1000 + 1
+        self.earliest = self.truth.latest // 1000 + 1
         self.paid.clear()
         self.may_be_looked_at(self.api.published)
 
@@ -410,18 +388,13 @@ class Histories(RuleBasedStateMachine):
     def what_is_published_is_never_lost(self) -> None:
         """Once it was loaded, a job stays for as long as it is published."""
         for stream, loaded in self.loaded.items():
-            rows = {*self.pipeline.hard.rows[stream]}
-            assert rows >= loaded & self.api.published.keys() - self.changed
+            rows = self.pipeline.hard.rows[stream].keys()
+            assert not lost(loaded, rows, [self.api.published.keys() - self.changed])
             self.loaded[stream] = rows & self.api.published.keys()
 
     @invariant()
     def every_time_is_true(self) -> None:
         """A job was published when it was seen, and was not when it was not."""
         for target in UPSERTING:
-            for row in self.pipeline.targets[target].rows["job_publications"].values():
-                times = {it: milliseconds(row[it]) for it in PERIODS if row[it]}
-                for column, time in times.items():
-                    states = {row["id"] in it for it in self.published[time]}
-                    assert PERIODS[column] in states
-                assert [*times.values()] == sorted(times.values())
-                assert row["unpublished_at"] != row["last_seen_at"]
+            rows = self.pipeline.targets[target].rows["job_publications"].values()
+            assert not [*self.truth.false_times(rows)]

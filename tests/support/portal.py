@@ -38,8 +38,10 @@ WARM = "support.dbt_imported"  # what a process imports that runs of dbt fork fr
 
 Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
-HISTORY = ("path:models/staging", "path:snapshots", "path:seeds")
-HISTORY_ALONE = ("--select", *HISTORY, *WITHOUT_TESTS)
+# What can't be built again.
+HISTORY_ALONE = ("--select", "+path:snapshots", *WITHOUT_TESTS)
+# And the tables that each build adds to.
+INCREMENTS = ("--select", "path:snapshots", "path:models/staging", "path:seeds", *WITHOUT_TESTS)
 
 
 def dbt_command(name: str) -> Path:
@@ -326,4 +328,4 @@ def first_day(portal: Portal, odd: str = 'odd "name"/~.') -> None:
     question = {"id": "q", "question": "Is it?", "type": "boolean", "required": True}
     portal.edit(9, knockoutQuestions=[None, "odd", 5, question])
     portal.sync()
-    portal.build(*HISTORY_ALONE)
+    portal.build(*INCREMENTS)

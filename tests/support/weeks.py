@@ -6,27 +6,32 @@ titles; texts have blanks around them. Lists lack most jobs for a night, a state
 nights are loaded and not built.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from public_jobs_sandbox.postings import Job, make_jobs
-from support.portal import HISTORY, HISTORY_ALONE, WITHOUT_TESTS, Portal
+from support.portal import Portal
 
 # At half past midnight in Berlin, where summer time ends three weeks later: from then on, a sync at
 # the same time of UTC is on the day before.
 FIRST_NIGHT = datetime(2026, 10, 5, 22, 30, tzinfo=UTC)
 ZONE = "Europe/Berlin"
 
-# job_changes grows from build to build.
-CHANGES = ("--select", *HISTORY, "+public_jobs__job_changes", *WITHOUT_TESTS)
+Build = Callable[[], object]
 
 
-def eight_weeks(portal: Portal) -> None:
-    """Play them up to the last load, which is not built yet."""
-    first_week(portal)
-    a_job_that_is_away(portal)
-    another_system(portal)
-    a_night_without_most_jobs(portal)
-    the_end_of_a_quarter(portal)
+def eight_weeks(portal: Portal, build: Build) -> None:
+    """Play them up to the last load, which is not built yet.
+
+    Args:
+        portal: It has no jobs but its first twelve.
+        build: Records what was loaded.
+    """
+    first_week(portal, build)
+    a_job_that_is_away(portal, build)
+    another_system(portal, build)
+    a_night_without_most_jobs(portal, build)
+    the_end_of_a_quarter(portal, build)
 
 
 def begin(portal: Portal, night: int, **later: float) -> None:
@@ -34,12 +39,6 @@ def begin(portal: Portal, night: int, **later: float) -> None:
     portal.now = FIRST_NIGHT + timedelta(days=night - 1, **later)
     now = int(portal.now.timestamp())
     edit(portal, 7, applyUrl=f"https://example.com/apply?signature={now}", viewCount=now)
-
-
-def build(portal: Portal, *arguments: str) -> None:
-    """Sync, and record what was loaded."""
-    portal.sync()
-    portal.build(*(arguments or HISTORY_ALONE))
 
 
 def published(portal: Portal) -> list[Job]:
@@ -65,7 +64,7 @@ def with_other_ids(jobs: list[Job], suffix: str) -> list[Job]:
     return [job | {name: job[name] + suffix for name in ("id", "publicId")} for job in jobs]
 
 
-def first_week(portal: Portal) -> None:
+def first_week(portal: Portal, build: Build) -> None:
     publish(portal, make_jobs(12, seed=101))
     for number, place in enumerate(["Bern", " Basel", "Bern\N{NO-BREAK SPACE}", "Remote (EU)"]):
         edit(portal, number, jobTitle="Cook", location=place)
@@ -78,7 +77,8 @@ def first_week(portal: Portal) -> None:
     ]
     edit(portal, 3, knockoutQuestions=asked)
     begin(portal, 1)
-    build(portal)
+    portal.sync()
+    build()
 
     begin(portal, 2)
     for number in range(0, 20, 4):
@@ -93,7 +93,8 @@ def first_week(portal: Portal) -> None:
     portal.publish({name: value for name, value in job.items() if name not in {"note", "other"}})
     edit(portal, 5, remark="text")
     edit(portal, 3, knockoutQuestions=asked[::-1])
-    build(portal)
+    portal.sync()
+    build()
 
     begin(portal, 5)
     publish(portal, make_jobs(10, seed=105))
@@ -109,10 +110,11 @@ def first_week(portal: Portal) -> None:
     others: list[Job] = [{"required": False}, {"question": "B?", "required": True}, {"id": "z"}]
     asked[:3] = [question | other for question, other in zip(asked, others, strict=False)]
     edit(portal, 3, knockoutQuestions=[*asked[:4], asked[4] | {"id": "y", "question": "Y?"}])
-    build(portal, *CHANGES)
+    portal.sync()
+    build()
 
 
-def a_job_that_is_away(portal: Portal) -> None:
+def a_job_that_is_away(portal: Portal, build: Build) -> None:
     """Its pay changes in a night that nobody builds; it closes, and comes back elsewhere."""
     begin(portal, 9)
     edit(portal, 5, minSalary=60_000, salaryPeriod="year")
@@ -131,31 +133,34 @@ def a_job_that_is_away(portal: Portal) -> None:
 
     begin(portal, 12)
     close(portal, brief)
-    build(portal)
+    portal.sync()
+    build()
 
 
-def another_system(portal: Portal) -> None:
+def another_system(portal: Portal, build: Build) -> None:
     """All ids are others from one night to the next, in which a list lacks all that were known."""
     begin(portal, 14)
     old = published(portal)
     close(portal, old)
     publish(portal, with_other_ids(old, "-new"))
     portal.sync_short()
-    portal.build(*HISTORY_ALONE)
+    build()
     begin(portal, 14, minutes=12)
     portal.sync_short()
 
     begin(portal, 15)
-    build(portal, *CHANGES)
+    portal.sync()
+    build()
 
     # The state is lost. A job that closes now has no row that says so.
     begin(portal, 18)
     close(portal, published(portal)[9:10])
     portal.state = None
-    build(portal)
+    portal.sync()
+    build()
 
 
-def a_night_without_most_jobs(portal: Portal) -> None:
+def a_night_without_most_jobs(portal: Portal, build: Build) -> None:
     """They are listed again in the next one, in which nobody has moved but those of that night."""
     begin(portal, 20)
     missing = published(portal)[8:]
@@ -168,7 +173,8 @@ def a_night_without_most_jobs(portal: Portal) -> None:
 
     begin(portal, 21)
     publish(portal, missing[1:])
-    build(portal)
+    portal.sync()
+    build()
 
     # The same, and nobody builds: neither then nor in the night after.
     begin(portal, 23)
@@ -182,15 +188,17 @@ def a_night_without_most_jobs(portal: Portal) -> None:
     # The day of Berlin begins an hour later now.
     begin(portal, 27, minutes=30)
     close(portal, published(portal)[2:3])
-    build(portal)
+    portal.sync()
+    build()
 
 
-def the_end_of_a_quarter(portal: Portal) -> None:
+def the_end_of_a_quarter(portal: Portal, build: Build) -> None:
     """Two of five jobs close on one day; some are published again under other ids."""
     begin(portal, 35)
     closed = published(portal)[10:18]
     close(portal, closed)
-    build(portal)
+    portal.sync()
+    build()
 
     begin(portal, 40)
     publish(portal, with_other_ids(closed[:3], "-again"))
@@ -198,7 +206,8 @@ def the_end_of_a_quarter(portal: Portal) -> None:
 
     begin(portal, 42)
     publish(portal, [job | {"jobTitle": "Returned"} for job in closed[3:5]])
-    build(portal)
+    portal.sync()
+    build()
 
     begin(portal, 56)
     publish(portal, make_jobs(6, seed=156))

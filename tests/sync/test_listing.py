@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tap_public_jobs.errors import PageError, PublicJobsError
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.sync.listing import PAUSE, ListReader
+from tap_public_jobs.sync.notes import NOT_ASKED
 from tap_public_jobs.sync.report import Report
 from tap_public_jobs.sync.source import Page
-from tap_public_jobs.sync.state import HOUR, NOT_ASKED, KnownJob, SyncState
+from tap_public_jobs.sync.state import HOUR, KnownJob, SyncState
 
 
 def api_with(*numbers: int, page_size: int = 2) -> FakeApi:
@@ -121,6 +122,39 @@ def test_a_list_that_shows_less_than_it_promises_is_read_twice(
     assert api.pages == [*range(1, pages + 1)] * 2
     assert api.details == []
     assert reading.waits == [PAUSE]
+
+
+@pytest.mark.parametrize("status", [400, 404, 416, 422])
+@pytest.mark.parametrize("total", [12, None])
+def test_a_page_that_is_refused_behind_a_short_one_ends_a_list_with_a_wrong_total(
+    status: int, total: int | None
+) -> None:
+    """The rest is the gap of any short list. After an hour, the list is complete."""
+    api = api_with(1, 2, 3)
+    api.total = total
+    api.answers[3] = PageError("page 3", status)
+
+    first, second = Reading(api), Reading(api, [1, 2, 3], short_since=KNOWN)
+
+    for reading in (first, second):
+        assert [*reading.listing.jobs] == ids(1, 2, 3)
+        assert len(reading.doubts) == 1
+    assert (first.listing.is_complete, second.listing.is_complete) == (False, True)
+    # Without a total, another reading would not help.
+    assert api.pages == [1, 2, 3] * (3 if total else 2)
+
+
+@pytest.mark.parametrize(("jobs", "status"), [(4, 404), (3, 500), (3, 403), (3, None)])
+def test_any_other_error_before_the_total_is_reached_stops_the_run(
+    jobs: int, status: int | None
+) -> None:
+    """Behind a full page, there may be another; and other errors may pass."""
+    api = api_with(*range(jobs))
+    api.total = 12
+    api.answers[3] = PageError("page 3", status)
+
+    with pytest.raises(PageError):
+        Reading(api)
 
 
 @pytest.mark.parametrize(

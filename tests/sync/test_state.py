@@ -7,6 +7,7 @@ import pytest
 
 from tap_public_jobs.errors import DamagedStateError
 from tap_public_jobs.limit.throttle import HeldSlots
+from tap_public_jobs.sync.notes import correct_evidence
 from tap_public_jobs.sync.state import (
     HOUR,
     ClosedJob,
@@ -128,13 +129,13 @@ def test_a_state_with_a_part_missing_is_refused(name: str) -> None:
 def test_evidence_of_a_clock_that_was_ahead_is_corrected() -> None:
     """And a closing is forgotten an hour after it, once it is written."""
     state = load(written(FULL))
-    state.update_evidence(NOW - 60)
+    correct_evidence(state, NOW - 60)
 
     odd, y = state.jobs["ä/ \u2028😀"], state.closed["y"]
     assert (odd.missing_since, odd.failing_since) == (NOW - 60, NOW - 60)
     assert (state.short_since, state.awaited) == (NOW - 60, {"public-w": NOW - 60})
     assert (y.closed_at, state.jobs["x"]) == (NOW - 60, FULL.jobs["x"])
-    state.update_evidence(NOW - 60 + HOUR)
+    correct_evidence(state, NOW - 60 + HOUR)
     assert state.closed.keys() == {"z"}
 
 

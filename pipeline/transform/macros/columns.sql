@@ -1,9 +1,12 @@
-{#
-Text without the blanks at its ends, which would split groups. Empty text and null are the same:
-target-duckdb has no empty text.
-#}
-{% macro text(value) -%}
+{# Text without the blanks at its ends. Empty text and null are the same: target-duckdb has no empty text. #}
+{% macro trimmed(value) -%}
     nullif(trim(cast({{ value }} as {{ dbt.type_string() }}), {{ blanks() }}), '')
+{%- endmacro %}
+
+
+{# The same in one form of Unicode. Blanks and forms would split groups. #}
+{% macro text(value) -%}
+    {{ composed(trimmed(value)) }}
 {%- endmacro %}
 
 
@@ -14,18 +17,17 @@ target-duckdb has no empty text.
         when {{ dbt.position('left(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
             or {{ dbt.position('right(' ~ as_it_is ~ ', 1)', blanks()) }} > 0
             then {{ text(column) }}
-        else {{ as_it_is }}
+        else {{ composed(as_it_is) }}
     end
 {%- endmacro %}
 
 
 {# All that Unicode calls white space, the zero-width space and joiner, and a byte order mark. #}
 {% macro blanks() -%}
-    {%- set codes = [9, 10, 11, 12, 13, 32, 133, 160, 5760] + range(8192, 8204) | list
-        + [8232, 8233, 8239, 8287, 8288, 12288, 65279] -%}
-    {%- for code in codes -%}
-    {{ '|| ' if not loop.first }}chr({{ code }}){{ ' ' if not loop.last }}
-    {%- endfor -%}
+    chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || '{{
+        "\u0020\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b"
+        ~ "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+    }}'
 {%- endmacro %}
 
 
@@ -48,14 +50,8 @@ target-duckdb has no empty text.
 {%- endmacro %}
 
 
-{# The text of the field that a row of `changes` names, in a version of its job. #}
-{% macro long_value_of(version, columns) -%}
-    case changes.field
-        {%- for column, group in columns.items() if group != 'number' %}
-        when '{{ column }}' then {{ version }}.{{ column }}
-        {%- endfor %}
-    end
-{%- endmacro %}
+{# How many characters of a value the tables of values and of events have. The histories have all. #}
+{% macro short() -%}500{%- endmacro %}
 
 
 {# What a group is called that has no value. #}
@@ -104,7 +100,7 @@ target-duckdb has no empty text.
 {% macro extra_columns() -%}
     {%- for field, column in extra_fields().items() %}
     {%- set name = dbt.string_literal(dbt.escape_single_quotes(field)) %}
-    {{ text(json_field('additional_fields', name)) }} as {{ adapter.quote(column) }},
+    {{ trimmed(json_field('additional_fields', name)) }} as {{ adapter.quote(column) }},
     {%- endfor %}
 {% endmacro %}
 
@@ -140,13 +136,13 @@ or another field would get it, it begins with field_, so that no field hides or 
 {% endmacro %}
 
 
-{# Every field that the table undeclared_fields has. #}
+{# Every field without a column that a version has had. Those of stg_values, because `fields` is made after the tables that ask. #}
 {% macro known_fields() %}
-    {%- set table = ref('public_jobs', 'public_jobs__undeclared_fields') -%}
+    {%- set table = ref('public_jobs', 'public_jobs__stg_values') -%}
     {%- if not execute or not load_relation(table) -%}
         {{ return([]) }}
     {%- endif -%}
-    {%- set found = run_query('select distinct field from ' ~ table) -%}
+    {%- set found = run_query('select distinct field from ' ~ table ~ ' where type is not null') -%}
     {{ return(found.columns[0].values() | sort(case_sensitive=true)) }}
 {% endmacro %}
 
@@ -168,7 +164,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What a question says, from its JSON. Where neither an id nor a text is, there is no question. #}
 {% macro question_columns(item) -%}
     {%- for column, name in {'question_id': 'id', 'question': 'question', 'type': 'type'}.items() %}
-    {{ text(json_field(item, "'" ~ name ~ "'")) }} as {{ column }},
+    {{ trimmed(json_field(item, "'" ~ name ~ "'")) }} as {{ column }},
     {%- endfor %}
     case {{ json_field(item, "'required'") }} when 'true' then true when 'false' then false end
         as answer_required
@@ -178,7 +174,7 @@ or another field would get it, it begins with field_, so that no field hides or 
 {# What the salary is paid for, if the API sends it in the field that a variable names. #}
 {% macro salary_period(relation) -%}
     {%- set field = "'" ~ var('salary_period_field') ~ "'" -%}
-    {{ text(json_field(relation ~ '.additional_fields', field)) }}
+    {{ trimmed(json_field(relation ~ '.additional_fields', field)) }}
 {%- endmacro %}
 
 
@@ -222,4 +218,55 @@ or another field would get it, it begins with field_, so that no field hides or 
             end
             || coalesce(' per ' || lower({{ prefix }}salary_period), '')
     end
+{%- endmacro %}
+
+
+{# What a version has that is no pay and no long text. #}
+{% macro short_columns() %}
+    {{ return([
+        'job_title', 'location', 'department', 'type', 'seniority_level',
+        'years_experience', 'primary_language', 'education_level',
+    ]) }}
+{% endmacro %}
+
+{# The four of them by which jobs move. #}
+{% macro dimensions() %}
+    {{ return(['department', 'location', 'seniority_level', 'type']) }}
+{% endmacro %}
+
+{# The columns of pay as the API sends them, and those that compare. #}
+{% macro sent_pay() %}
+    {{ return(['min_salary', 'max_salary', 'currency', 'salary_period']) }}
+{% endmacro %}
+
+{% macro pay_columns() %}
+    {{ return(sent_pay() + [
+        'has_salary', 'salary_low', 'salary_middle', 'salary_high', 'annual_low', 'annual_middle', 'annual_high', 'pay',
+    ]) }}
+{% endmacro %}
+
+{# The names of the columns that extra_fields makes. #}
+{% macro extra_names() %}
+    {%- set names = [] -%}
+    {%- for column in extra_fields().values() -%}{%- do names.append(adapter.quote(column)) -%}{%- endfor -%}
+    {{ return(names) }}
+{% endmacro %}
+
+{# Columns of a relation, one a line. #}
+{% macro of(relation, columns) -%}
+    {%- for column in columns %}
+    {{ relation }}.{{ column }},
+    {%- endfor %}
+{%- endmacro %}
+
+{# Several columns in one text, which is never null. #}
+{% macro together(columns, relation) -%}
+    {%- for column in columns -%}
+    coalesce(cast({{ relation }}.{{ column }} as {{ dbt.type_string() }}), '') {{- " || chr(31) || " if not loop.last }}
+    {%- endfor -%}
+{%- endmacro %}
+
+{# A number of days in words; null if there is none. #}
+{% macro days_in_words(column) -%}
+    {{ number_as_text(column) }} || case when {{ column }} = 1 then ' day' else ' days' end
 {%- endmacro %}

@@ -15,20 +15,38 @@ whose name ends with _rows belongs into the FROM clause of the query that has th
 {%- endmacro %}
 
 
+{#
+A letter and its accent as one character (NFC). To compose takes twenty times as long as to look for
+what may need it, and long texts have many letters. Snowflake has no function for it.
+#}
+{% macro composed(text) -%}
+    {{ adapter.dispatch('composed', 'public_jobs')(text) }}
+{%- endmacro %}
+
+{% macro duckdb__composed(text) -%}
+    case
+        when regexp_matches({{ text }}, '[\x{300}-\x{1FFF}\x{3099}\x{309A}]') then nfc_normalize({{ text }})
+        else {{ text }}
+    end
+{%- endmacro %}
+
+{% macro postgres__composed(text) -%}
+    case when {{ text }} ~ '[\u0300-\u1FFF\u3099\u309A]' then normalize({{ text }}, NFC) else {{ text }} end
+{%- endmacro %}
+
+{% macro snowflake__composed(text) -%}
+    {{ text }}
+{%- endmacro %}
+
+{% macro bigquery__composed(text) -%}
+    normalize({{ text }}, NFC)
+{%- endmacro %}
+
+
 {# The others decide by themselves which queries they run once. #}
 {% macro materialized() -%}
     {{ 'materialized' if target.type in ('duckdb', 'postgres') }}
 {%- endmacro %}
-
-
-{#
-Whether a model that shows long texts has a copy of them. Elsewhere it is a view, so that each text is
-kept once. PostgreSQL would drop a view with what it reads, which each build makes anew, and BigQuery
-makes no view of what an earlier version left as a table.
-#}
-{% macro copies_texts() %}
-    {{ return(target.type in ('postgres', 'bigquery')) }}
-{% endmacro %}
 
 
 {# The greatest or least of some values, without nulls: Snowflake and BigQuery would return null. #}

@@ -142,6 +142,24 @@ A macro whose name ends with _rows belongs into the FROM clause of the query tha
 {%- endmacro %}
 
 
+{# A JSON value as JSON. #}
+{% macro json_source(value) -%}
+    {{ adapter.dispatch('json_source', 'public_jobs')(value) }}
+{%- endmacro %}
+
+{% macro default__json_source(value) -%}
+    cast({{ value }} as {{ dbt.type_string() }})
+{%- endmacro %}
+
+{% macro snowflake__json_source(value) -%}
+    to_json({{ value }})
+{%- endmacro %}
+
+{% macro bigquery__json_source(value) -%}
+    to_json_string({{ value }})
+{%- endmacro %}
+
+
 {# A JSON value as text: null as null, text without quotes, arrays and objects as JSON. #}
 {% macro json_as_text(value) -%}
     {{ adapter.dispatch('json_as_text', 'public_jobs')(value) }}

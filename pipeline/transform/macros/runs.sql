@@ -96,7 +96,7 @@
 
 {# Compares extra_fields with the fields of the build before, if there was one. #}
 {% macro warn_of_extra_fields() %}
-    {%- set node = graph.nodes['model.public_jobs.public_jobs__undeclared_fields'] -%}
+    {%- set node = graph.nodes['model.public_jobs.public_jobs__fields'] -%}
     {%- set fields = load_relation(api.Relation.create(
         database=node.database, schema=node.schema, identifier=node.alias
     )) -%}

@@ -104,8 +104,8 @@ where publications.is_published
 
 
 {#
-The same rows as all models have them. Snapshots are taken before this, so that no change here makes
-a version. A field that is ignored since yesterday, or a name of a department that is no longer
+The same rows as all models have them; ids stay as they are. Snapshots are taken before this, so that no
+change here makes a version. A field that is ignored since yesterday, or a name of a department that is no longer
 shown, is gone from the versions before, too.
 #}
 {% macro cleaned(relation, table, others=[]) -%}
@@ -116,6 +116,8 @@ select
     {%- for column, group in fields()[table].items() %}
     {%- if column in ignored_fields() %}
     {{ ignored_column(group) }} as {{ column }},
+    {%- elif column == 'public_id' %}
+    sent.public_id,
     {%- else %}
     {%- set value = number('sent.' ~ column) if group == 'number' else long_text('sent.' ~ column) %}
     {{ 'coalesce(' ~ text('departments.shown_as') ~ ', ' ~ value ~ ')' if column == 'department' else value }}
@@ -123,7 +125,7 @@ select
     {%- endif %}
     {%- endfor %}
     {%- set ignored = ignored_fields() %}
-    {{ json_with('sent.additional_fields', {}, ignored) if ignored else 'sent.additional_fields' }}
+    {{ composed(json_with('sent.additional_fields', {}, ignored) if ignored else 'sent.additional_fields') }}
         as additional_fields,
     {%- for column in others %}
     sent.{{ column }},
@@ -203,26 +205,36 @@ others, because DuckDB would hold a copy for each step.
 {%- for column, group in fields()[table].items() -%}
     {%- do hashes.append('cast(' ~ column ~ ' as ' ~ dbt.type_string() ~ ')' if group == 'number' else dbt.hash(column)) -%}
 {%- endfor -%}
-{%- do hashes.append(dbt.hash(json_comparable('additional_fields'))) -%}
-{%- set content = dbt.hash("coalesce(" ~ hashes | join(", '') || chr(31) || coalesce(") ~ ", '')") -%}
 {%- set period = salary_period('history') -%}
+{#- Of the fields without a column, those of the detail count, and that of what a salary is paid for. -#}
+{%- do hashes.append(dbt.hash(json_comparable('additional_fields')) if table == 'job_details' else period) -%}
+{%- set content = dbt.hash("coalesce(" ~ hashes | join(", '') || chr(31) || coalesce(") ~ ", '')") -%}
 {%- set recipe = local_md5(cleaned('history', table) ~ content ~ period) -%}
 select
     dbt_scd_id,
     '{{ recipe }}' as recipe,
     {{ period }} as salary_period,
     {{ content }} as content
-from {{ history }} as history
-{%- if is_incremental() %}
--- By the time too, because the database then passes over the texts of older versions.
-inner join (
-    select versions.dbt_scd_id, versions.dbt_valid_from
-    from {{ history }} as versions
-    left join {{ this }} as known
-        on versions.dbt_scd_id = known.dbt_scd_id and known.recipe = '{{ recipe }}'
-    where known.dbt_scd_id is null
-) as new_versions using (dbt_scd_id, dbt_valid_from)
-{%- endif %}
+from {{ unread(history, this, recipe) }}
+{%- endmacro %}
+
+
+{#
+A history, and in an incremental model only the versions that this table has not read by this recipe.
+By the time too, because the database then passes over the texts of older versions.
+#}
+{% macro unread(history, table, recipe) -%}
+    {{ history }} as history
+    {%- if is_incremental() %}
+    inner join (
+        select versions.dbt_scd_id, versions.dbt_valid_from
+        from {{ history }} as versions
+        where not exists (
+            select 1 from {{ table }} as known
+            where versions.dbt_scd_id = known.dbt_scd_id and known.recipe = '{{ recipe }}'
+        )
+    ) as new_versions using (dbt_scd_id, dbt_valid_from)
+    {%- endif %}
 {%- endmacro %}
 
 
@@ -235,12 +247,10 @@ until there is one it does not count. One that returns unchanged is the same ver
 {%- set by_time = '(partition by job_key order by seen_by, dbt_valid_from)' -%}
 with listings as (
     select
-        organisation,
-        listed_at,
-        dbt_valid_from as recorded_at,
+        *,
         lead(listed_at) over (partition by organisation order by listed_at) as next_listed_at,
-        lead(dbt_valid_from) over (partition by organisation order by listed_at) as next_recorded_at
-    from {{ ref('public_jobs', 'public_jobs__listing_history') }}
+        lead(recorded_at) over (partition by organisation order by listed_at) as next_recorded_at
+    from {{ ref('public_jobs', 'public_jobs__stg_built_listings') }}
 ),
 
 seen as (

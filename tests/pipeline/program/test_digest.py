@@ -27,11 +27,13 @@ def event(event: str, day: int, job: str = "Cook", **columns: Any) -> Row:
     } | columns
 
 
+def night_of(time: str, organisation: str = "acme") -> Row:
+    at = f"2026-11-{time}"
+    return {"organisation": organisation, "listings": 1, "last_listed_at": at}
+
+
 def listed(*days: int, organisation: str = "acme", hour: int = 4) -> list[Row]:
-    return [
-        {"organisation": organisation, "listed_at": f"2026-11-{day:02} {hour:02}:00"}
-        for day in days
-    ]
+    return [night_of(f"{day:02} {hour:02}:00", organisation) for day in days]
 
 
 JOBS: list[Row] = [
@@ -42,7 +44,6 @@ JOBS: list[Row] = [
 ]
 COUNTS = "3 opened, 1 reopened, 2 closed, 2 repriced, 1 new field"
 PLACE: Row = {"department": "Kitchen", "location": "Bern"}
-PAY: Row = {"old_value": "EUR 50000", "new_value": "EUR 55000", "change_percent": 10.0}
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def night(
     project: ProjectAtWork, listings: list[Row], events: list[Row], **tables: Any
 ) -> list[str]:
     """Run a schedule that loads and builds these tables; returns the lines that are posted."""
-    rows: Tables = {"listings": listings, "job_events": events, "jobs_ever": JOBS} | tables
+    rows: Tables = {"nights": listings, "job_events": events, "jobs_ever": JOBS} | tables
     Path("output/warehouse.duckdb").unlink()
     with duckdb.connect("output/warehouse.duckdb") as connection:
         connection.begin()  # one write instead of one for each table
@@ -71,7 +72,8 @@ def night(
 def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) -> None:
     """Each event is one line of plain text, whatever a title has."""
     fields = [
-        {"organisation": "acme", "field": "remotePolicy", "types": "string", "first_seen_at": at}
+        {"organisation": "acme", "field": "remotePolicy", "has_column": False, "first_seen_at": at}
+        | {"types": "string"}
         for at in ("2026-11-01 04:00", "2026-11-03 04:00")
     ]
     fields[0]["field"] = "sentFromTheBeginning"
@@ -80,16 +82,16 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
         event("opened", 3, "Odd", job_title=" # *Chef*\r\n- _x_\t<!here>\u2028"),
         event("opened", 3, "Odd", job_title="x" * 200),
         event("opened", 2, "Two days ago"),
-        event("closed", 3, "Clerk", days_open=12.5, was_open_before=True),
-        event("closed", 3, days_open=3.0, was_open_before=False),
-        event("reopened", 3, days_away=1.0),
-        event("repriced", 3, **PAY),
-        event("repriced", 3, "Odd", new_value="EUR 1"),
+        event("closed", 3, "Clerk", in_words="open for at least 12.5 days"),
+        event("closed", 3, in_words="open for 3 days"),
+        event("reopened", 3, in_words="back after 1 day"),
+        event("repriced", 3, in_words="EUR 50000 → EUR 55000 (+10 %)"),
+        event("repriced", 3, "Odd", in_words="no pay → EUR 1"),
         event("edited", 3),
         event("moved", 3),
     ]
 
-    assert night(daily, listed(1, 2, 3), events, undeclared_fields=fields) == [
+    assert night(daily, listed(1, 2, 3), events, fields=fields) == [
         f"acme: {COUNTS}",
         f"{COUNTS}, from 2026-11-02 04:00 to 2026-11-03 04:00 (UTC).",
         "Opened (3)",
@@ -165,7 +167,7 @@ def test_the_first_digest_begins_at_the_listing_nearest_to_a_day_before(
     """What the first listing of all showed is not new."""
     second = f"2026-11-{times[1] if len(times) > 2 else '02 04:00'}"
     events = [event("opened", 2) | {"happened_by": second}, event("closed", 3, "Clerk")]
-    listings = [{"organisation": "acme", "listed_at": f"2026-11-{it}"} for it in times]
+    listings = [night_of(it) for it in times]
 
     assert night(daily, listings, events)[:1] == ([f"acme: {counts}"] if counts else [])
 

@@ -285,14 +285,20 @@ def test_whatever_breaks_a_schedule_is_an_alert_and_no_traceback(
 
 
 @pytest.mark.parametrize(
-    ("owner", "says"),
+    ("name", "owner", "says"),
     [
-        ("me", "If it is another user's, as after a run as root: sudo chown -R me '"),
-        ("public-jobs", "The project belongs to public-jobs: run this as that user, as with sudo "),
+        (["me"], "me", "If it is another user's, as after a run as root: sudo chown -R me '"),
+        (["me"], "public-jobs", "The project belongs to public-jobs: run this as that user, as "),
+        ([], "public-jobs", "The project belongs to public-jobs: run this as that user, as "),
     ],
+    ids=["my own project", "that of another", "a user without a name, as clusters have them"],
 )
 def test_files_of_another_user_are_an_alert_of_a_schedule(
-    project: ProjectAtWork, monkeypatch: pytest.MonkeyPatch, owner: str, says: str
+    project: ProjectAtWork,
+    monkeypatch: pytest.MonkeyPatch,
+    name: list[str],
+    owner: str,
+    says: str,
 ) -> None:
     """As after a run by hand as root; and a project is not given away to whoever runs it."""
 
@@ -301,7 +307,7 @@ def test_files_of_another_user_are_an_alert_of_a_schedule(
         raise error
 
     monkeypatch.setattr("fcntl.flock", flock)
-    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.setattr("getpass.getuser", lambda: dict(enumerate(name))[0])
     monkeypatch.setattr(Path, "owner", lambda _: owner)
 
     for options, alerts in ([], 0), (["--scheduled"], 1), (["--if-news"], 0):

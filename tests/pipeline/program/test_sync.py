@@ -75,6 +75,18 @@ def test_it_warns_of_what_worked_and_was_not_meant(project: ProjectAtWork) -> No
     assert sorted(it.split()[1] for it in files) == ["meltano.yml.new", "schedule/crontab.new"]
 
 
+def test_what_an_update_left_is_named_by_the_failure_and_at_set_up(project: ProjectAtWork) -> None:
+    """Definitions that only half belong together install, and their builds fail."""
+    project.write("plugins.yml.new", "")
+
+    said = project.run("sync", LOADS="done", FAILS="build")[2]
+
+    left = "no space plugins.yml.new is not merged, which may be why."
+    assert said.startswith(f"The build failed: Database Error in model open_jobs {left}\n")
+    project.run("setup", UV="true")
+    assert project.output.startswith("Warning: plugins.yml.new has the lines of an update that ")
+
+
 def test_it_fills_a_database_anew(project: ProjectAtWork) -> None:
     """With all details, until a load is complete: the state knows those of the lost database."""
     for file in Path("output").iterdir():

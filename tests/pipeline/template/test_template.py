@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import socket
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,11 @@ import pytest
 import yaml
 from dotenv import dotenv_values
 from e2e.pipeline import (
+    COPIER,
     REPOSITORY,
     Finished,
+    commit,
+    copier,
     definition,
     environment,
     hearing,
@@ -22,19 +24,11 @@ from e2e.pipeline import (
     program,
     run,
 )
-from e2e.scenario import published
-from e2e.stores import Database
-from e2e.targets import DUCKDB, Target, meltanolabs, psycopg_url
-from emulators.engines import BUCKET, moto
-from harness import demo
 from public_jobs_sandbox.meltano import uv_command
-from public_jobs_sandbox.postings import make_jobs
-from public_jobs_sandbox.state import Sandbox
 from stand_ins import CASES as PIPELINE_CASES
 from stand_ins import DRIVER, PROGRAMS
 
 CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("cases.yml").read_text("utf-8"))
-COPIER = "copier~=9.14"
 ELSEWHERE = ("github", "kubernetes")
 WEBHOOKS = ("cron", "systemd", "airflow")
 NOWHERE = "file:///nowhere"
@@ -54,19 +48,6 @@ PROJECTS["duckdb-cron"]["alert"] = "mail"
 Made = tuple[Path, dict[str, str]]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("template")]
-
-
-def copier(*arguments: str | Path, where: Path, **answers: str) -> str:
-    data = [f"--data={name}={answer}" for name, answer in answers.items()]
-    command = [installed(COPIER) / "copier", *arguments, "--trust", "--defaults", *data]
-    return run(*command, folder=where).succeeded().output
-
-
-def commit(folder: Path, version: str) -> None:
-    """Commit all files of a folder, and name the commit."""
-    me = "git -c user.name=me -c user.email=me@example.com"
-    script = f"git add --all && {me} commit --quiet --allow-empty -m All && git tag {version}"
-    run("sh", "-c", script, folder=folder).succeeded()
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +128,11 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     others = " ".join((folder / it).read_text("utf-8") for it in found if it != ".env")
     assert [it for it in secrets.values() if it in others] == []
     if schedule == "github":
-        assert set(re.findall(r"secrets\.(\w+) }}", others)) == secrets.keys()
+        passed = re.findall(
+            r"^ +(\w+): \${{ secrets\.(\w+) \|\| env\.(\w+) }}$", others, re.MULTILINE
+        )
+        assert passed == [(it, it, it) for it, _, _ in passed]
+        assert {it for it, _, _ in passed} == secrets.keys()
     assert CASES["holds"].get(schedule, "").format(folder=folder) in others
 
     def read(file: str) -> Any:
@@ -170,6 +155,8 @@ def test_a_project_has_what_was_chosen_and_nothing_else(made: Made, name: str) -
     refresh = "changed" if PROJECTS[name]["webhooks"] else "all"
     assert of_tap["config"]["detail_refresh"] == refresh
 
+    # Meltano reads it by the locale, and a locale of one byte stops at other characters.
+    assert (folder / "plugins.yml").read_bytes().isascii()
     plugins = read("plugins.yml")["plugins"]
     (tap,) = plugins["extractors"]
     assert tap == definition("extractors", "tap-public-jobs") | {"pip_url": tap["pip_url"]}
@@ -231,9 +218,11 @@ def stand_in(folder: Path) -> dict[str, str]:
         (folder / name).write_text(text, "utf-8")
         (folder / name).chmod(0o755)
     (folder / ".venv/folder").write_text(f"{folder}\n", "utf-8")
+    (folder / ".venv/bin/python").symlink_to(python)
     (folder / "output/warehouse.duckdb").write_text("rows", "utf-8")
     return {
         "PATH": f"{folder}/bin:/usr/bin:/bin",
+        "UV": "",  # `uv run` sets it
         "PYTHONPATH": str(REPOSITORY / "pipeline"),
         "FAILS": "none",
         "WAITS": "",
@@ -312,7 +301,15 @@ def test_each_schedule_reports_a_success_and_a_failed_retry(
     log = it.folder / "output/sync.log"
     assert (message in failed.output) is (name != "postgres-cron")
     assert not log.exists() or "The load failed: " in log.read_text("utf-8")
-    # Nobody listens any more.
+
+
+# Its output is the log, or goes to a file.
+@pytest.mark.parametrize("name", ["duckdb-systemd", "postgres-cron"])
+def test_a_schedule_logs_an_address_that_nobody_listens_at(
+    project: Callable[[str], ProjectCopy], name: str
+) -> None:
+    it = project(name)
+    log = it.folder / "output/sync.log"
     it.variables |= {"ALERT_URL": "json://127.0.0.1:1/secret", "PING_URL": "http://127.0.0.1:1/s"}
     for loads, status, says in (
         ("refused refused", 1, "No alert was sent. "),
@@ -346,20 +343,100 @@ def test_alerts_and_pings_go_through_the_proxy_that_env_names(
     assert [title for title, _ in it.heard] == ["duckdb-systemd failed"]
 
 
-def test_sync_is_found_through_a_link_and_names_a_folder_that_is_not_set_up(
+def test_sync_is_found_through_a_link_and_says_what_setup_has_to_repair(
     project: Callable[[str], ProjectCopy],
 ) -> None:
     it = project("duckdb-none")
     it.folder.with_name("a link").symlink_to(it.folder / "sync")
 
     assert last_two(it.run("'../a link'", LOADS="done").output).startswith("1,040 jobs loaded, ")
+
+    def says(**variables: str) -> str:
+        ended = it.run("'../a link'", **variables)
+        assert ended.status == 1
+        return ended.output.replace(str(it.folder), "")
+
+    run = "run '/setup'.\n"
+    gone = "The clone that this project runs is gone, or another Python is in the place of its own"
+    assert says(PYTHONPATH="") == f"{gone}: {run}"
+    (it.folder / ".venv/bin/python").unlink()
+    (it.folder / ".venv/bin/python").symlink_to("/gone/python")
+    assert says() == f"The Python of this project is gone: {run}"
     (it.folder / ".venv/folder").write_text("/elsewhere\n", "utf-8")
-    ended = it.run("'../a link'")
-    says = f"This project is not set up in this folder: run '{it.folder}/setup'.\n"
-    assert (ended.status, ended.output) == (1, says)
+    assert says() == f"This project is not set up in this folder: {run}"
 
 
-FAILS = "#!/bin/sh\nexit 2\n"
+def test_an_update_keeps_the_lines_of_the_user_and_takes_all_others(
+    source: Path, tmp_path: Path
+) -> None:
+    """Without uv, so that nothing is installed."""
+    folder = tmp_path / "my-pipeline"
+    answers = {"base_url": "https://jobs.example.com"}
+    for key in ("pj_1", "pj_2"):  # a second answer reaches no .env that is there
+        copy = ("copy", source, folder, "--skip-tasks")
+        copier(*copy, where=tmp_path, **answers, api_key=key).succeeded()
+    run("git", "init", "--quiet", folder=folder).succeeded()
+    mine = ("sync", "#!/bin/sh\n", "#!/bin/sh -u\n"), ("plugins.yml", "# Made", "# Mine. Made")
+    for name, old, new in mine:
+        text = (folder / name).read_text("utf-8")
+        (folder / name).write_text(text.replace(old, new, 1), "utf-8")
+    commit(folder, "mine")
+    newer = (
+        ("template/sync", "#!/bin/sh\n", "#!/usr/bin/sh\n"),
+        ("template/sync", "exec ", "exec nice "),
+        ("template/plugins.yml.jinja", "# Made", "# Newer"),
+        ("meltano/utilities/dbt-duckdb.yml", "args: deps", "args: deps --newer"),
+    )
+    for name, old, new in newer:
+        file = source / "pipeline" / name
+        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
+    commit(source, "v99.2")
+
+    command = (installed(COPIER) / "copier", "update", "--trust", "--defaults")
+    updated = run(*command, folder=folder, UV="missing-uv").succeeded().output
+    assert updated.endswith(f"\nuv is missing: pip install uv\nThen run: {folder}/setup\n")
+    for name, kept, taken, left in (
+        ("sync", "#!/bin/sh -u\n", "\nexec nice ", "#!/usr/bin/sh\n"),
+        ("plugins.yml", "# Mine. Made ", "args: deps --newer\n", "# Newer "),
+    ):
+        assert f"changed the same lines of {name}: yours are kept" in updated
+        text = (folder / name).read_text("utf-8")
+        assert text.startswith(kept)
+        assert taken in text
+        assert "<<<<" not in text
+        assert (folder / f"{name}.new").read_text("utf-8").startswith(left)
+    assert sorted(it.name for it in folder.glob("*.*") if it.suffix in {".new", ".old"}) == [
+        "plugins.yml.new",
+        "sync.new",
+    ]
+    assert "_commit: v99.2" in (folder / ".copier-answers.yml").read_text("utf-8")
+    assert "API_KEY=pj_1\n" in (folder / ".env").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", ["a ZIP", "edited", "of another user"])
+def test_a_clone_is_refused_from_which_no_update_could_come(
+    source: Path, tmp_path: Path, kind: str
+) -> None:
+    clone, project = tmp_path / "tap-public-jobs", tmp_path / "my-pipeline"
+    run("git", "clone", "--quiet", "--no-tags", source, clone, folder=tmp_path).succeeded()
+    variables = {}
+    if kind == "a ZIP":
+        shutil.rmtree(clone / ".git")
+    elif kind == "edited":
+        (clone / "README.md").write_text("mine", "utf-8")
+    else:
+        variables["GIT_TEST_ASSUME_DIFFERENT_OWNER"] = "1"  # git's own tests set it, too
+    options = ("--trust", "--defaults", "--data=base_url=https://jobs.example.com")
+    command = (installed(COPIER) / "copier", "copy", *options, clone, project)
+
+    ended = run(*command, folder=tmp_path, **variables)
+
+    assert ended.status
+    assert "Take a clone of your own, made by git, and commit or undo what you" in ended.output
+    assert not project.exists()
+
+
+FAILS = "#!/bin/sh\n[ $1 != --version ] || { echo uv 0.13.9; exit; }\nexit 2\n"
 
 
 def test_setup_names_what_stops_the_installation(
@@ -374,6 +451,9 @@ def test_setup_names_what_stops_the_installation(
     uv.write_text(FAILS, "utf-8")
     uv.chmod(0o755)
     assert "and the lines above say why" in last_two(it.run("./setup").output)
+    uv.write_text(FAILS.replace("0.13.9", "0.9.16"), "utf-8")
+    assert "\nuv 0.9.16 is too old for uv.toml, which needs 0.9.17 or" in it.run("./setup").output
+    uv.write_text(FAILS, "utf-8")
     (tmp_path / "file").write_text("", "utf-8")
     ended = it.run("./setup", HOME=str(tmp_path / "file"), UV_CACHE_DIR="", XDG_CACHE_HOME="")
     assert f"The home folder {tmp_path}/file cannot be written: set HOME, or " in ended.output
@@ -382,7 +462,9 @@ def test_setup_names_what_stops_the_installation(
     script.write_text(script.read_text("utf-8").replace("/template'", "/gone'"), "utf-8")
     script.write_text(script.read_text("utf-8").replace("/template ", "/gone "), "utf-8")
     ended = it.run("./setup")
-    assert f"{it.made.parent}/gone is gone: clone it there again.\n{then}\n" in ended.output
+    gone = f"{it.made.parent}/gone"
+    assert f"The tap's clone {gone} is gone: clone it there again, or link to" in ended.output
+    assert ended.output.endswith(f"'{gone}'\n{then}\n")
 
     it = project("postgres-github")
     (it.folder / "bin/uv").write_text(FAILS, "utf-8")
@@ -400,135 +482,31 @@ def test_setup_names_what_stops_the_installation(
     assert "chown" not in ended.output
 
 
-# What copier shows of a text on a terminal of 80 columns.
-COLUMNS = 76
+# What copier writes before a question or a choice, and before an error.
+SIGN, ERROR, COLUMNS = 3, "Validation error for question '{}': ", 80
 
 
 def test_no_text_of_the_questions_is_cut_by_a_terminal() -> None:
     questions = yaml.safe_load((REPOSITORY / "pipeline" / "questions.yml").read_text("utf-8"))
-    texts = []
-    for question in (it for name, it in questions.items() if not name.startswith("_")):
-        for text in (question.get("help", ""), question.get("validator", "")):
-            texts += re.split(r"{%.*?%}|{{.*?}}", " ".join(text.split()))
-            texts += re.findall(r"(?:: |{{ |else )(['\"])(.*?)\1", " ".join(text.split()))
-        if str(question.get("when")) == "False" and "{" not in question["default"]:
-            texts += [question["default"]] if question["default"][0] != "^" else []
-    found = [it if isinstance(it, str) else it[1] for it in texts]
+    shown: list[tuple[int, str]] = []
+    for name, question in questions.items():
+        if name.startswith("_"):
+            continue
+        error = len(ERROR.format(name))
+        if question.get("when") is False:  # part of an error of `credentials`
+            is_text = "{" not in question["default"] and question["default"][0] != "^"
+            shown += [(len(ERROR.format("credentials")), question["default"])] if is_text else []
+        choices = question.get("choices", {})
+        for choice, it in choices.items():
+            why = re.sub("{%.*?%}", "", it["validator"]) if isinstance(it, dict) else ""
+            shown.append((SIGN, f"{choice} ({why})"))
+        # Copier validates none that it asks for in a list.
+        validator = "" if choices else question.get("validator", "")
+        for before, source in (SIGN, question.get("help", "")), (error, validator):
+            text = " ".join(source.split())
+            parts = re.split(r"{%.*?%}|{{.*?}}", text)
+            parts += [it for _, it in re.findall(r"(?:: |{{ |else )(['\"])(.*?)\1", text)]
+            shown += [(before, it.strip()) for it in parts]
 
-    assert len(found) > 50
-    assert [it for it in found if len(it.strip()) > COLUMNS] == []
-
-
-def assert_holds(
-    target: Target, folder: Path, database: str, sandbox: Sandbox, analytics: str = "analytics"
-) -> None:
-    """Compare every row of the raw tables, and the titles in the final ones."""
-    store = target.store(folder, database)
-    assert isinstance(store, Database)
-    target.assert_holds(store, published(sandbox))
-    open_jobs = store.fetch(f"select id, job_title from {analytics}.open_jobs")  # noqa: S608
-    titles = {row["id"]: row["job_title"] for row in open_jobs}
-    assert titles == {job["id"]: job["jobTitle"].strip() for job in published(sandbox)}
-
-
-@pytest.mark.xdist_group("clone")  # beside the others
-def test_duckdb_from_a_clone_with_a_second_try_and_a_move(source: Path, tmp_path: Path) -> None:
-    """The state moves along; a run that is incomplete is built too."""
-    project, clone = tmp_path / "my-pipeline", source.name
-    with demo(5) as (sandbox, settings):
-        answers = {"base_url": settings["base_url"], "schedule": "cron"}
-        first = copier("copy", clone, project, where=source.parent, **answers, api_key="pj_wrong")
-        failed, _, then = first.rstrip().splitlines()[-3:]
-        assert failed.startswith(
-            "The test failed: Nothing more is loaded until you act. The API refused the key"
-        )
-        assert then == f"Then run: {project}/setup"
-        # A second answer reaches no file that is there.
-        again = copier("copy", clone, project, where=source.parent, **answers, api_key=sandbox.key)
-        assert f"The key is in {project}/.env, which setup and the template leave as it is" in again
-        assert sandbox.key not in again
-        env = project / ".env"
-        assert stat.filemode(env.stat().st_mode) == "-rw-------"
-        env.write_text(env.read_text("utf-8").replace("pj_wrong", sandbox.key), "utf-8")
-        made = run(project / "setup", folder=tmp_path).succeeded().output
-        works, then = last_two(made).splitlines()
-        assert works.startswith("The key works: 5 published jobs")
-        assert then.endswith(f"To load now: {project}/sync")
-
-        ended = run(project / "sync", folder=tmp_path).succeeded()
-        assert last_two(ended.output) == f"5 jobs loaded, tables built.\n{ASK}"
-        moved = project.rename(tmp_path / "moved pipeline")
-        ended = run(moved / "sync", folder=tmp_path)
-        says = f"This project is not set up in this folder: run '{moved}/setup'.\n"
-        assert (ended.status, ended.output) == (1, says)
-        assert f"folder='{moved}'" in run(moved / "setup", folder=tmp_path).succeeded().output
-        packages = moved / "transform/packages.yml"  # as of a clone before it had pipeline/
-        mine = packages.read_text("utf-8") + "  # mine\n"
-        packages.write_text(mine.replace("/pipeline/", "/"), "utf-8")
-        commit(moved, "moved")
-        copier("update", where=moved, folder=str(moved))
-        assert packages.read_text("utf-8") == mine
-
-        assert f"'{moved}/sync' --scheduled" in (moved / "schedule/crontab").read_text("utf-8")
-        sandbox.publish(make_jobs(6)[-1])
-        refused = published(sandbox)[0]["publicId"]
-        sandbox.fail_next("http_400", times=None, path=f"/{refused}")
-        sandbox.requests.clear()
-        ended = run(moved / "sync", folder=tmp_path)
-        assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
-        # The state came along: of each job the known detail, and twice the one that is refused.
-        assert_holds(DUCKDB, moved / "output", "", sandbox)
-
-
-@pytest.mark.xdist_group("update")
-def test_postgresql_with_its_state_on_s3_two_organisations_and_an_update(
-    source: Path, tmp_path: Path, database: str
-) -> None:
-    """An update keeps what the user has changed, and the next run what was loaded."""
-    project = tmp_path / "my-pipeline"
-    target = meltanolabs("hard", "my_pipeline")
-    answers = {"warehouse": "postgres", "credentials": psycopg_url(database), "schedule": "github"}
-    answers |= {"source": source.as_uri(), "state": "s3", "state_url": f"s3://{BUCKET}/of-runs"}
-    with demo(5) as (sandbox, tap), moto(tmp_path) as address:
-        s3 = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
-        s3 |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": address}
-        given = answers | {"api_key": sandbox.key, "base_url": tap["base_url"]}
-        copier("copy", source, project, where=tmp_path, **given)
-        output = run(project / "sync", folder=tmp_path, **s3).succeeded().output
-        # One line says how the build ended, and none what it does.
-        assert output.count("public_jobs: ") == 1
-        assert "OK created" not in output
-        assert "unit_test" not in output
-        assert_holds(target, project, database, sandbox, "my_pipeline_analytics")
-
-        # Another organisation in the same database takes nothing away.
-        with demo(3) as (others, theirs):
-            given = answers | {"api_key": others.key, "base_url": theirs["base_url"]}
-            other = tmp_path / "globex"
-            copier("copy", source, other, where=tmp_path, **given | {"schedule": "none"})
-            run(other / "sync", folder=tmp_path).succeeded()
-            assert_holds(meltanolabs("hard", "globex"), other, database, others, "globex_analytics")
-        assert_holds(target, project, database, sandbox, "my_pipeline_analytics")
-
-        settings = project / "meltano.yml"
-        settings.write_text(settings.read_text("utf-8").replace("refresh: all", "refresh: changed"))
-        script = project / "sync"
-        script.write_text(script.read_text("utf-8").replace("#!/bin/sh", "#!/bin/sh -u"))
-        (project / "run.log").write_text("a leftover", "utf-8")
-        commit(project, "before")
-        newer = source / "pipeline/template/sync"
-        newer.write_text(newer.read_text("utf-8").replace("#!/bin/sh", "#!/usr/bin/env sh"))
-        commit(source, "v99.2")
-        updated = copier("update", where=project)
-        assert "changed the same lines of sync: yours are kept" in updated
-        assert script.read_text("utf-8").startswith("#!/bin/sh -u\n")
-        assert (project / "sync.new").read_text("utf-8").startswith("#!/usr/bin/env sh\n")
-        assert "_commit: v99.2" in (project / ".copier-answers.yml").read_text("utf-8")
-        assert "refresh: changed" in settings.read_text("utf-8")
-        assert f"KEY={sandbox.key}\n" in (project / ".env").read_text("utf-8")
-
-        (project / ".meltano/meltano.db").unlink()  # as on a new machine
-        sandbox.requests.clear()
-        run(project / "sync", folder=tmp_path, **s3).succeeded()
-        assert_holds(target, project, database, sandbox, "my_pipeline_analytics")
-        assert len(sandbox.requests) == 1  # the list: state and `changed` have outlived the update
+    assert len(shown) > 50
+    assert [it for before, it in shown if before + len(it) > COLUMNS] == []

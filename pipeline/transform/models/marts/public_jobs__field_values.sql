@@ -1,68 +1,7 @@
-{%- set of_the_job = 'organisation, job_key, id, public_id, job_title, department, seniority_level' -%}
-
-with named as (
-    select
-        {{ of_the_job }},
-        additional_fields,
-        {{ json_names('additional_fields') }} as field
-    from {{ ref('public_jobs', 'public_jobs__open_jobs') }}
-    {{ json_names_rows('additional_fields') }}
-    where additional_fields is not null
-),
-
-valued as (
-    select *, {{ json_value('additional_fields', 'field') }} as json
-    from named
-),
-
-texts as (
-    select
-        {{ of_the_job }},
-        field,
-        {{ json_type('json') }} = 'array' as is_array,
-        {{ json_as_text('json') }} as value
-    from valued
-),
-
-lists as (
-    select
-        {{ of_the_job }},
-        field,
-        case when is_array then value else '[]' end as list
-    from texts
-),
-
-elements as (
-    select
-        {{ of_the_job }},
-        field,
-        {{ json_positions('list') }} as value_number,
-        {{ json_elements('list') }} as item
-    from lists
-    {{ json_elements_rows('list') }}
-),
-
-single_values as (
-    select
-        {{ of_the_job }},
-        field,
-        cast(1 as bigint) as value_number,
-        {{ text('value') }} as value
-    from texts
-    where not is_array
-    union all
-    select
-        {{ of_the_job }},
-        field,
-        value_number,
-        {{ text(json_as_text('item')) }}
-    from elements
-)
-
+{{ config(materialized='view') }}
 select
-    {{ of_the_job }},
-    field,
-    value_number,
-    value
-from single_values
-where value is not null
+    {{- of('spells', ['organisation', 'job_key', 'id', 'public_id'] + short_columns()[:5]) }}
+    {{- of('spells', ['field', 'value_number', 'value', 'is_long', 'question_id', 'question_type']) }}
+    spells.answer_required
+from {{ in_this_file(ref('public_jobs', 'public_jobs__field_value_spells')) }} as spells
+where spells.is_now

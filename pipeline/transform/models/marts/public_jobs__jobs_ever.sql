@@ -1,126 +1,109 @@
-{%- set of_details = ['years_experience', 'primary_language', 'education_level'] %}
+{{ config(indexes=[{'columns': ['job_key']}] if target.type == 'postgres' else []) }}
+{%- set of_the_period = [
+    'period', 'is_open', 'was_open_before', 'opened_after', 'opened_on', 'open_since', 'shown_from',
+    'closed_after', 'closed_by', 'closed_on', 'days_open_at_least', 'days_open_at_most',
+] -%}
+{%- set periods = ref('public_jobs', 'public_jobs__job_periods') -%}
 
-with periods as (
+with counted as (
     select
-        organisation,
         job_key,
-        id,
-        count(*) as periods,
-        max(case when is_open then 1 else 0 end) = 1 as is_open,
-        min(opened_by) as opened_by,
-        max(case when period = 1 then opened_after end) as opened_after,
-        max(closed_after) as last_closed_after,
-        max(closed_by) as last_closed_by,
-        sum(days_open_at_least) as days_open,
+        max(period) as period,
+        max(case when period = 1 then opened_after end) as first_opened_after,
+        max(case when period = 1 then opened_on end) as first_opened_on,
+        min(open_since) as first_open_since,
+        min(shown_from) as first_shown_from,
+        sum(days_open_at_least) as days_open_in_all,
         max(updated_at) as updated_at
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
-    group by organisation, job_key, id
+    from {{ periods }}
+    group by job_key
 ),
 
--- The number of the last period is how many there are.
-last_periods as (
-    select periods.job_key, periods.public_id
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
-    inner join periods as counted
-        on periods.job_key = counted.job_key and periods.period = counted.periods
+-- What the job was when its current or last period began.
+openings as (
+    select job_key, period, pay, currency, annual_middle
+    from {{ ref('public_jobs', 'public_jobs__job_spells') }}
+    where began_as in ('found', 'opened', 'reopened')
 ),
 
 -- By what a job was called when it was opened: an edit does not make another job of it. Computed
 -- once, because databases take it for small and would compare each opening with each closing.
-openings as {{ materialized() }} (
-    select
-        periods.organisation,
-        periods.job_key,
-        periods.opened_by,
-        versions.job_title,
-        versions.location
-    from {{ ref('public_jobs', 'public_jobs__publication_periods') }} as periods
-    inner join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
+first_openings as {{ materialized() }} (
+    select periods.organisation, periods.job_key, periods.shown_from, versions.job_title, versions.location
+    from {{ periods }} as periods
+    inner join {{ ref('public_jobs', 'public_jobs__stg_job_versions') }} as versions
         on
             periods.job_key = versions.job_key
-            and periods.opened_by >= versions.in_force_from
-            and periods.opened_by < versions.in_force_until
+            and periods.shown_from >= versions.in_force_from
+            and periods.shown_from < versions.in_force_until
     where periods.period = 1 and periods.opened_after is not null
 ),
 
 reposts as (
     select
-        openings.job_key,
+        first_openings.job_key,
         earlier.id as reposted_from,
         earlier.closed_by as reposted_after,
         row_number() over (
-            partition by openings.job_key order by earlier.closed_by desc, earlier.id
+            partition by first_openings.job_key order by earlier.closed_by desc, earlier.id
         ) as nth
-    from openings
-    inner join {{ ref('public_jobs', 'public_jobs__publication_periods') }} as earlier
+    from first_openings
+    inner join {{ periods }} as earlier
         on
-            openings.organisation = earlier.organisation
-            and openings.job_title = earlier.job_title
-            and openings.location is not distinct from earlier.location
-            and openings.job_key <> earlier.job_key
-            and earlier.closed_by <= openings.opened_by
-            and earlier.closed_by >= {{ days_before('openings.opened_by', var('reposted_within_days')) }}
+            first_openings.organisation = earlier.organisation
+            and first_openings.job_title = earlier.job_title
+            and first_openings.location is not distinct from earlier.location
+            and first_openings.job_key <> earlier.job_key
+            and earlier.closed_by <= first_openings.shown_from
+            and earlier.closed_by >= {{ days_before('first_openings.shown_from', var('reposted_within_days')) }}
 ),
 
-jobs as (
-    select
-        periods.organisation,
-        periods.job_key,
-        periods.id,
-        last_periods.public_id,
-        {%- for column in fields()['jobs'] if column != 'public_id' %}
-        versions.{{ column }},
-        {%- endfor %}
-        {%- for column in of_details %}
-        versions.{{ column }},
-        {%- endfor %}
-        versions.salary_period,
-        versions.additional_fields,
-        periods.is_open,
-        periods.periods,
-        periods.opened_after,
-        periods.opened_by,
-        case when not periods.is_open then periods.last_closed_after end as closed_after,
-        case when not periods.is_open then periods.last_closed_by end as closed_by,
-        cast(round(cast(periods.days_open as numeric(18, 6)), 1) as {{ double() }}) as days_open,
-        reposts.reposted_from,
-        reposts.reposted_after,
-        {{ of_known('greatest', ['periods.updated_at', 'versions.updated_at']) }} as updated_at
-    from periods
-    inner join last_periods using (job_key)
-    left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
-        on
-            periods.job_key = versions.job_key
-            and versions.in_force_until = {{ end_of_time() }}
-    left join reposts on periods.job_key = reposts.job_key and reposts.nth = 1
+changes as (
+    select job_key, max(changed_by) as last_changed_by
+    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    group by job_key
+),
+
+medians as (
+    select distinct organisation, value, median_days
+    from {{ ref('public_jobs', 'public_jobs__time_to_close') }}
+    where dimension = 'department'
 )
 
 select
-    jobs.organisation,
-    jobs.job_key,
-    jobs.id,
-    {%- for column in fields()['jobs'] %}
-    jobs.{{ column }},
-    {%- endfor %}
-    {%- for column in of_details %}
-    jobs.{{ column }},
-    {%- endfor %}
-    jobs.salary_period,
-    jobs.is_open,
-    jobs.periods,
-    jobs.opened_after,
-    jobs.opened_by,
-    jobs.closed_after,
-    jobs.closed_by,
-    jobs.opened_after is null as was_open_before,
-    jobs.days_open,
-    jobs.reposted_from,
-    jobs.reposted_after,
-    {{ comparable_salary() }},
-    {{- extra_columns() }}
+    periods.organisation,
+    periods.job_key,
+    periods.id,
+    periods.public_id,
+    {{- of('versions', short_columns() + pay_columns() + ['job_url', 'apply_url']) }}
     locations.city,
     locations.country,
     locations.is_remote,
-    jobs.updated_at
-from jobs
-left join {{ locations() }} as locations on jobs.location = {{ text('locations.location') }}
+    {{- of('periods', of_the_period) }}
+    periods.surely_open_until as last_seen_at,
+    medians.median_days as department_median_days,
+    openings.pay as pay_at_opening,
+    openings.currency as currency_at_opening,
+    openings.annual_middle as annual_middle_at_opening,
+    counted.first_opened_after,
+    counted.first_opened_on,
+    counted.first_open_since,
+    counted.first_shown_from,
+    cast(round(cast(counted.days_open_in_all as numeric(18, 6)), 1) as {{ double() }}) as days_open_in_all,
+    reposts.reposted_from,
+    reposts.reposted_after,
+    changes.last_changed_by,
+    {{- of('versions', extra_names()) }}
+    versions.version,
+    versions.detail_recorded_at,
+    {{ of_known('greatest', ['counted.updated_at', 'versions.recorded_at']) }} as updated_at
+from {{ periods }} as periods
+inner join counted on periods.job_key = counted.job_key and periods.period = counted.period
+left join openings on periods.job_key = openings.job_key and periods.period = openings.period
+left join {{ ref('public_jobs', 'public_jobs__stg_job_versions') }} as versions
+    on periods.job_key = versions.job_key and versions.in_force_until = {{ end_of_time() }}
+left join medians
+    on periods.organisation = medians.organisation and {{ or_not_given('versions.department') }} = medians.value
+left join changes on periods.job_key = changes.job_key
+left join reposts on periods.job_key = reposts.job_key and reposts.nth = 1
+left join {{ locations() }} as locations on versions.location = {{ text('locations.location') }}

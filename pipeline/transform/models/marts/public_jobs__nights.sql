@@ -1,25 +1,14 @@
 {%- set publications = ref('public_jobs', 'public_jobs__publication_history') -%}
 {%- set details = ref('public_jobs', 'public_jobs__job_detail_history') -%}
 
-with built as (
-    select
-        listings.organisation,
-        listings.listed_at,
-        listings.listed_on,
-        recorded.dbt_valid_from as recorded_at
-    from {{ ref('public_jobs', 'public_jobs__listings') }} as listings
-    inner join {{ ref('public_jobs', 'public_jobs__listing_history') }} as recorded
-        on
-            listings.organisation = recorded.organisation
-            and listings.listed_at = recorded.listed_at
-),
+with built as (select * from {{ ref('public_jobs', 'public_jobs__stg_built_listings') }}),
 
 -- What no build saw is known if it dates an opening or a closing.
 known as (
     select organisation, listed_at from built
-    {%- for bound in ('opened_by', 'closed_after') %}
+    {%- for bound in ('shown_from', 'closed_after') %}
     union all
-    select organisation, {{ bound }} from {{ ref('public_jobs', 'public_jobs__publication_periods') }}
+    select organisation, {{ bound }} from {{ ref('public_jobs', 'public_jobs__stg_periods') }}
     {%- endfor %}
     {%- for bound in ('opened_after', 'unpublished_at') %}
     union all
@@ -28,7 +17,9 @@ known as (
 ),
 
 listed as (
-    select organisation, day, count(distinct listed_at) as listings, max(listed_at) as last_listed_at
+    select
+        organisation, day, count(distinct listed_at) as listings, max(listed_at) as last_listed_at,
+        min(listed_at) as first_listed_at
     from (select *, {{ local_day('listed_at') }} as day from known) as dated
     where listed_at is not null
     group by organisation, day
@@ -91,9 +82,7 @@ levels as (
 
 counted as (
     select
-        built.organisation,
-        built.listed_at,
-        built.listed_on as day,
+        built.*,
         levels.missing_jobs,
         levels.missing_details,
         levels.missing_jobs > 0 or levels.missing_details > 0 as has_gaps,
@@ -119,7 +108,7 @@ last_built as (
     where nth_from_end = 1
 ),
 
--- All organisations end on the same day, as in daily_open_jobs.
+-- All organisations end on the same day, as in open_jobs_by_day.
 organisations as (
     select organisation, min(day) as first_day, max(max(day)) over () as last_day
     from listed
@@ -141,10 +130,14 @@ select
         as last_listed_at,
     cast(last_built.missing_jobs as bigint) as missing_jobs,
     cast(last_built.missing_details as bigint) as missing_details,
-    case when last_built.has_gaps then last_built.missing_since end as missing_since
+    case when last_built.has_gaps then last_built.missing_since end as missing_since,
+    last_built.listed_at as built_listed_at,
+    last_built.previous_listed_at,
+    coalesce(last_built.is_latest, false) as is_latest,
+    last_built.days_since_previous
 from organisations
 inner join {{ ref('public_jobs', 'public_jobs__dates') }} as dates
     on dates.day between organisations.first_day and organisations.last_day
 left join listed on organisations.organisation = listed.organisation and dates.day = listed.day
 left join last_built
-    on organisations.organisation = last_built.organisation and dates.day = last_built.day
+    on organisations.organisation = last_built.organisation and dates.day = last_built.listed_on

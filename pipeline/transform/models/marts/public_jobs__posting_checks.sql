@@ -27,7 +27,7 @@ applied as (
         jobs.min_salary > 0 and jobs.max_salary > 0 as has_both_ends,
         rules.currency is null or coalesce(upper(jobs.currency) = rules.currency, false)
             as has_currency
-    from {{ ref('public_jobs', 'public_jobs__open_jobs') }} as jobs
+    from {{ ref('public_jobs', 'public_jobs__jobs_ever') }} as jobs
     inner join rules
         on
             (
@@ -39,6 +39,7 @@ applied as (
                 rules.valid_from is null
                 or rules.valid_from <= {{ local_day('jobs.last_seen_at') }}
             )
+            and jobs.is_open
 ),
 
 findings as (
@@ -70,9 +71,9 @@ select distinct
     country,
     rule,
     finding,
-    {{ pay_as_text('') }} as pay,
+    pay,
     range_width,
     widest_range,
-    opened_by,
+    shown_from,
     job_url
 from findings

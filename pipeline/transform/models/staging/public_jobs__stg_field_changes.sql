@@ -6,185 +6,90 @@
 ) }}
 {%- set tables = {
     'summary': ['public_jobs__stg_job_history', fields()['jobs']],
-    'detail': [
-        'public_jobs__stg_job_detail_history',
-        dict(fields()['job_details'], additional_fields='undeclared'),
-    ],
+    'detail': ['public_jobs__stg_job_detail_history', fields()['job_details']],
 } -%}
 {%- set by_build = '(partition by history.job_key order by history.dbt_valid_from)' %}
-{# Longer values stay in the histories, where job_changes finds them. #}
-{%- set is_short = '<= 500' %}
 
--- Versions are compared by hashes: the texts of all of them together do not fit in memory.
-with
-{%- if is_incremental() %}
-latest as (
-    select organisation, max(changed_by) as changed_by
-    from {{ this }}
-    group by organisation
-),
-{% endif %}
-{%- for kind, (history, columns) in tables.items() %}
-{{ kind }}_new as {{ materialized() }} (
-    select versions.*
+with versions as {{ materialized() }} (
+    {%- for kind in tables %}
+    select '{{ kind }}' as kind, versions.*
     from {{ ref('public_jobs', 'public_jobs__stg_' ~ kind ~ '_versions') }} as versions
-    {{ 'left join latest using (organisation)' if is_incremental() }}
+    {%- if is_incremental() %}
+    left join (
+        select organisation, max(changed_by) as changed_by from {{ this }} group by organisation
+    ) as latest on versions.organisation = latest.organisation
+    {%- endif %}
     where
         versions.old_scd_id is not null
         {{ 'and (latest.changed_by is null or versions.seen_by > latest.changed_by)' if is_incremental() }}
+    {{ 'union all' if not loop.last }}
+    {%- endfor %}
 ),
 
-{{ kind }}_hashed as (
+-- Each change has two sides.
+sides as {{ materialized() }} (
+    select kind, dbt_scd_id as change_id, 'new' as side, dbt_scd_id, dbt_valid_from from versions
+    union all
+    select kind, dbt_scd_id, 'old', old_scd_id, old_valid_from from versions
+),
+
+-- Texts leave these queries as hashes, because no memory holds those of all versions.
+{%- for kind, (history, columns) in tables.items() %}
+{{ kind }}_sides as {{ materialized() }} (
     select
-        dbt_scd_id,
+        sides.change_id,
+        sides.side,
         {%- for column, group in columns.items() %}
-        {%- if group == 'number' %}
-        {{ column }},
-        {{ number_as_text(column) }} as short_{{ column }},
-        {%- else %}
-        md5({{ column }}) as {{ column }},
-        {%- if group != 'undeclared' %}
-        case when length({{ column }}) {{ is_short }} then {{ column }} end as short_{{ column }},
-        {%- endif %}
-        {%- endif %}
+        {%- set value = number_as_text('sent.' ~ column) if group == 'number' else 'sent.' ~ column %}
+        md5({{ value }}) as hash_{{ column }},
+        length({{ value }}) > {{ short() }} as is_long_{{ column }},
+        case when length({{ value }}) <= {{ short() }} then {{ value }} end as value_{{ column }}{{ ',' if not loop.last }}
         {%- endfor %}
-        id
-    from {{ ref('public_jobs', history) }}
-    {%- if is_incremental() %}
-    -- By the time too, because the database then passes over the texts of older versions.
-    inner join (
-        select distinct dbt_scd_id, dbt_valid_from
-        from (
-            select dbt_scd_id, dbt_valid_from from {{ kind }}_new
-            union all
-            select old_scd_id, old_valid_from from {{ kind }}_new
-        ) as of_both
-    ) as needed using (dbt_scd_id, dbt_valid_from)
-    {%- endif %}
-),
-
-{{ kind }}_compared as {{ materialized() }} (
-    select
-        versions.*,
-        {%- for column, group in columns.items() %}
-        after.{{ column }} is distinct from before.{{ column }} as has_other_{{ column }},
-        {%- if group != 'undeclared' %}
-        before.short_{{ column }} as old_{{ column }},
-        after.short_{{ column }} as new_{{ column }},
-        {%- endif %}
-        {%- if group == 'number' %}
-        before.{{ column }} as old_number_{{ column }},
-        after.{{ column }} as new_number_{{ column }},
-        {%- elif group != 'undeclared' %}
-        (before.{{ column }} is not null and before.short_{{ column }} is null)
-        or (after.{{ column }} is not null and after.short_{{ column }} is null) as is_long_{{ column }},
-        {%- endif %}
-        {%- endfor %}
-        after.id
-    from {{ kind }}_new as versions
-    inner join {{ kind }}_hashed as after on versions.dbt_scd_id = after.dbt_scd_id
-    inner join {{ kind }}_hashed as before on versions.old_scd_id = before.dbt_scd_id
-),
-
-{% endfor -%}
-
--- A value that does not fit its column is here too, under the name of the column.
-{%- for side, keys in {'old': ['old_scd_id', 'old_valid_from'], 'new': ['dbt_scd_id', 'dbt_valid_from']}.items() %}
-{{ side }}_undeclared as (
-    select
-        dbt_scd_id,
-        name,
-        md5(value) as hash,
-        case when length(value) {{ is_short }} then value end as short_value
-    from (
-        select
-            dbt_scd_id,
-            name,
-            {{ text(json_field('additional_fields', 'name')) }} as value
-        from (
-            select
-                compared.dbt_scd_id,
-                sent.additional_fields,
-                {{ json_names('sent.additional_fields') }} as name
-            from detail_compared as compared
-            inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as sent
-                on compared.{{ keys[0] }} = sent.dbt_scd_id and compared.{{ keys[1] }} = sent.dbt_valid_from
-            {{ json_names_rows('sent.additional_fields') }}
-            where compared.has_other_additional_fields
-        ) as named
-    ) as valued
+    from sides
+    inner join {{ ref('public_jobs', history) }} as sent
+        on sides.dbt_scd_id = sent.dbt_scd_id and sides.dbt_valid_from = sent.dbt_valid_from
+    where sides.kind = '{{ kind }}'
 ),
 {% endfor %}
-changed as (
-    {%- for kind, (_, columns) in tables.items() %}
-    {%- set compared = columns.items() | rejectattr(1, 'eq', 'undeclared') | list %}
-    {%- set numbers = compared | selectattr(1, 'eq', 'number') | list %}
-    select
-        compared.dbt_scd_id,
-        '{{ kind }}' as kind,
-        fields.field,
-        cast(null as {{ dbt.type_string() }}) as name,
-        {%- for side in ('old', 'new') %}
-        case fields.field
-            {%- for column, _ in compared %}
-            when '{{ column }}' then compared.{{ side }}_{{ column }}
-            {%- endfor %}
-        end as {{ side }}_value,
-        case fields.field
-            {%- for column, _ in numbers %}
-            when '{{ column }}' then compared.{{ side }}_number_{{ column }}
-            {%- endfor %}
-        end as {{ side }}_number,
-        {%- if 'currency' in columns %}
-        case when fields.field in ('min_salary', 'max_salary') then compared.{{ side }}_currency end
-            as {{ side }}_currency,
-        {%- else %}
-        null as {{ side }}_currency,
-        {%- endif %}
-        {%- endfor %}
-        coalesce(case fields.field
-            {%- for column, group in compared if group != 'number' %}
-            when '{{ column }}' then compared.is_long_{{ column }}
-            {%- endfor %}
-        end, false) as is_long
-    from {{ kind }}_compared as compared
-    cross join (
-        {%- for column, _ in compared %}
-        select '{{ column }}' as field {{ 'union all' if not loop.last }}
-        {%- endfor %}
-    ) as fields
-    where
-        case fields.field
-            {%- for column, _ in compared %}
-            when '{{ column }}' then compared.has_other_{{ column }}
-            {%- endfor %}
-        end
-    union all
-    {%- endfor %}
-    select
-        dbt_scd_id,
-        'undeclared' as kind,
-        'additional_fields.' || name as field,
-        name,
-        before.short_value as old_value,
-        null as old_number,
-        null as old_currency,
-        after.short_value as new_value,
-        null as new_number,
-        null as new_currency,
-        (before.hash is not null and before.short_value is null)
-        or (after.hash is not null and after.short_value is null) as is_long
-    from old_undeclared as before
-    full outer join new_undeclared as after using (dbt_scd_id, name)
-    where before.hash is distinct from after.hash
+-- A value that does not fit its column is here too, under the name of the column.
+undeclared as (
+    select change_id, side, name, {{ trimmed(json_field('additional_fields', 'name')) }} as value
+    from (
+        select sides.change_id, sides.side, sent.additional_fields, {{ json_names('sent.additional_fields') }} as name
+        from sides
+        inner join {{ ref('public_jobs', 'public_jobs__stg_job_detail_history') }} as sent
+            on sides.dbt_scd_id = sent.dbt_scd_id and sides.dbt_valid_from = sent.dbt_valid_from
+        {{ json_names_rows('sent.additional_fields') }}
+        where sides.kind = 'detail' and sent.additional_fields is not null
+    ) as named
 ),
 
-listings as (
+hashed as (
+    {%- for kind, (_, columns) in tables.items() %}
+    {%- for column in columns %}
     select
-        organisation,
-        listed_at,
-        lag(listed_at) over (partition by organisation order by listed_at) as previous_listed_at
-    from {{ ref('public_jobs', 'public_jobs__listing_history') }}
+        '{{ kind }}' as kind, change_id, side, '{{ column }}' as field,
+        hash_{{ column }} as hash, is_long_{{ column }} as is_long, value_{{ column }} as value
+    from {{ kind }}_sides
+    union all
+    {%- endfor %}
+    {%- endfor %}
+    select
+        'detail', change_id, side, 'additional_fields.' || name,
+        md5(value), length(value) > {{ short() }}, case when length(value) <= {{ short() }} then value end
+    from undeclared
+),
+
+changed as (
+    select
+        kind, change_id, field,
+        {%- for side in ('old', 'new') %}
+        max(case when side = '{{ side }}' then value end) as {{ side }}_value,
+        max(case when side = '{{ side }}' then hash end) as {{ side }}_hash,
+        {%- endfor %}
+        max(case when is_long then 1 else 0 end) = 1 as is_long
+    from hashed
+    group by kind, change_id, field
 ),
 
 shown as (
@@ -198,7 +103,7 @@ shown as (
         lag(history.dbt_valid_to) over {{ by_build }} < history.dbt_valid_from as was_removed,
         listings.previous_listed_at
     from {{ ref('public_jobs', 'public_jobs__publication_history') }} as history
-    left join listings
+    left join {{ ref('public_jobs', 'public_jobs__stg_built_listings') }} as listings
         on history.organisation = listings.organisation and history.listed_at = listings.listed_at
 ),
 
@@ -220,34 +125,15 @@ returned as (
         from shown
     ) as dated
     where is_back
-),
-
-versions as (
-    {%- for kind, compared in {'summary': 'summary', 'detail': 'detail', 'undeclared': 'detail'}.items() %}
-    select
-        '{{ kind }}' as kind, organisation, job_key, id, dbt_scd_id, dbt_valid_from, old_scd_id,
-        old_valid_from, seen_by, updated_at, version
-    from {{ compared }}_compared
-    {{ 'union all' if not loop.last }}
-    {%- endfor %}
 )
 
 select
     versions.organisation,
     versions.job_key,
-    versions.id,
-    summaries.public_id,
-    summaries.job_title,
-    changed.kind,
     changed.field,
-    changed.name,
     changed.old_value,
     changed.new_value,
     changed.is_long,
-    changed.old_number,
-    changed.new_number,
-    changed.old_currency,
-    changed.new_currency,
     versions.dbt_scd_id,
     versions.dbt_valid_from,
     versions.old_scd_id,
@@ -259,17 +145,10 @@ select
         else listings.previous_listed_at
     end as changed_after,
     versions.seen_by as changed_by,
-    versions.updated_at as recorded_at,
-    cast(versions.version as bigint) as version
+    versions.updated_at as recorded_at
 from changed
-inner join versions using (kind, dbt_scd_id)
-left join {{ ref('public_jobs', 'public_jobs__stg_summary_versions') }} as in_force
-    on
-        versions.job_key = in_force.job_key
-        and versions.seen_by >= in_force.in_force_from
-        and versions.seen_by < in_force.in_force_until
-left join {{ ref('public_jobs', 'public_jobs__stg_job_history') }} as summaries
-    on in_force.dbt_scd_id = summaries.dbt_scd_id and in_force.dbt_valid_from = summaries.dbt_valid_from
-left join listings
+inner join versions on changed.change_id = versions.dbt_scd_id and changed.kind = versions.kind
+left join {{ ref('public_jobs', 'public_jobs__stg_built_listings') }} as listings
     on versions.organisation = listings.organisation and versions.seen_by = listings.listed_at
 left join returned on versions.job_key = returned.job_key and versions.seen_by = returned.listed_at
+where changed.old_hash is distinct from changed.new_hash

@@ -1,9 +1,9 @@
-{# No two rows have the same values in all of these columns. #}
-{% test unique_together(model, columns) %}
+{# Each row has a key of these columns, and no two have the same. #}
+{% test key(model, columns) %}
 select {{ columns | join(', ') }}
 from {{ model }}
 group by {{ columns | join(', ') }}
-having count(*) > 1
+having count(*) > 1{% for column in columns %} or {{ column }} is null{% endfor %}
 {% endtest %}
 
 

@@ -1,3 +1,4 @@
+{{ config(materialized='table') }}
 {%- set by_time = 'partition by organisation order by listed_at' -%}
 {%- set from_then_on = by_time ~ ' rows between current row and unbounded following' -%}
 {%- set history = ref('public_jobs', 'public_jobs__publication_history') -%}
@@ -12,7 +13,7 @@ with named_times as (
         1 as is_complete,
         1 as is_built,
         cast(null as timestamp) as none_before
-    from {{ ref('public_jobs', 'public_jobs__listings') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_built_listings') }}
     union all
     select organisation, listed_at, 1, 0, null from {{ history }}
     union all
@@ -97,7 +98,9 @@ history as (
         lag(is_published) over (partition by job_key order by dbt_valid_from)
             as was_published,
         lag(unpublished_at) over (partition by job_key order by dbt_valid_from) is not null
-            as was_closed
+            as was_closed,
+        lag(dbt_valid_to) over (partition by job_key order by dbt_valid_from) < dbt_valid_from
+            as was_removed
     from shown
 ),
 
@@ -156,8 +159,15 @@ numbered_within as (
             as nth_from_end,
         max(last_seen_at) over (partition by job_key, period) as last_shown_at,
         min(unpublished_at) over (partition by job_key, period) as first_unpublished_at,
-        max(dbt_valid_from) over (partition by job_key, period) as last_changed_at
-    from numbered
+        max(dbt_valid_from) over (partition by job_key, period) as last_changed_at,
+        min(dbt_valid_from) over (partition by job_key, period) as first_recorded_at,
+        -- A build took the job for closed, and another one saw it again.
+        max(case when is_published and goes_on and (was_removed or not was_published) then listed_at end)
+            over (partition by job_key, period) as returned_by
+    from (
+        select *, lag(period) over (partition by job_key order by dbt_valid_from) = period as goes_on
+        from numbered
+    ) as within
 ),
 
 -- The tap knows no listing before a lost state, but the history does: none of those showed a job
@@ -179,7 +189,7 @@ beginnings as (
         lead(listings.previous_listed_at)
             over (partition by versions.job_key order by versions.period) as listed_before_next
     from numbered_within as versions
-    left join {{ ref('public_jobs', 'public_jobs__listings') }} as listings
+    left join {{ ref('public_jobs', 'public_jobs__stg_built_listings') }} as listings
         on
             versions.organisation = listings.organisation
             and versions.listed_at = listings.listed_at
@@ -211,6 +221,8 @@ bounded as (
         id,
         public_id,
         period,
+        first_recorded_at,
+        returned_by,
         tap_opened_after,
         listed_before,
         opened_by,
@@ -237,7 +249,8 @@ opened as (
             'coalesce(tap_opened_after, case when listed_before < opened_by then listed_before end)',
             'lag(closed_by) over (partition by job_key order by period)'
         ]) }} as opened_after,
-        coalesce(bounded.closed_after, listings.listed_at) as open_until
+        coalesce(bounded.closed_after, listings.listed_at) as open_until,
+        {{ local_day('listings.listed_at') }} as last_listed_on
     from bounded
     left join {{ ref('public_jobs', 'public_jobs__stg_listings') }} as listings using (organisation)
 )
@@ -248,30 +261,28 @@ select
     opened.id,
     opened.public_id,
     cast(opened.period as bigint) as period,
-    versions.job_title,
-    versions.department,
-    versions.location,
-    versions.seniority_level,
-    versions.type,
-    versions.has_salary,
+    max(opened.period) over (partition by opened.job_key) = opened.period as is_last_period,
     opened.closed_by is null as is_open,
+    opened.opened_after is null as was_open_before,
     opened.opened_after,
-    opened.opened_by,
+    case when opened.opened_after is not null then {{ local_day('opened.opened_by') }} end as opened_on,
+    {{ local_day('opened.opened_by') }} as open_since,
+    opened.opened_by as shown_from,
     opened.closed_after,
     opened.closed_by,
+    -- The closing of a job whose row was removed has the time of a build, which is after the listing.
+    case when opened.closed_by is not null then least({{ local_day('opened.closed_by') }}, opened.last_listed_on) end
+        as closed_on,
+    opened.open_until,
+    opened.returned_by,
     case
         when listings.built_at < opened.closed_by or opened.closed_by is null then listings.built_at
     end as built_by,
-    opened.opened_after is null as was_open_before,
     {{ days_between('opened.opened_by', 'opened.open_until') }} as days_open_at_least,
     {{ days_between('opened.opened_after', 'coalesce(opened.closed_by, opened.open_until)') }}
         as days_open_at_most,
+    cast(opened.first_recorded_at as timestamp) as recorded_at,
     opened.updated_at
 from opened
 left join listings
     on opened.organisation = listings.organisation and opened.opened_by = listings.listed_at
-left join {{ ref('public_jobs', 'public_jobs__job_versions') }} as versions
-    on
-        opened.job_key = versions.job_key
-        and versions.in_force_from <= opened.open_until
-        and versions.in_force_until > opened.open_until

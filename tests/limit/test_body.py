@@ -11,14 +11,14 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
-from api.conftest import JOB, Answer, Answered, response
+from raw_server import JOB, Answer, Answered, response
 
-from tap_public_jobs.api import client
 from tap_public_jobs.errors import RequestError
-from tap_public_jobs.limit import body
+from tap_public_jobs.limit import body, transport
 from tap_public_jobs.limit.body import LARGEST, json_object
-from tap_public_jobs.sync.source import ONCE, JobRef
+from tap_public_jobs.sync.source import JobRef
 
+ONCE = 1  # tries
 MIB = 1024 * 1024
 DETAIL = b'{"id": "id-1", "x": "%s"}'
 LARGEST_TEXT = b"x" * (LARGEST - len(DETAIL) + 2)
@@ -154,10 +154,10 @@ def test_a_body_that_drips_ends_at_the_deadline(
     answered: Answered, monkeypatch: pytest.MonkeyPatch, head: bytes, drop: bytes, by: str
 ) -> None:
     """The read timeout alone would wait for each byte anew."""
-    monkeypatch.setattr(client, "DEADLINE", 0.001)
+    monkeypatch.setattr(transport, "DEADLINE", 0.001)
     api, server = answered(endless(head, drop), by=by)
 
-    with pytest.raises(RequestError, match=r": the body took too long in total$"):
+    with pytest.raises(RequestError, match=r": the body took too long in total, after 1 tries$"):
         api.detail(JOB, ONCE)
     assert server.targets[-1] == "/jobs/job-1"
 
@@ -211,3 +211,28 @@ def test_json_keeps_every_value(content: bytes, document: dict[str, Any]) -> Non
 )
 def test_anything_else_is_no_object(content: bytes) -> None:
     assert json_object(content) is None
+
+
+LATIN = '{"id": "id-1", "x": "Zürich, 5 €"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "declared", "text"),
+    [
+        (LATIN.encode("cp1252"), "application/json; charset=Windows-1252", "Zürich, 5 €"),
+        (LATIN.encode("iso-8859-15"), 'text/plain;charset="iso-8859-15"', "Zürich, 5 €"),
+        (LATIN.encode(), "application/json; charset=iso-8859-15", "Zürich, 5 €"),  # it is not
+        (LATIN.replace("€", "x").encode("latin-1"), "application/json", "Z\udcfcrich, 5 x"),
+    ],
+)
+def test_a_body_that_is_no_utf_8_is_read_in_the_charset_that_its_head_declares(
+    answered: Answered, content: bytes, declared: str, text: str
+) -> None:
+    """Without one, an invalid byte costs one value, and not the response."""
+    api, _ = answered(response(content, "200 OK", f"Content-Type: {declared}"))
+
+    assert api.detail(JOB) == {"id": "id-1", "x": text}
+
+
+def test_a_body_in_a_charset_that_does_not_exist_is_no_object() -> None:
+    assert json_object(LATIN.encode("cp1252"), "klingon") is None

@@ -1,6 +1,5 @@
 """An API behind a limiter, and the tap's throttle and client before it, in simulated time."""
 
-import heapq
 import io
 import itertools
 import json
@@ -9,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 from unittest import mock
 
@@ -22,7 +22,8 @@ from tap_public_jobs.api.client import PublicJobsClient
 from tap_public_jobs.errors import RequestError
 from tap_public_jobs.limit.throttle import HeldSlots, Throttle
 from tap_public_jobs.limit.transport import Session
-from tap_public_jobs.sync.source import MAX_TRIES, JobRef
+from tap_public_jobs.limit.verdict import MAX_TRIES
+from tap_public_jobs.sync.source import JobRef
 
 
 class FakeTime(threading.Condition):
@@ -39,8 +40,8 @@ class FakeTime(threading.Condition):
         super().__init__()
         self.now = now
         self.waits: list[float] = []
-        self._order = itertools.count()
-        self._turns: list[tuple[float, int, threading.Event]] = []
+        self._random = Random(0)  # noqa: S311  # always the same
+        self._turns: list[tuple[float, threading.Event]] = []
 
     def run(self, task: Callable[[], object], threads: int) -> None:
         """Run a task in several threads to its ends."""
@@ -76,10 +77,7 @@ class FakeTime(threading.Condition):
     @override
     def notify_all(self) -> None:
         """Let every thread run that waits for others."""
-        self._turns = [
-            (self.now if end == math.inf else end, order, turn) for end, order, turn in self._turns
-        ]
-        heapq.heapify(self._turns)
+        self._turns = [(self.now if end == math.inf else end, turn) for end, turn in self._turns]
 
     @override
     def __enter__(self) -> bool:
@@ -90,14 +88,18 @@ class FakeTime(threading.Condition):
 
     def _turn(self, seconds: float) -> threading.Event:
         turn = threading.Event()
-        heapq.heappush(self._turns, (self.now + seconds, next(self._order), turn))
+        self._turns.append((self.now + seconds, turn))
         return turn
 
     def _next(self) -> None:
         if self._turns:
-            end, _, turn = heapq.heappop(self._turns)
-            self.now = max(self.now, end)
-            turn.set()
+            # Those that wait for the same moment go on in any order, as threads do.
+            first = min(end for end, _ in self._turns)
+            due = [it for it in self._turns if it[0] <= first + 1e-9]
+            self.now = max(self.now, first)
+            chosen = self._random.choice(due)
+            self._turns.remove(chosen)
+            chosen[1].set()
 
     def throttle(self, limit: int = 60, period: float = 60.0, **options: Any) -> Throttle:
         usual: dict[str, Any] = {"clock": lambda: self.now, "epoch": lambda: 0.0, "changed": self}
@@ -196,8 +198,9 @@ class Api:
             connections=self.threads,
             headers={"x-api-key": "a-key"},
             base_url="http://api",
+            timeout=10.0,
         )
-        client = PublicJobsClient(session, "http://api", page_size=100, timeout=10.0)
+        client = PublicJobsClient(session, "http://api", page_size=100)
         left = iter([f"job-{number}" for number in range(jobs)])
 
         def fetch() -> None:
@@ -208,8 +211,7 @@ class Api:
                 except RequestError:
                     self.refused.append(name)
 
-        pauses = mock.patch("time.sleep", self.time.sleep)  # between tries
-        with mock.patch.object(HTTPAdapter, "send", self._respond), pauses, session:
+        with mock.patch.object(HTTPAdapter, "send", self._respond), session:
             self.time.run(lambda: [client.page(1 + it) for it in range(pages)], 1)
             self.time.run(fetch, self.threads)
         return self.time.now - started

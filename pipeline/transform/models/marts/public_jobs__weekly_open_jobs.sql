@@ -1,1 +1,0 @@
-{{ open_jobs_at_end_of('week') }}
