@@ -21,7 +21,7 @@ from fake_tap import COMPARED, CONFIG, LIST, Pipeline
 from harness import catalog_of, select_only
 from model_target import plain
 
-from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import NotFoundError, PageError, RequestError, TapError
 from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync import notifications
@@ -32,7 +32,7 @@ DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
 BROKEN = RequestError("the response is 500, after 8 tries", 500)
 GONE = NotFoundError("the response is 404", 404)
-REFUSED = PublicJobsError("the API refused the key (401)")
+REFUSED = TapError("the API refused the key (401)")
 
 NO_STATE = "First run (no state). If there was an earlier one, pass its state, or"
 

@@ -120,7 +120,7 @@ def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Swe
         ignored_fields: Of the summaries, to leave out of their hashes.
 
     Raises:
-        PublicJobsError: A page cannot be read.
+        TapError: A page cannot be read.
     """
     sweep = Sweep(ignored_fields)
     without_new_jobs, is_short = 0, False

@@ -92,7 +92,7 @@ class Run:
         STATE message follows each time that enough details were noted since the last one.
 
         Raises:
-            PublicJobsError: The run cannot continue.
+            TapError: The run cannot continue.
             SystemExit: A signal stopped the run.
         """
         counts = self.counts.details
