@@ -1,7 +1,7 @@
 """The tap's errors, sorted by their consequences.
 
-A `TapError` ends the run with one line and exit status 1, so its message says what that
-means for the tables, what happened, and what to do.
+A `TapError` ends the run with one line and exit status 1, unless its caller can do without what
+failed. So its message says what that means for the tables, what happened, and what to do.
 A `RequestError` describes a single request, and its caller decides what to do.
 """
 

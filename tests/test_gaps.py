@@ -724,7 +724,7 @@ UNDER_ALL: dict[str, list[Step]] = {
             at("detail pub-3", edit("3", publicId="pub-new"), at("page 2", unpublish("1"))),
             asks=f"list {EVERY} list",
             activates="jobs",
-            says="1 details were not found: the next run looks whether their jobs are published.",
+            says="Not found: 1 details.",
         ),
         run(refresh="changed", asks="list 1 new", closes="1", writes="3"),
     ],
@@ -1043,7 +1043,7 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
     ],
     # The closing is in no list yet that a cache shows. Without a webhook, it is a gap at once.
     "a detail that a webhook named and that is 404 is a gap in the next run, if it stays so": [
-        run(answer(GONE, "3"), webhook("3"), asks="list 3 list", says="1 details were not found"),
+        run(answer(GONE, "3"), webhook("3"), asks="list 3 list", says="Not found: 1 details"),
         run(asks="list 3 list", fails="404, although the job is listed"),
         run(answer_as_usual, asks="list 3"),
         run(answer(GONE, "3", "4"), webhook("3"), edit("4", jobTitle="x"), fails="'pub-4'"),

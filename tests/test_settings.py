@@ -111,7 +111,10 @@ def refused(**config: Any) -> str:
             for name in ("id", "public_id", "additionalFields.publicId", "additional_fields.id")
         ),
         *(
-            ({"withheld_fields": [name]}, f"withheld_fields: no stream has {name!r}, but {meant}.")
+            (
+                {"withheld_fields": [name]},
+                f"withheld_fields: there is no field {name!r}, but {meant}.",
+            )
             for name, meant in (
                 ("roleOverveiw", "roleOverview"),
                 ("role_overveiw", "roleOverview"),
@@ -121,7 +124,7 @@ def refused(**config: Any) -> str:
         ),
         # None of these would withhold anything.
         *(
-            ({"withheld_fields": [name]}, f"withheld_fields: no stream has {name!r}, and a field")
+            ({"withheld_fields": [name]}, f"withheld_fields: there is no field {name!r}, and one")
             for name in (
                 *("recruiter", "", "additionalFields", "additional_fields", "firstSeenAt"),
                 *("additionalFields.", "additionalFields.recruiter.name", "recruiter.name"),

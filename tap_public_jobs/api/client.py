@@ -110,7 +110,9 @@ class PublicJobsClient:
                 raise TapError(REMEDY_ADDRESS.format(error)) from error
             raise PageError(REMEDY_PAGE.format(number, error), error.status) from error
         size = _count(envelope, "pageSize") or self.page_size
-        items = [self._known(it) if isinstance(it, dict) else it for it in envelope["data"]]
+        items = [
+            self._without_withheld(it) if isinstance(it, dict) else it for it in envelope["data"]
+        ]
         return Page(items, size, _count(envelope, "total"))
 
     def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
@@ -138,9 +140,9 @@ class PublicJobsClient:
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
             raise NotFoundError(msg)
-        return self._known(document)
+        return self._without_withheld(document)
 
-    def _known(self, document: dict[str, Json]) -> dict[str, Json]:
+    def _without_withheld(self, document: dict[str, Json]) -> dict[str, Json]:
         return {name: it for name, it in document.items() if name not in self.withheld}
 
     def _check_key(self, since: float) -> None:
