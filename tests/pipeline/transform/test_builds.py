@@ -451,7 +451,7 @@ def test_a_job_that_no_listing_shows_any_more(portal: Portal, warehouse: Warehou
         return {tuple(row[name] for name in names) for row in rows if row["id"] in keys}
 
     second = listed(2, *keys)
-    portal.build()
+    portal.build(*WITHOUT_TESTS)
     assert periods() == {(key, None, FIRST, FIRST, second) for key in keys}
     asked = {
         row["id"]
@@ -551,7 +551,7 @@ def test_the_page_on_personal_data_erases_texts_and_keeps_dates(
     portal.edit(1, jobTitle="Retitled")
     portal.unpublish(0)
     portal.sync()
-    portal.build()
+    portal.build(*WITHOUT_TESTS)
 
     warehouse.run(recipe.replace("- 1096", "+ 1"))
     portal.build("--full-refresh")
