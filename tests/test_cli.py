@@ -331,7 +331,8 @@ def test_a_map_of_a_stream_that_the_catalog_leaves_out_stops_no_other(
     path = tmp_path / "catalog.json"
     left_out: Config = {"breadcrumb": [], "metadata": {"selected": False}}
     details = json.loads(catalog(tap_stream_id="job_details", metadata=[left_out]))
-    path.write_text(json.dumps({"streams": json.loads(catalog())["streams"] + details["streams"]}))
+    both = {"streams": json.loads(catalog())["streams"] + details["streams"]}
+    path.write_text(json.dumps(both), "utf-8-sig")  # with a byte order mark, as on Windows
     config |= {"stream_maps": json.dumps({"job_details": {"title": "job_title"}})}
 
     done = run(forked, "--config=ENV", f"--catalog={path}", config=config)
