@@ -585,6 +585,7 @@ def test_a_mark_opens_what_it_counts(browser: Driver, weeks: DuckDB) -> None:
         browser.back()
         said(browser, whole)
         assert "list" not in browser.current_url
+        assert browser.switch_to.active_element.get_attribute("aria-label") == mark
 
 
 @of_the_weeks
@@ -725,7 +726,9 @@ def test_a_picture_is_saved_whole(browser: Driver, weeks: DuckDB) -> None:
     opened(browser, weeks, department="Sales")
     for name in PICTURES:
         file, drawn = saved(browser, f"#{name} [aria-label^='Save as SVG']")
-        assert file == f"{name}-2026-08-10-to-2026-09-07-Sales.svg"
+        since = {"levels": "08-03", "flows": "08-04", "department": "08-10"}.get(name)
+        stem = f"{name}-{f'2026-{since}-to-' if since else ''}2026-09-07-Sales"
+        assert file == f"{stem}.svg"
         words = " ".join(re.findall(r">([^<>]+)</text>", drawn)).replace("&amp;", "&")
         for text in (texts(browser, f"#{name} h2")[0], "\u00b7 Sales \u00b7", "7 Sep 2026"):
             assert text in words
@@ -737,7 +740,7 @@ def test_a_picture_is_saved_whole(browser: Driver, weeks: DuckDB) -> None:
         assert "Source: published jobs of public_jobs, list read 7 Sep 2026 04:00 UTC" in words
         assert "var(--" not in re.sub(r'style="[^"]*"', "", drawn)
         file, image = saved(browser, f"#{name} [aria-label^='Save as PNG']")
-        assert file == f"{name}-2026-08-10-to-2026-09-07-Sales.png"
+        assert file == f"{stem}.png"
         header = base64.b64decode(image.partition(",")[2])
         assert header[1:4] == b"PNG"
         # Two pixels for each of the picture's.
