@@ -1,23 +1,23 @@
 """The tap's errors, sorted by their consequences.
 
-A `PublicJobsError` ends the run with one line and exit status 1, so its message says what that
-means for the tables, what happened, and what to do.
+A `TapError` ends the run with one line and exit status 1, unless its caller can do without what
+failed. So its message says what that means for the tables, what happened, and what to do.
 A `RequestError` describes a single request, and its caller decides what to do.
 """
 
 
-class PublicJobsError(Exception):
+class TapError(Exception):
     """The run cannot continue, or has ended incomplete; the message names the remedy."""
 
 
-class SetupError(PublicJobsError):
+class SetupError(TapError):
     """A setting or a file is wrong, so every run fails until somebody corrects it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"Nothing more is loaded until you act. {message}")
 
 
-class PageError(PublicJobsError):
+class PageError(TapError):
     """A page cannot be read; whether that matters depends on how far the list goes.
 
     Args:
@@ -30,7 +30,7 @@ class PageError(PublicJobsError):
         self.status = status
 
 
-class NotificationLogError(PublicJobsError):
+class NotificationLogError(TapError):
     """The notification log cannot be used; the message shows no part of a server's URL."""
 
 

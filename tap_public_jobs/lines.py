@@ -13,6 +13,9 @@ from typing_extensions import override
 LONGEST_NAME = 100
 LONGEST_LINE = 10_000
 
+# How much alike two names are, from 0 to 1, of which one is meant by the other.
+ALIKE = 0.75
+
 # What no line shows. A process has one tap.
 _secrets: list[str] = []
 
@@ -47,20 +50,19 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {shortened(str(error), 200).rstrip('.')}{cause}"
 
 
-def closest(name: str, names: Iterable[str], alike: float = 0.75) -> str:
+def closest(name: str, names: Iterable[str]) -> str:
     """Return which of the names is probably meant, in camel or in snake case; empty if none is.
 
     Args:
         name: That somebody wrote.
         names: Those that exist.
-        alike: How much alike two names have to be, from 0 to 1.
     """
 
     def snake_case(text: str) -> str:
         return re.sub("(?<=[a-z])(?=[A-Z])|-", "_", text).strip().lower()
 
     known = {snake_case(each): each for each in names}
-    close = difflib.get_close_matches(snake_case(name), known, n=1, cutoff=alike)
+    close = difflib.get_close_matches(snake_case(name), known, n=1, cutoff=ALIKE)
     return known[close[0]] if close else ""
 
 

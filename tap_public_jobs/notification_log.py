@@ -1,8 +1,8 @@
 """The notification log, in which webhooks note changed jobs, and which the tap reads.
 
 One database, SQLite or PostgreSQL, holds a log for each name, so that one receiver serves many
-organisations. A log keeps only the last positions, and a reader that has fallen behind them can
-tell. Knows neither Singer nor HTTP.
+organisations. A log keeps only the last positions, and a reader notices that it has fallen behind
+them. Knows neither Singer nor HTTP.
 
 SQLAlchemy takes 0.2 seconds to import, so import this module only where a log is used.
 """
@@ -137,9 +137,9 @@ class NotificationLog:
             NotificationLogError: There is no log, or it cannot be read.
         """
         # One statement reads one consistent moment.
-        news = (_CHANGES.c.name == _LOGS.c.name) & (_CHANGES.c.position > after)
+        is_unread = (_CHANGES.c.name == _LOGS.c.name) & (_CHANGES.c.position > after)
         columns = sa.select(_LOGS.c.log, _LOGS.c.position, _CHANGES.c.public_id)
-        query = columns.outerjoin_from(_LOGS, _CHANGES, news).where(_LOGS.c.name == self.name)
+        query = columns.outerjoin_from(_LOGS, _CHANGES, is_unread).where(_LOGS.c.name == self.name)
         rows = self._rows(query.order_by(_CHANGES.c.position))
         if not rows:
             raise self._no_log()

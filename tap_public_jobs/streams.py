@@ -207,7 +207,7 @@ ORDER = (Jobs, JobPublications, JobDetails)
 
 
 def log_left_out(streams: Mapping[str, PublicJobsStream]) -> None:
-    """Log which streams and columns are left out, so that one that should be, and is not, shows."""
+    """Log which streams and columns are left out, so that one that is written by mistake shows."""
     written = {name: stream for name, stream in streams.items() if stream.writes_records}
     left_out = [
         f"the stream {name}" for name in sorted(it.name for it in ORDER) if name not in written

@@ -13,7 +13,7 @@ from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
 from tap_public_jobs.api.client import AUTH_HEADERS, PublicJobsClient
-from tap_public_jobs.errors import DamagedStateError, PublicJobsError, SetupError
+from tap_public_jobs.errors import DamagedStateError, RequestError, SetupError, TapError
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.limit.transport import Session
 from tap_public_jobs.lines import quoted
@@ -52,6 +52,11 @@ OTHER_STATE = (
 NO_STATE = (
     "First run (no state). If there was an earlier one, pass its state, or list `state` under the "
     "plugin's `capabilities` in meltano.yml."
+)
+
+NO_DETAIL = (
+    "The detail of the first job cannot be read: {}. A run loads everything else, and asks for it "
+    "again. Test again; if another one fails too, ask the API's provider."
 )
 
 SETTINGS = Settings("tap-public-jobs", Path(__file__).with_name("settings.json"))
@@ -149,7 +154,7 @@ class TapPublicJobs(SingerTap):
         """Return the run, which starts when it is first asked for; None if there is no work.
 
         Raises:
-            PublicJobsError: No stream is selected, or the notification log or the list cannot be
+            TapError: No stream is selected, or the notification log or the list cannot be
                 read.
         """
         return self._run
@@ -184,7 +189,7 @@ class TapPublicJobs(SingerTap):
         """Sync the selected streams, log a summary, and report what is missing.
 
         Raises:
-            PublicJobsError: Something has been missing for less than an hour, or the run could not
+            TapError: Something has been missing for less than an hour, or the run could not
                 continue.
         """
         counts = Counts()  # of a run that finds no work, or cannot read the list
@@ -201,7 +206,7 @@ class TapPublicJobs(SingerTap):
             if self.throttle.reason:  # a signal came after the last request
                 raise self.throttle.reason
             if run and (missing := run.finish()):
-                raise PublicJobsError(missing)
+                raise TapError(missing)
         except SystemExit:
             logger.info("Stopped by a signal. The next run resumes where this one ended.")
             raise
@@ -254,8 +259,7 @@ class TapPublicJobs(SingerTap):
         """Read the notification log, the first page and one detail; log that the key works.
 
         Raises:
-            PublicJobsError: The page cannot be read, or under `notified` the notification log.
-            RequestError: The detail cannot be read.
+            TapError: The page, the detail, or under `notified` the notification log cannot be read.
         """
         log_left_out(self.streams)
         is_notified = self.config["detail_refresh"] == "notified"
@@ -264,5 +268,8 @@ class TapPublicJobs(SingerTap):
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", self._services.report.key_works(published, page.size))
         for job in filter(None, map(job_ref, page.items[:1])):
-            self.client.detail(job)
+            try:
+                self.client.detail(job)
+            except RequestError as error:
+                raise TapError(NO_DETAIL.format(error)) from error
         return True

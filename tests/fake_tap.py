@@ -7,7 +7,7 @@ from fake_api import FakeApi
 from harness import Output, captured, run_tap
 from model_target import ModelTarget, plain
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import TapError
 from tap_public_jobs.notification_log import NotificationLog
 
 # The requests for the list of the fixture `api`.
@@ -101,7 +101,7 @@ class Pipeline:
         with captured() as self.output:
             try:
                 run_tap(config, catalog=catalog, state=self.state, client=self.api, **time)
-            except (PublicJobsError, SystemExit) as error:
+            except (TapError, SystemExit) as error:
                 self.error = str(error)
 
     def load(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from fake_tap import COMPARED, CONFIG, LIST, Pipeline
 from harness import catalog_of, select_only
 from model_target import plain
 
-from tap_public_jobs.errors import NotFoundError, PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import NotFoundError, PageError, RequestError, TapError
 from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync import notifications
@@ -32,7 +32,7 @@ DAY = 24 * HOUR
 FORBIDDEN = RequestError("the response is 403, although the key reads the list", 403)
 BROKEN = RequestError("the response is 500, after 8 tries", 500)
 GONE = NotFoundError("the response is 404", 404)
-REFUSED = PublicJobsError("the API refused the key (401)")
+REFUSED = TapError("the API refused the key (401)")
 
 NO_STATE = "First run (no state). If there was an earlier one, pass its state, or"
 
@@ -724,7 +724,7 @@ UNDER_ALL: dict[str, list[Step]] = {
             at("detail pub-3", edit("3", publicId="pub-new"), at("page 2", unpublish("1"))),
             asks=f"list {EVERY} list",
             activates="jobs",
-            says="1 details were not found: the next run looks whether their jobs are published.",
+            says="Not found: 1 details.",
         ),
         run(refresh="changed", asks="list 1 new", closes="1", writes="3"),
     ],
@@ -1043,7 +1043,7 @@ UNDER_NOTIFIED: dict[str, list[Step]] = {
     ],
     # The closing is in no list yet that a cache shows. Without a webhook, it is a gap at once.
     "a detail that a webhook named and that is 404 is a gap in the next run, if it stays so": [
-        run(answer(GONE, "3"), webhook("3"), asks="list 3 list", says="1 details were not found"),
+        run(answer(GONE, "3"), webhook("3"), asks="list 3 list", says="Not found: 1 details"),
         run(asks="list 3 list", fails="404, although the job is listed"),
         run(answer_as_usual, asks="list 3"),
         run(answer(GONE, "3", "4"), webhook("3"), edit("4", jobTitle="x"), fails="'pub-4'"),

@@ -15,7 +15,7 @@ from e2e.pipeline import REPOSITORY, definition, plugin
 from dev.settings import OWN, written
 from tap_public_jobs import lines
 from tap_public_jobs.api.client import API_PATH
-from tap_public_jobs.errors import NotificationLogError, PublicJobsError
+from tap_public_jobs.errors import NotificationLogError, TapError
 from tap_public_jobs.lines import one_line
 from tap_public_jobs.tap import SETTINGS, TapPublicJobs
 
@@ -36,7 +36,7 @@ GOOD = {"api_key": KEY, "base_url": "https://jobs.example.com"}
 
 def refused(**config: Any) -> str:
     """The error for these settings, beside two good ones, as the log shows it."""
-    with pytest.raises(PublicJobsError) as caught:
+    with pytest.raises(TapError) as caught:
         TapPublicJobs(config=GOOD | config)
     until_you_act, line = one_line(str(caught.value)).split(". ", maxsplit=1)
     assert until_you_act == "Nothing more is loaded until you act"
@@ -111,7 +111,10 @@ def refused(**config: Any) -> str:
             for name in ("id", "public_id", "additionalFields.publicId", "additional_fields.id")
         ),
         *(
-            ({"withheld_fields": [name]}, f"withheld_fields: no stream has {name!r}, but {meant}.")
+            (
+                {"withheld_fields": [name]},
+                f"withheld_fields: there is no field {name!r}, but {meant}.",
+            )
             for name, meant in (
                 ("roleOverveiw", "roleOverview"),
                 ("role_overveiw", "roleOverview"),
@@ -121,7 +124,7 @@ def refused(**config: Any) -> str:
         ),
         # None of these would withhold anything.
         *(
-            ({"withheld_fields": [name]}, f"withheld_fields: no stream has {name!r}, and a field")
+            ({"withheld_fields": [name]}, f"withheld_fields: there is no field {name!r}, and one")
             for name in (
                 *("recruiter", "", "additionalFields", "additional_fields", "firstSeenAt"),
                 *("additionalFields.", "additionalFields.recruiter.name", "recruiter.name"),
@@ -300,7 +303,7 @@ class TestEnvironment:
         """PowerShell writes UTF-16."""
         Path(".env").write_text("# für uns\nTAP_PUBLIC_JOBS_PAGE_SIZE=2\n", encoding)
 
-        with pytest.raises(PublicJobsError, match=r" The file .env is not in UTF-8"):
+        with pytest.raises(TapError, match=r" The file .env is not in UTF-8"):
             TapPublicJobs(parse_env_config=True)
 
     def test_dotenv_has_to_be_readable(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +312,7 @@ class TestEnvironment:
 
         monkeypatch.setattr("tap_public_jobs.singer.settings.load_dotenv", denied)
 
-        with pytest.raises(PublicJobsError, match=r" \.env cannot be read: Permission denied\."):
+        with pytest.raises(TapError, match=r" \.env cannot be read: Permission denied\."):
             TapPublicJobs(parse_env_config=True)
 
     def test_dotenv_may_have_a_byte_order_mark(self, monkeypatch: pytest.MonkeyPatch) -> None:

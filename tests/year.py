@@ -42,7 +42,7 @@ from support.gateway import (
 from support.truth import Row, Truth, lost, times_in
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import TapError
 from tap_public_jobs.notification_log import NotificationLog
 from tap_public_jobs.sync.notifications import Notifications
 from tap_public_jobs.sync.state_json import load
@@ -234,7 +234,7 @@ class Year(Pipeline):
         with captured() as self.output:
             try:
                 run_tap(config, catalog=catalog, state=self.state, client=self.api, **time)
-            except PublicJobsError as error:
+            except TapError as error:
                 self.error = str(error)
 
     def _check_rows(

@@ -27,7 +27,7 @@ from public_jobs_sandbox.meltano import REPOSITORY, SCHEMA
 from public_jobs_sandbox.postings import locations
 from public_jobs_sandbox.recruiters import Recruiters
 from public_jobs_sandbox.state import Sandbox
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import TapError
 from tap_public_jobs.tap import TapPublicJobs
 
 # The last one is today.
@@ -129,7 +129,7 @@ def sync(
     try:
         with messages.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
             tap(config=config, state=state, parse_env_config=False).sync_all()
-    except PublicJobsError as error:
+    except TapError as error:
         return str(error)
     finally:
         for number, handler in handlers.items():

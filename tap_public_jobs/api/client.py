@@ -14,9 +14,9 @@ from urllib.parse import quote
 from tap_public_jobs.errors import (
     NotFoundError,
     PageError,
-    PublicJobsError,
     RejectedError,
     RequestError,
+    TapError,
 )
 from tap_public_jobs.limit.transport import MAX_REJECTIONS, Query, Session
 from tap_public_jobs.limit.verdict import MAX_TRIES
@@ -96,21 +96,23 @@ class PublicJobsClient:
 
         Raises:
             PageError: It cannot be read.
-            PublicJobsError: The run cannot continue.
+            TapError: The run cannot continue.
         """
         url = f"{self._url}?page={number}&pageSize={self.page_size}"
         try:
             envelope = self.session.fetch(Query(url, _is_page))
         except RejectedError as error:
-            raise PublicJobsError(REMEDY_LIMIT.format(error)) from error
+            raise TapError(REMEDY_LIMIT.format(error)) from error
         except RequestError as error:
             if error.status in REMEDIES:
-                raise PublicJobsError(REMEDIES[error.status]) from error
+                raise TapError(REMEDIES[error.status]) from error
             if number == 1 and error.status in ELSEWHERE:
-                raise PublicJobsError(REMEDY_ADDRESS.format(error)) from error
+                raise TapError(REMEDY_ADDRESS.format(error)) from error
             raise PageError(REMEDY_PAGE.format(number, error), error.status) from error
         size = _count(envelope, "pageSize") or self.page_size
-        items = [self._known(it) if isinstance(it, dict) else it for it in envelope["data"]]
+        items = [
+            self._without_withheld(it) if isinstance(it, dict) else it for it in envelope["data"]
+        ]
         return Page(items, size, _count(envelope, "total"))
 
     def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
@@ -123,7 +125,7 @@ class PublicJobsClient:
         Raises:
             NotFoundError: The job is not published, or its publicId now belongs to another job.
             RequestError: The API refuses this request, or all its tries failed.
-            PublicJobsError: The run cannot continue.
+            TapError: The run cannot continue.
         """
         url = f"{self._url}/{_path_segment(job.public_id)}"
         began = time.monotonic()
@@ -138,16 +140,16 @@ class PublicJobsClient:
         if job.id and isinstance(job_id, str) and job_id != job.id:
             msg = f"the publicId {quoted(job.public_id)} now belongs to another job"
             raise NotFoundError(msg)
-        return self._known(document)
+        return self._without_withheld(document)
 
-    def _known(self, document: dict[str, Json]) -> dict[str, Json]:
+    def _without_withheld(self, document: dict[str, Json]) -> dict[str, Json]:
         return {name: it for name, it in document.items() if name not in self.withheld}
 
     def _check_key(self, since: float) -> None:
         """Ask for page 1, unless it has been asked for since; details are refused many at once.
 
         Raises:
-            PublicJobsError: The key is refused.
+            TapError: The key is refused.
         """
         with self._lock:
             if self._key_checked_at >= since:

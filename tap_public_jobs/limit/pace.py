@@ -32,8 +32,8 @@ class Pace:
        of the shortest round trip.
     3. After one more rejection, nothing is taken off, which is right whatever the network.
 
-    A response that may be a rejection or a fault teaches the same, but only the first one, and
-    those that are more than `FEW` and more than one in `FEW_IN`.
+    The first response that may be a rejection or a fault counts as a rejection. Later ones count
+    only once there are more than `FEW`, and more than one per `FEW_IN` answers.
     Several in a row count as one, because a server that is down is no limit.
 
     Attributes:

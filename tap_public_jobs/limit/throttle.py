@@ -48,7 +48,7 @@ class Throttle:
         held: The slots that the last run held at its end; None if that is unknown.
         epoch: Returns seconds since the epoch.
         clock: Returns monotonic time in seconds.
-        changed: What threads wait on; its default really waits.
+        changed: What threads wait on; tests inject one that does not block.
         requests: Requests sent.
         rejections: How many of them were rejected.
         reason: What it was closed with; None while it is open.

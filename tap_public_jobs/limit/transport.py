@@ -1,4 +1,4 @@
-"""The HTTP session of a run: sends each request when the throttle allows it, until it succeeds."""
+"""The HTTP session of a run: sends each request when the throttle allows it, while it has tries."""
 
 import logging
 import math

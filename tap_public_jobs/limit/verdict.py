@@ -2,7 +2,8 @@
 
 `judge` decides it once for each response, and everything else goes by the type that it returns.
 A 404 is `Absent` if the caller asked for what may be absent, a 429 is a `Rejection`, and a 403 is a
-`Fault` of few tries, or of all if it may be a rejection.
+`Rejection` if its headers say so, or else a `Fault`: of few tries, or of all once the key has
+worked.
 """
 
 import time

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError, RequestError, SetupError
+from tap_public_jobs.errors import SetupError, TapError
 from tap_public_jobs.lines import OneLineRecord, described
 from tap_public_jobs.singer.catalog import Keys, usable_catalog
 from tap_public_jobs.singer.tap import SingerTap
@@ -44,7 +44,7 @@ def run(tap: type[SingerTap]) -> None:
         # is flushed, so that click ends the tap in silence once the reader of --discover has gone.
         sys.stdout = open(1, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
         command()
-    except (PublicJobsError, RequestError, OSError) as error:
+    except (TapError, OSError) as error:
         logging.getLogger(command.name).critical("%s", " ".join(str(error).split()))
         # Exit at once: a thread may wait a minute for its response, and flushing stdout may fail.
         os._exit(1)

@@ -48,8 +48,8 @@ def wrong_names(
             yield f"must not have {' or '.join(keys)}, without which there is no record: remove it."
         elif columns and not _PART.fullmatch(name) and field_of(name) not in columns:
             meant = closest(name, {*columns}.difference(keys))
-            hint = f"but {meant}" if meant else "and a field without a column is additionalFields.x"
-            yield f"no stream has {quoted(name)}, {hint}."
+            hint = f"but {meant}" if meant else "and one without a column is additionalFields.x"
+            yield f"there is no field {quoted(name)}, {hint}."
 
 
 def named(schema: Mapping[str, Any], naming: Naming) -> dict[str, Any]:

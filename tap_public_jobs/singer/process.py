@@ -10,7 +10,7 @@ from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.encoding.simple import Message
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import TapError
 
 # Seconds after a signal in which responses may still arrive. The rest of two seconds is for writing
 # the state, which is slow on a busy machine.
@@ -38,7 +38,7 @@ class WholeMessageWriter(SingerWriter):
         """Write one message.
 
         Raises:
-            PublicJobsError: The target stopped reading.
+            TapError: The target stopped reading.
             SystemExit: `stop` was called while the line was written.
         """
         self._writing = True
@@ -49,7 +49,7 @@ class WholeMessageWriter(SingerWriter):
                 "The tables have what the target acknowledged, and the next run resumes. The "
                 f"target stopped reading ({error.strerror}): its own error is above this line."
             )
-            raise PublicJobsError(msg) from error
+            raise TapError(msg) from error
         finally:
             self._writing = False
         if self._status is not None:

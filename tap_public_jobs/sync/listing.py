@@ -90,7 +90,7 @@ class ListReader:
         """Read the list, and once more if its total counts more jobs than it and the state explain.
 
         Raises:
-            PublicJobsError: A page cannot be read.
+            TapError: A page cannot be read.
         """
         reading = self._sweep({})
         if reading.lacks and not reading.is_accepted:
@@ -129,7 +129,7 @@ class ListReader:
             reading: What the list showed.
 
         Raises:
-            PublicJobsError: The run cannot continue.
+            TapError: The run cannot continue.
         """
         known = self.state.jobs
         unlisted = [job_id for job_id in known if job_id not in reading.jobs]

@@ -60,7 +60,7 @@ class Listing(NamedTuple):
 
 
 def correct_evidence(state: SyncState, now: int) -> None:
-    """Correct evidence of the future, and forget closings that are written and an hour old.
+    """Move evidence of the future to now, and forget closings that are written and an hour old.
 
     A clock that was ahead in one run leaves such evidence behind. It would stay new until the clock
     gets there.

@@ -64,7 +64,7 @@ class Sweep:
         return len(self.postings) + len(self.unusable)
 
     def add(self, page: Page) -> bool:
-        """Add the next page; return whether it has a job that the sweep had not seen."""
+        """Add the next page; return whether it has an item that the sweep had not seen."""
         before = self._distinct
         self.pages += 1
         if page.total is not None and (page.total or page.items or self.pages == 1):
@@ -120,7 +120,7 @@ def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Swe
         ignored_fields: Of the summaries, to leave out of their hashes.
 
     Raises:
-        PublicJobsError: A page cannot be read.
+        TapError: A page cannot be read.
     """
     sweep = Sweep(ignored_fields)
     without_new_jobs, is_short = 0, False

@@ -21,7 +21,8 @@ def next_cycle(state: SyncState, refresh: Refresh, run_time: int, now: int) -> C
     because some targets show no row of a version that is never activated.
 
     Args:
-        state: Of the last run: a job that this run is the first to miss reopens no cycle.
+        state: Before the listing is noted, because a job that this run is the first to miss reopens
+            no cycle.
         refresh: Which details the run fetches again.
         run_time: Of this run.
         now: The clock's time, for evidence.

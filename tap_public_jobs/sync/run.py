@@ -69,7 +69,7 @@ class Run:
 
     @property
     def summaries(self) -> list[dict[str, Json]]:
-        """The summaries of the published jobs, as the API sent them."""
+        """The summaries of the published jobs, without withheld fields."""
         return [ref.summary for ref in self.listing.jobs.values() if ref.summary]
 
     def publications(self) -> Iterator[tuple[str, Publication]]:
@@ -92,7 +92,7 @@ class Run:
         STATE message follows each time that enough details were noted since the last one.
 
         Raises:
-            PublicJobsError: The run cannot continue.
+            TapError: The run cannot continue.
             SystemExit: A signal stopped the run.
         """
         counts = self.counts.details
@@ -143,7 +143,7 @@ class Run:
     def _classify_not_found(self) -> None:
         """Decide which of the details that were not found belong to jobs that are still published.
 
-        A job of which that is not known yet is pending: the next run finds it out.
+        An undecided job is pending: the next run finds it out.
         """
         reading = self._read_list_again()
         pending = []
@@ -164,7 +164,9 @@ class Run:
             else:
                 self._note_failure(ref, f"{why}, although the job is listed")
         if pending:
-            line = "%d details were not found: the next run looks whether their jobs are published."
+            line = (
+                "Not found: %d details. The next run checks whether these jobs are still published."
+            )
             logger.info(line, len(pending))
         self.counts.details.unpublished = len(self.unpublished)
         note_pending(self.state, [*self.unpublished, *pending])
@@ -234,9 +236,9 @@ class Run:
         if self.state.cycle and self.listing.is_complete:
             self.state.cycle = self.state.cycle._replace(has_ended=True)
         gaps = [*self._gaps()]
-        known = [(self.now - since, why) for since, why in gaps if not is_new(since, self.now)]
+        old = [(self.now - since, why) for since, why in gaps if not is_new(since, self.now)]
         new = {why: since for since, why in gaps if is_new(since, self.now)}
-        self.services.report.still_missing(known)
+        self.services.report.still_missing(old)
         if not new:
             return ""
         has_drifted = self.listing.has_drifted and STILL_THERE in self.listing.missing.values()

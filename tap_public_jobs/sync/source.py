@@ -25,7 +25,7 @@ class JobRef:
 
     Attributes:
         summary_hash: Hash of the summary in the list, without ignored fields.
-        summary: As the API sent it; None if the list does not show the job.
+        summary: Of the list, without withheld fields; None if the list does not show the job.
         ignored: Fields of the summary that do not show whether the job has changed.
     """
 
@@ -60,10 +60,21 @@ class Source(Protocol):
     """An API that lists jobs, and has a detail of each. Methods may be called from any thread."""
 
     def page(self, number: int) -> Page:
-        """Fetch one page of the list, counted from 1."""
+        """Fetch one page of the list, counted from 1.
+
+        Raises:
+            PageError: It cannot be read.
+            TapError: The run cannot continue.
+        """
 
     def detail(self, job: JobRef, tries: int = MAX_TRIES) -> dict[str, Json]:
-        """Fetch the detail of one job."""
+        """Fetch the detail of one job.
+
+        Raises:
+            NotFoundError: The job is not published.
+            RequestError: The detail cannot be read.
+            TapError: The run cannot continue.
+        """
 
 
 def hash_of(value: Json) -> str:

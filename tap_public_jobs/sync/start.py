@@ -70,7 +70,7 @@ def start_run(
         None if there is no work.
 
     Raises:
-        PublicJobsError: The list, or under `notified` the log, cannot be read, or the list seems to
+        TapError: The list, or under `notified` the log, cannot be read, or the list seems to
             be of another organisation.
     """
     now = int(services.clock())
@@ -157,7 +157,7 @@ def _read_list(reader: ListReader, *, is_new_key: bool) -> Listing:
     """Read the list, and find out what became of the known jobs that it lacks.
 
     Raises:
-        PublicJobsError: It cannot be read, or it seems to be of another organisation.
+        TapError: It cannot be read, or it seems to be of another organisation.
     """
     reading = reader.read()
     if reading.further:

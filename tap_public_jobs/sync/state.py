@@ -3,9 +3,9 @@
 There are two kinds of time, both in whole seconds since the epoch.
 Each run has its own, `run_time`: the clock's time, or a second after that of the last run if the
 clock went back. Listings, periods, versions and fetched details have it, so they are in order.
-*Evidence* (`missing_since`, `failing_since`, `short_since`, `closed_at`, `awaited`) says since when
-something has been wrong, or is so, by the clock. If it had times of runs, an hour of it would never
-pass after a run whose clock was days ahead, because runs are then a second apart.
+*Evidence* (`missing_since`, `failing_since`, `short_since`, `closed_at`, `awaited`) is by the
+clock: since when something has been wrong, or when it was seen. After a run whose clock was days
+ahead, the times of runs are a second apart, so an hour measured in them would never pass.
 
 A *known* job is one that a list has shown. If a list lacks it, it is *unlisted*, and *missing*
 until its own detail confirms that it is *gone*; then it is *closed*. An *awaited* job is one that a
@@ -69,7 +69,7 @@ class KnownJob(NamedTuple):
         row_hash: Hash of the summary and the columns that the row of its detail was made from.
         detail_hash: Hash of the detail itself.
         fetched_at: When the detail was fetched; 0 if it never was.
-        owed: Whether the detail has to be fetched in any case.
+        owed: Why and when the detail has to be fetched, whatever its summary and its age.
         missing_since: When a list first lacked the job; 0 while it is listed.
         failing_since: When its detail first failed; 0 once it arrives.
     """
@@ -144,7 +144,7 @@ class LastRead(NamedTuple):
 def is_new(since: int, now: int) -> bool:
     """Return whether something has been wrong for less than an hour; 0 means that nothing is.
 
-    What has been wrong for longer is *known*.
+    Runs only warn of what has been wrong for longer.
     """
     return since > 0 and now - since < TOLERANCE
 

@@ -23,8 +23,8 @@ from tap_public_jobs.api.client import API_PATH as API
 from tap_public_jobs.errors import (
     NotFoundError,
     PageError,
-    PublicJobsError,
     RequestError,
+    TapError,
 )
 from tap_public_jobs.limit import transport
 from tap_public_jobs.limit.throttle import Throttle
@@ -191,12 +191,12 @@ UNREAD = "Page {} of the list of jobs cannot be read: .*response is {} No, after
 @pytest.mark.parametrize(
     ("number", "answer", "error", "said"),
     [
-        (1, "401 No", PublicJobsError, r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in"),
-        (1, "403 No", PublicJobsError, r"API answered 403\. .* plan lacks the public API: ask"),
-        (1, "404 No", PublicJobsError, NOT_THE_API.format("the response is 404 No")),
-        (1, "304 No", PublicJobsError, NOT_THE_API.format("the response is 304 No")),
-        (1, "399 No", PublicJobsError, NOT_THE_API.format("the response is 399 No")),
-        (1, "200 OK", PublicJobsError, NOT_THE_API.format("the response is a web page")),
+        (1, "401 No", TapError, r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in"),
+        (1, "403 No", TapError, r"API answered 403\. .* plan lacks the public API: ask"),
+        (1, "404 No", TapError, NOT_THE_API.format("the response is 404 No")),
+        (1, "304 No", TapError, NOT_THE_API.format("the response is 304 No")),
+        (1, "399 No", TapError, NOT_THE_API.format("the response is 399 No")),
+        (1, "200 OK", TapError, NOT_THE_API.format("the response is a web page")),
         (1, "400 No", PageError, UNREAD.format(1, 400, 3)),
         (1, "423 No", PageError, UNREAD.format(1, 423, 3)),
         (4, "404 No", PageError, UNREAD.format(4, 404, 3)),
@@ -206,7 +206,7 @@ UNREAD = "Page {} of the list of jobs cannot be read: .*response is {} No, after
     ],
 )
 def test_a_page_that_stays_refused_is_an_error_with_its_remedy(
-    answered: Answered, number: int, answer: str, error: type[PublicJobsError], said: str
+    answered: Answered, number: int, answer: str, error: type[TapError], said: str
 ) -> None:
     """After three tries if the request is to blame, which takes some two seconds.
 
@@ -263,7 +263,7 @@ def test_a_403_is_about_a_key_that_never_worked(answered: Answered) -> None:
     throttle = Throttle(1000, 0.001)
     api, server = answered(response(b"", "500 Oops"), refusal("403"), throttle=throttle)
 
-    with pytest.raises(PublicJobsError, match="If this key never worked"):
+    with pytest.raises(TapError, match="If this key never worked"):
         api.page(1)
     assert len(server.heads) == FEW_TRIES
     assert throttle._pace.lessons == 0
@@ -315,7 +315,7 @@ def test_a_page_that_is_refused_ends_the_run(answered: Answered, status: str, sa
     api, _ = answered(refusal(status), throttle=Throttle(1000, 0.001))
 
     fetch = partial(api.page, 2) if status == "503" else partial(api.detail, JOB)
-    with pytest.raises(PublicJobsError, match=said):
+    with pytest.raises(TapError, match=said):
         fetch()
 
 
@@ -348,7 +348,7 @@ def test_a_redirect_is_not_followed_to_another_host(answered: Answered) -> None:
 
     with pytest.raises(RequestError, match="302 Found"):
         api.detail(JOB)
-    with pytest.raises(PublicJobsError, match=r"does not look like .* 302 Found"):
+    with pytest.raises(TapError, match=r"does not look like .* 302 Found"):
         api.page(1)
 
     assert thief.connections == 0
@@ -456,7 +456,7 @@ def test_an_odd_address_is_an_error_in_one_line(
     """Of some, requests fails to read the parts."""
     monkeypatch.setenv("HTTPS_PROXY", proxy)
 
-    with pytest.raises(PublicJobsError, match=r"after . tries") as caught:
+    with pytest.raises(TapError, match=r"after . tries") as caught:
         connect(base_url).page(1)
     assert "ses" not in str(caught.value)
 
@@ -483,7 +483,7 @@ def test_no_error_and_no_log_line_repeats_the_key(
         connection.shutdown(socket.SHUT_RDWR)
 
     api, _ = answered(answer_and_close, key=KEY)
-    with pytest.raises(PublicJobsError) as page:
+    with pytest.raises(TapError) as page:
         api.page(1)
     with pytest.raises(RequestError) as detail:
         api.detail(JOB)

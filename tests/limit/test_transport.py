@@ -20,7 +20,7 @@ from public_jobs_sandbox.state import Sandbox
 from raw_server import DETAIL, JOB, PAGE, Answered, Connect, response
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import TapError
 from tap_public_jobs.limit import transport
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.limit.verdict import FEW_TRIES
@@ -99,7 +99,7 @@ def test_a_certificate_that_is_not_trusted_is_named_and_gets_no_key(
     api, server = answered(PAGE, by=by)
 
     said = "its certificate is not trusted.* set REQUESTS_CA_BUNDLE .*certificate verify failed"
-    with pytest.raises(PublicJobsError, match=said):
+    with pytest.raises(TapError, match=said):
         api.page(1)
     tries = FEW_TRIES if by == "proxy" else 0
     assert [head.split(" ")[0] for head in server.heads] == ["CONNECT"] * tries

@@ -17,7 +17,7 @@ from public_jobs_sandbox.recruiters import Recruiters
 from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
-from tap_public_jobs.errors import PageError, PublicJobsError, RequestError
+from tap_public_jobs.errors import PageError, RequestError, TapError
 from tap_public_jobs.limit.verdict import MAX_TRIES
 from tap_public_jobs.sync.source import JobRef, Page
 
@@ -246,7 +246,7 @@ class Gateway(FakeApi):
         """The status of a failure, or 0."""
         if self.is_on("revoked key"):
             message = "The API refuses the key (401)."
-            raise PublicJobsError(message)
+            raise TapError(message)
         broken = self.organisation.at(self.now)[self.broken]
         is_broken = request == f"detail {broken['publicId']}"
         if is_broken and self.is_on("refused detail"):

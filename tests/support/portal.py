@@ -27,7 +27,7 @@ from public_jobs_sandbox.postings import Job
 from public_jobs_sandbox.state import Sandbox
 from typing_extensions import override
 
-from tap_public_jobs.errors import PublicJobsError
+from tap_public_jobs.errors import TapError
 
 TRANSFORM = REPOSITORY / "pipeline" / "transform"
 DBT_2 = "dbt==2.0.0rc196"  # the last that is a wheel: later ones download themselves
@@ -271,7 +271,7 @@ class Portal:
         """Run the tap on a list that lacks most jobs, and load what it writes: it is no listing."""
         with (
             captured() as output,
-            pytest.raises(PublicJobsError, match="disappeared from the list"),
+            pytest.raises(TapError, match="disappeared from the list"),
         ):
             self._run_tap()
         self._load(output.text)

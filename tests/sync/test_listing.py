@@ -8,7 +8,7 @@ from fake_api import FakeApi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tap_public_jobs.errors import PageError, PublicJobsError
+from tap_public_jobs.errors import PageError, TapError
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.sync.listing import PAUSE, ListReader
 from tap_public_jobs.sync.notes import NOT_ASKED
@@ -281,7 +281,7 @@ def test_no_published_job_is_closed_whatever_changes_between_two_requests(
     api.on_request = change
     try:
         listing = Reading(api, before).listing
-    except PublicJobsError:
+    except TapError:
         return
 
     for job_id in listing.gone:

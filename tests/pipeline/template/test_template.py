@@ -275,7 +275,6 @@ def project(made: Made, tmp_path: Path) -> Iterator[Callable[[str], ProjectCopy]
         yield lambda name: ProjectCopy(made[0] / name, tmp_path, heard, address)
 
 
-ASK = "Ask them: uvx --from duckdb-cli duckdb -readonly output/warehouse-copy.duckdb"
 SCHEDULED = ["duckdb-systemd", "duckdb-airflow", "postgres-github", "postgres-kubernetes"]
 
 

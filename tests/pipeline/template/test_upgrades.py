@@ -204,8 +204,8 @@ def test_duckdb_moved_and_upgraded(owner: Owner) -> None:
         sandbox.publish(make_jobs(6)[-1])
         refused = published(sandbox)[0]["publicId"]
         sandbox.fail_next("http_400", times=None, path=f"/{refused}")
-        sandbox.requests.clear()
-        ended = run(project / "sync", folder=owner.home, **owner.variables)
+        fetched = {"TAP_PUBLIC_JOBS_DETAIL_REFRESH": "all"}
+        ended = run(project / "sync", folder=owner.home, **owner.variables, **fetched)
         assert last_two(ended.output).startswith("The load failed: The sync is incomplete. ")
         assert_holds(DUCKDB, project / "output", "", sandbox)
         store = store_of(DUCKDB, project / "output", "")
