@@ -21,6 +21,7 @@ from tap_public_jobs.errors import (
 from tap_public_jobs.limit.transport import MAX_REJECTIONS, Query, Session
 from tap_public_jobs.limit.verdict import MAX_TRIES
 from tap_public_jobs.lines import quoted
+from tap_public_jobs.singer.naming import field_of
 from tap_public_jobs.sync.source import JobRef, Json, Page
 
 # The version is part of the path (API page, "Versioning").
@@ -39,9 +40,10 @@ REMEDIES = {
     401: "Nothing more is loaded until you act. The API refused the key (401). Compare "
     "TAP_PUBLIC_JOBS_API_KEY in .env with the key that you were given; if it is right, create a "
     "new one in the portal under Settings → Integrations → API keys.",
-    403: "Nothing more is loaded. The API answered 403. If this key never worked, the "
+    403: "Nothing more is loaded. The API answered 403 ({}). If this key never worked, the "
     "organisation's plan lacks the public API: ask for it. If it worked before, another client may "
-    "use up the rate limit: use one key per integration, or lower rate_limit_requests.",
+    "use up the rate limit: use one key per integration, or lower rate_limit_requests. If no other "
+    "client uses it, a firewall may refuse this computer or user_agent.",
 }
 REMEDY_LIMIT = (
     "The tables are right, but not up to date. The API rejected a request "
@@ -105,7 +107,7 @@ class PublicJobsClient:
             raise TapError(REMEDY_LIMIT.format(error)) from error
         except RequestError as error:
             if error.status in REMEDIES:
-                raise TapError(REMEDIES[error.status]) from error
+                raise TapError(REMEDIES[error.status].format(error)) from error
             if number == 1 and error.status in ELSEWHERE:
                 raise TapError(REMEDY_ADDRESS.format(error)) from error
             raise PageError(REMEDY_PAGE.format(number, error), error.status) from error
@@ -143,7 +145,7 @@ class PublicJobsClient:
         return self._without_withheld(document)
 
     def _without_withheld(self, document: dict[str, Json]) -> dict[str, Json]:
-        return {name: it for name, it in document.items() if name not in self.withheld}
+        return {name: it for name, it in document.items() if field_of(name) not in self.withheld}
 
     def _check_key(self, since: float) -> None:
         """Ask for page 1, unless it has been asked for since; details are refused many at once.

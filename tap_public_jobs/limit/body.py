@@ -17,6 +17,9 @@ LARGEST = 8 * 1024 * 1024
 # Bytes read at once.
 CHUNK = 64 * 1024
 
+# Objects and lists within each other: far more than an item has, and no recursion fails on it.
+DEEPEST = 100
+
 # Digits of an integer; Python refuses to convert more of them to an `int`.
 MOST_DIGITS = 4300
 
@@ -93,7 +96,14 @@ def json_object(body: bytes, charset: str = "") -> dict[str, Json] | None:
         )
     except (LookupError, ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) else None
+    return document if isinstance(document, dict) and not _is_deep(document) else None
+
+
+def _is_deep(value: Json, levels: int = DEEPEST) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deep(item, levels - 1) for item in items)
 
 
 def _decimal(text: str) -> Decimal | str:

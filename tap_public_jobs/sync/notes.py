@@ -164,13 +164,15 @@ def note_detail(state: SyncState, ref: JobRef, detail: Mapping[str, Json]) -> No
     """Note that the record of a job's detail has been written.
 
     An answer may come from a replica or a cache that is behind. The next run looks at it again if
-    it shows nothing of what a webhook was about, or if it and a summary that has changed contradict
-    each other. If that is still so, a run looks once more after ten minutes, and then any answer
+    it shows nothing of what a webhook was about, or if it contradicts a summary that is new or has
+    changed. If that is still so, a run looks once more after ten minutes, and then any answer
     counts.
     """
     job, row_hash, detail_hash = state.jobs[ref.id], state.row_hash(ref), hash_of(detail)
     is_named, is_same = job.owed == "named", detail_hash == job.detail_hash
-    is_changed = job.owed == "no" and job.fetched_at > 0 and job.row_hash != row_hash
+    # Of a first load, each detail would be fetched twice if it never equals its summary.
+    has_news = job.fetched_at > 0 or job.opened_after is not None
+    is_changed = job.owed == "no" and has_news and job.row_hash != row_hash
     contradicts = any(detail.get(name, it) != it for name, it in ref.compared.items())
     owed: Owed = "no"
     if (is_named and is_same) or ((is_named or is_changed) and contradicts):

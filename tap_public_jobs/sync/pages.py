@@ -1,5 +1,6 @@
 """Reads a paginated list once, from the first page to the last."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -107,9 +108,9 @@ class Sweep:
         return "; ".join(reasons)
 
     @property
-    def is_at_total(self) -> bool:
-        """Whether the pages so far have as many items as their total."""
-        return self.total is not None and self.collected >= self.total
+    def to_come(self) -> float:
+        """How many items the total counts beyond the pages so far; infinity without a total."""
+        return math.inf if self.total is None else self.total - self.collected
 
 
 def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Sweep:
@@ -123,21 +124,25 @@ def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Swe
         TapError: A page cannot be read.
     """
     sweep = Sweep(ignored_fields)
-    without_new_jobs, is_short = 0, False
+    without_new_jobs, is_short, page_size = 0, False, 0
     # If a server ignores the number of the page, the list never ends.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:
         try:
             page = api.page(sweep.pages + 1)
         except PageError as error:
-            # The API does not document pages beyond the last: an error there is the end. Behind a
-            # short page, so is an answer that there is no such page, whatever the total says.
-            if sweep.is_at_total or (is_short and error.status in NO_SUCH_PAGE):
+            # The API does not document pages beyond the last: an error there is the end. So is an
+            # answer that there is no such page, behind a short page or if less than one is to come:
+            # a total may be cached, or count more than the list shows.
+            if sweep.to_come <= 0 or (
+                error.status in NO_SUCH_PAGE and (is_short or sweep.to_come < page_size)
+            ):
                 break
             raise
-        is_short = len(page.items) < page.size
+        page_size = page.size
+        is_short = len(page.items) < page_size
         without_new_jobs = 0 if sweep.add(page) else without_new_jobs + 1
         # No single number is trusted: a short page ends the list only if the count fits too;
         # otherwise only an empty page does.
-        if not page.items or (sweep.is_at_total and (is_short or without_new_jobs)):
+        if not page.items or (sweep.to_come <= 0 and (is_short or without_new_jobs)):
             break
     return sweep

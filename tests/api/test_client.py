@@ -192,7 +192,12 @@ UNREAD = "Page {} of the list of jobs cannot be read: .*response is {} No, after
     ("number", "answer", "error", "said"),
     [
         (1, "401 No", TapError, r"the key \(401\)\. Compare TAP_PUBLIC_JOBS_API_KEY in"),
-        (1, "403 No", TapError, r"API answered 403\. .* plan lacks the public API: ask"),
+        (
+            1,
+            "403 No",
+            TapError,
+            r"API answered 403 \(.*page=1.*\)\. .* plan lacks the public API: ask",
+        ),
         (1, "404 No", TapError, NOT_THE_API.format("the response is 404 No")),
         (1, "304 No", TapError, NOT_THE_API.format("the response is 304 No")),
         (1, "399 No", TapError, NOT_THE_API.format("the response is 399 No")),

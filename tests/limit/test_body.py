@@ -63,6 +63,7 @@ UNREADABLE = {
     ),
     "no gzip": (_encoded("gzip", b"plain"), "Error -3 while decompressing data"),
     "br": (_encoded("br", b"x"), NOT_JSON),
+    "too deep": (response(b'{"id": "id-1", "x": %s1%s}' % (b"[" * 100, b"]" * 100)), NOT_JSON),
     "twice": (_encoded("gzip, gzip", gzip.compress(gzip.compress(b"{}"))), NOT_JSON),
 }
 

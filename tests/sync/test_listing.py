@@ -125,19 +125,23 @@ def test_a_list_that_shows_less_than_it_promises_is_read_twice(
 
 
 @pytest.mark.parametrize("status", [400, 404, 416, 422])
-@pytest.mark.parametrize("total", [12, None])
-def test_a_page_that_is_refused_behind_a_short_one_ends_a_list_with_a_wrong_total(
-    status: int, total: int | None
+@pytest.mark.parametrize(("jobs", "total"), [(3, 12), (3, None), (4, 5)])
+def test_a_page_that_is_refused_ends_a_list_with_a_wrong_total(
+    status: int, jobs: int, total: int | None
 ) -> None:
-    """The rest is the gap of any short list. After an hour, the list is complete."""
-    api = api_with(1, 2, 3)
+    """Behind a short page, or if less than a page is to come.
+
+    The rest is the gap of any short list. After an hour, the list is complete.
+    """
+    known = [*range(1, jobs + 1)]
+    api = api_with(*known)
     api.total = total
     api.answers[3] = PageError("page 3", status)
 
-    first, second = Reading(api), Reading(api, [1, 2, 3], short_since=KNOWN)
+    first, second = Reading(api), Reading(api, known, short_since=KNOWN)
 
     for reading in (first, second):
-        assert [*reading.listing.jobs] == ids(1, 2, 3)
+        assert [*reading.listing.jobs] == ids(*known)
         assert len(reading.doubts) == 1
     assert (first.listing.is_complete, second.listing.is_complete) == (False, True)
     # Without a total, another reading would not help.
