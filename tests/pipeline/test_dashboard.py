@@ -173,9 +173,7 @@ SHOWN: Tables = {
         {"event": "repriced", "in_words": "more", "place": "From afar"}
         | {"happened_after": "2026-10-30 00"},
     ],
-    "renames": [
-        {"old_value": "Cooks", "new_value": "Kitchen", "day": days("2026-11-04")}
-    ],
+    "renames": [{"old_value": "Cooks", "new_value": "Kitchen", "day": days("2026-11-04")}],
     # The ends of the interval are those that SAS and Stata have for these patients.
     "closing": [
         {"department": "Kitchen", "median_days": 23, "at_least": 13, "at_most": None, "jobs": 21}
