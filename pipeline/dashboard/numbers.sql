@@ -133,7 +133,7 @@ events as (
 
 -- What is likely one department with two names.
 renames as (
-    select organisation, old_value, new_value, min(happened_on) as day, count(*) as jobs
+    select organisation, old_value, new_value, min(happened_on) as day
     from job_events
     where is_rename and field = 'department'
     group by organisation, old_value, new_value

@@ -73,11 +73,11 @@ OPEN = """
         it.addEventListener("toggle", done, { once: true });
         it.open = true;
     }));
-    Promise.all(opened).then(() => {
-        document.querySelectorAll("#lists button, #happened button").forEach((it) => {
-            if (/^Show (all|1,000)/.test(it.textContent)) it.click();
-        });
-        arguments[0]();
+    Promise.all(opened).then(() => arguments[0]());
+"""
+SHOW = """
+    document.querySelectorAll("#lists button, #happened button").forEach((it) => {
+        if (/^Show (all|1,000)/.test(it.textContent)) it.click();
     });
 """
 
@@ -234,6 +234,7 @@ def day_of(cell: str) -> dt.date:
 def everything(browser: Driver) -> Lists:
     """All that is behind a click: the numbers of the pictures, and the lists."""
     browser.execute_async_script(OPEN)
+    browser.execute_script(SHOW)
     found = {name: rows(browser, f"#{name} table") for name in PICTURES}
     return found | {name: rows(browser, f"#list-{name} table") for name in LISTS}
 
@@ -585,6 +586,7 @@ def test_a_mark_opens_what_it_counts(browser: Driver, weeks: DuckDB) -> None:
         browser.back()
         said(browser, whole)
         assert "list" not in browser.current_url
+        assert browser.switch_to.active_element.get_attribute("aria-label") == mark
 
 
 @of_the_weeks
@@ -725,7 +727,9 @@ def test_a_picture_is_saved_whole(browser: Driver, weeks: DuckDB) -> None:
     opened(browser, weeks, department="Sales")
     for name in PICTURES:
         file, drawn = saved(browser, f"#{name} [aria-label^='Save as SVG']")
-        assert file == f"{name}-2026-08-10-to-2026-09-07-Sales.svg"
+        since = {"levels": "08-03", "flows": "08-04", "department": "08-10"}.get(name)
+        stem = f"{name}-{f'2026-{since}-to-' if since else ''}2026-09-07-Sales"
+        assert file == f"{stem}.svg"
         words = " ".join(re.findall(r">([^<>]+)</text>", drawn)).replace("&amp;", "&")
         for text in (texts(browser, f"#{name} h2")[0], "\u00b7 Sales \u00b7", "7 Sep 2026"):
             assert text in words
@@ -737,7 +741,7 @@ def test_a_picture_is_saved_whole(browser: Driver, weeks: DuckDB) -> None:
         assert "Source: published jobs of public_jobs, list read 7 Sep 2026 04:00 UTC" in words
         assert "var(--" not in re.sub(r'style="[^"]*"', "", drawn)
         file, image = saved(browser, f"#{name} [aria-label^='Save as PNG']")
-        assert file == f"{name}-2026-08-10-to-2026-09-07-Sales.png"
+        assert file == f"{stem}.png"
         header = base64.b64decode(image.partition(",")[2])
         assert header[1:4] == b"PNG"
         # Two pixels for each of the picture's.
@@ -793,9 +797,10 @@ def readable(browser: Driver, warehouse: DuckDB, width: int, theme: str) -> None
     assert complaints(browser) == []
     axe = resources.files("axe_playwright_python") / "axe.min.js"
     browser.execute_script(axe.read_text("utf-8"))
+    browser.execute_async_script(OPEN)
+    # More rows of the same kind only take its time.
     assert browser.execute_async_script(AXE) == []
     everything(browser)
-    assert browser.execute_async_script(AXE) == []
     assert browser.execute_script(CUT) == []
     assert warehouse.file.with_suffix(".html").stat().st_size < 3_000_000
 

@@ -174,7 +174,7 @@ SHOWN: Tables = {
         | {"happened_after": "2026-10-30 00"},
     ],
     "renames": [
-        {"old_value": "Cooks", "new_value": "Kitchen", "day": days("2026-11-04"), "jobs": 2}
+        {"old_value": "Cooks", "new_value": "Kitchen", "day": days("2026-11-04")}
     ],
     # The ends of the interval are those that SAS and Stata have for these patients.
     "closing": [

@@ -2,8 +2,9 @@
 {%- set at_the_end = 'least(dates.end_at, listings.listed_at)' -%}
 -- Each spell, once for each of its days to the latest listing.
 with listings as (
-    select organisation, listed_at, {{ local_day('listed_at') }} as last_listed_on
-    from {{ in_this_file(ref('public_jobs', 'public_jobs__stg_listings')) }}
+    select organisation, listed_at, listed_on as last_listed_on
+    from {{ in_this_file(ref('public_jobs', 'public_jobs__stg_built_listings')) }}
+    where is_latest
 ),
 
 first_days as (
