@@ -610,7 +610,8 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
     """Each day it dies first, a build records that, and a minute later all is loaded.
 
     Times may be those of the listings that were loaded by half, a minute before. A job may have one
-    more version from there to the next listing, its new summary with its old detail.
+    more version from there to the next listing, its new summary with its old detail. One that was
+    not written counts as missing until then, and as not closed.
     """
     for job in make_jobs(8, seed=7):
         portal.publish(job)
@@ -638,6 +639,7 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
 
     warehouse.build(*CHANGES)
     history = History(portal.listings)
+    returns = {("not closed", it) for it in minute_later.values()}
 
     def without_halves(rows: list[Row]) -> list[Row]:
         return [{name: it for name, it in row.items() if name not in OF_A_HALF} for row in rows]
@@ -647,7 +649,12 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
             {name: minute_later.get(value, value) for name, value in row.items()}
             for row in warehouse.rows(f"analytics.{table}")
         ]
-        lasting = [it for it in rows if it.get("in_force_from", 0) != it.get("in_force_until")]
+        lasting = [
+            it
+            for it in rows
+            if it.get("in_force_from", 0) != it.get("in_force_until")
+            and (it.get("event"), it.get("happened_by")) not in returns
+        ]
         assert_same(without_halves(lasting), without_halves(history.rows(table)))
         if table == "job_versions":
             # In force for this minute alone: half of an edit.
@@ -911,7 +918,8 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
             assert warehouse.rows(f"analytics.{name}") == [{"mine": name}]
 
         macros = warehouse.project / "dbt_packages" / "public_jobs" / "macros" / "columns.sql"
-        as_it_is, other = "else {{ as_it_is }}", "else replace({{ as_it_is }}, 'Cook', 'Chef')"
+        as_it_is = "{{ composed(as_it_is) }}"
+        other = f"replace({as_it_is}, 'Cook', 'Chef')"
         macros.write_text(macros.read_text("utf-8").replace(as_it_is, other), "utf-8")
         portal.day(2)
         portal.edit(0, department="Food")

@@ -33,7 +33,8 @@ def test_every_file_that_columns_py_writes_is_up_to_date() -> None:
 def test_the_page_for_analysts_lists_every_table() -> None:
     built = {it["name"].removeprefix("public_jobs__") for it in models()}
     page = PAGE.with_name("analysts.md").read_text("utf-8")
-    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    cells = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
+    listed = re.findall(r"`(\w+)`", " ".join(cells))
 
     assert built
     assert built <= set(listed)

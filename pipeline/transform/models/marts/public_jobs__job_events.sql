@@ -124,7 +124,7 @@ repriced as (
 -- No listing bounds what only the detail says.
 listed as (
     select job_key, changed_by, max(changed_after) as changed_after
-    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_changes') }}
     where field in ('{{ sent_pay()[:3] | join("', '") }}')
     group by job_key, changed_by
 ),
@@ -154,7 +154,7 @@ edits as (
     select
         case when field in ('{{ dimensions() | join("', '") }}') then 'moved' else 'edited' end as event,
         field as name, job_key, changed_after, changed_by, recorded_at, field, old_value, new_value, is_long
-    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_changes') }}
     where field not in ('{{ of_pay | join("', '") }}')
     union all
     select
@@ -201,7 +201,7 @@ events as (
 -- Jobs that left a department together, after which no open job was in it: it is likely only called otherwise.
 moves as (
     select organisation, field, old_value, new_value, changed_by
-    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_changes') }}
     where field in ('{{ dimensions() | join("', '") }}')
     group by organisation, field, old_value, new_value, changed_by
     having count(*) > 1

@@ -60,7 +60,7 @@ reposts as (
 
 changes as (
     select job_key, max(changed_by) as last_changed_by
-    from {{ ref('public_jobs', 'public_jobs__stg_field_changes') }}
+    from {{ ref('public_jobs', 'public_jobs__stg_changes') }}
     group by job_key
 ),
 

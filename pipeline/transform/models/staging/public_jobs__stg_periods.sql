@@ -236,8 +236,10 @@ bounded as (
             when 'between builds' then next_opened_after
             when 'row removed' then cast(dbt_valid_to as timestamp)
         end as closed_by,
+        -- Only a closing that a build saw was known when the last version began.
         cast(
-            case closing when 'row removed' then dbt_valid_to else last_changed_at end as timestamp
+            case closing when 'seen' then last_changed_at else coalesce(dbt_valid_to, last_changed_at) end
+            as timestamp
         ) as updated_at
     from ends
 ),
