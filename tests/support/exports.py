@@ -14,7 +14,10 @@ KEYS = {
     "field_value_spells": "value_key",
 }
 # They grow with each listing, as their descriptions say, and are no news.
-OF_OPEN_JOBS = {"days_open_at_least", "days_open_at_most", "surely_open_until", "last_seen_at"}
+OF_OPEN_JOBS = {
+    *("days_open_at_least", "days_open_at_most", "days_open_in_all"),
+    *("surely_open_until", "last_seen_at"),
+}
 ALWAYS = {"department_median_days"}
 
 
