@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tap_public_jobs.errors import NotFoundError, RequestError
 from tap_public_jobs.limit.fanout import fan_out
 from tap_public_jobs.limit.verdict import FEW_TRIES
-from tap_public_jobs.sync.notes import GONE, NOT_ASKED, STILL_THERE, Listing, Verdict
+from tap_public_jobs.sync.notes import GONE, NOT_ASKED, STILL_THERE, Finding, Listing
 from tap_public_jobs.sync.pages import read_pages
 from tap_public_jobs.sync.report import Report
 from tap_public_jobs.sync.source import JobRef, Json, Source
@@ -30,7 +30,7 @@ MOST_NOT_GONE = 20
 # Listed jobs to ask for until the detail of one loads.
 MOST_LISTED_ASKED = 3
 
-NONE_LOADS = Verdict("failed", "no detail of a listed job loads either")
+NONE_LOADS = Finding("failed", "no detail of a listed job loads either")
 
 # If more than this many jobs and more than half of them are gone at once, the list is in doubt.
 DOUBTFUL_FROM = 20
@@ -134,27 +134,27 @@ class ListReader:
         known = self.state.jobs
         unlisted = [job_id for job_id in known if job_id not in reading.jobs]
         loss = self._loss(reading.jobs)
-        verdicts, details = dict.fromkeys(unlisted, NOT_ASKED), Details()
+        findings, details = dict.fromkeys(unlisted, NOT_ASKED), Details()
         if reading.is_accepted and not loss:
             asked, details = self._ask_for_unlisted(unlisted, reading.jobs)
-            verdicts |= asked
+            findings |= asked
             lost = any(
-                verdict not in {GONE, NOT_ASKED} and not known[job_id].missing_since
-                for job_id, verdict in verdicts.items()
+                finding not in {GONE, NOT_ASKED} and not known[job_id].missing_since
+                for job_id, finding in findings.items()
             )
             # A list that drifted may also lack a job with a new publicId: the old one is a 404.
-            if lost or (reading.has_drifted and GONE in verdicts.values()):
+            if lost or (reading.has_drifted and GONE in findings.values()):
                 logger.info("Reading the list again: it may lack jobs that are published.")
                 reading = self._sweep(reading.jobs)
         doubts = [(reading.short_since, reading.shortfall), *loss] if reading.shortfall else loss
         is_complete = not any(is_new(since, self.now) for since, _ in doubts)
-        verdicts = {it: verdict for it, verdict in verdicts.items() if it not in reading.jobs}
-        gone = [it for it, verdict in verdicts.items() if is_complete and verdict == GONE]
+        findings = {it: finding for it, finding in findings.items() if it not in reading.jobs}
+        gone = [it for it, finding in findings.items() if is_complete and finding == GONE]
         return Listing(
             jobs=reading.jobs,
             details=details,
             gone=gone,
-            missing={it: verdict for it, verdict in verdicts.items() if it not in gone},
+            missing={it: finding for it, finding in findings.items() if it not in gone},
             short_since=reading.short_since,
             doubts=doubts,
             is_complete=is_complete,
@@ -175,14 +175,14 @@ class ListReader:
 
     def _ask_for_unlisted(
         self, unlisted: Collection[str], listed: Mapping[str, JobRef]
-    ) -> tuple[dict[str, Verdict], Details]:
+    ) -> tuple[dict[str, Finding], Details]:
         """Ask for known jobs that the list lacks.
 
         Returns:
             What the answers mean, by id, and the proof that details work.
         """
         known = self.state.jobs
-        asked: dict[str, Verdict] = {}
+        asked: dict[str, Finding] = {}
         # First those that the last run listed; of the others, some in each run.
         lost = [job_id for job_id in unlisted if not known[job_id].missing_since]
         missing = [job_id for job_id in unlisted if known[job_id].missing_since]
@@ -192,14 +192,14 @@ class ListReader:
         details_work, proof, not_gone = False, Details(), 0
         while some := [*islice(refs, MOST_NOT_GONE - not_gone)]:
             answers = dict(fan_out(self._ask, some, workers=self.workers))
-            verdicts = [*answers.values()]
-            details_work = details_work or STILL_THERE in verdicts
-            if GONE in verdicts and not details_work:
+            findings = [*answers.values()]
+            details_work = details_work or STILL_THERE in findings
+            if GONE in findings and not details_work:
                 proof = self._proof(listed)
                 details_work = bool(proof) or not listed
                 if not details_work:
                     return dict.fromkeys(unlisted, NONE_LOADS), proof
-            not_gone += len(verdicts) - verdicts.count(GONE)
+            not_gone += len(findings) - findings.count(GONE)
             asked |= answers
         return asked, proof
 
@@ -219,13 +219,13 @@ class ListReader:
                 return {ref: self.api.detail(ref, FEW_TRIES)}
         return {}
 
-    def _ask(self, ref: JobRef) -> tuple[str, Verdict]:
+    def _ask(self, ref: JobRef) -> tuple[str, Finding]:
         try:
             self.api.detail(ref, FEW_TRIES)
         except NotFoundError:
             return ref.id, GONE
         except RequestError as error:
-            return ref.id, Verdict("failed", str(error))
+            return ref.id, Finding("failed", str(error))
         return ref.id, STILL_THERE
 
 

@@ -16,7 +16,7 @@ from tap_public_jobs.sync.state import (
 )
 
 
-class Verdict(NamedTuple):
+class Finding(NamedTuple):
     """What a run knows of a job that a list lacks.
 
     Attributes:
@@ -28,9 +28,9 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-GONE = Verdict("gone")
-STILL_THERE = Verdict("still there")
-NOT_ASKED = Verdict("not asked")
+GONE = Finding("gone")
+STILL_THERE = Finding("still there")
+NOT_ASKED = Finding("not asked")
 
 
 class Listing(NamedTuple):
@@ -52,7 +52,7 @@ class Listing(NamedTuple):
     jobs: dict[str, JobRef]
     details: dict[JobRef, Json]
     gone: list[str]
-    missing: dict[str, Verdict]
+    missing: dict[str, Finding]
     short_since: int
     doubts: list[tuple[int, str]]
     is_complete: bool
@@ -107,9 +107,9 @@ def note_listing(
     known = {job.public_id for job in state.jobs.values()}
     _close(state, listing.gone, run_time, now)
     outage_since = state.outage_since(now)
-    for job_id, verdict in listing.missing.items():
+    for job_id, finding in listing.missing.items():
         job = state.jobs[job_id]
-        since = outage_since if verdict.kind == "failed" else 0
+        since = outage_since if finding.kind == "failed" else 0
         state.jobs[job_id] = job._replace(missing_since=job.missing_since or since or now)
     opened = 0
     for job_id, ref in listing.jobs.items():

@@ -255,9 +255,9 @@ class Run:
         if not_asked and listing.is_complete:
             why = f"{len(not_asked):,} more known jobs are not in the list"
             yield max(job.missing_since for job in not_asked), why
-        for job_id, verdict in listing.missing.items():
-            if verdict.kind in {"still there", "failed"}:
-                job, why = state.jobs[job_id], verdict.reason or "its detail still loads"
+        for job_id, finding in listing.missing.items():
+            if finding.kind in {"still there", "failed"}:
+                job, why = state.jobs[job_id], finding.reason or "its detail still loads"
                 yield job.missing_since, f"{quoted(job.public_id)} is not in the list, but {why}"
         for ref, why in self.failed.items():
             since = state.jobs[ref.id].failing_since

@@ -645,7 +645,7 @@ def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
         return [{name: it for name, it in row.items() if name not in OF_A_HALF} for row in rows]
 
     for table in CHANGED:
-        rows = [
+        rows: list[Row] = [
             {name: minute_later.get(value, value) for name, value in row.items()}
             for row in warehouse.rows(f"analytics.{table}")
         ]
