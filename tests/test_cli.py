@@ -165,7 +165,8 @@ def test_the_connection_test_asks_for_the_list_and_a_detail_and_logs_one_line(
         works = "The key works: 25 published jobs; a first run takes less than a minute."
         assert [it.endswith(works) for it in done.stderr.splitlines()].count(True) == 1
         refused = [
-            f"/{first[-1]}: the response is 400" in it and "Test again" in it
+            f"/{first[-1]}: the response is 400" in it
+            and "The list can be read, but no detail" in it
             for it in complaints(done.stderr)
             if "CRITICAL" in it
         ]
