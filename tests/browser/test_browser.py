@@ -536,7 +536,7 @@ def test_a_date_can_be_typed_wherever_the_browser_is(
     browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
     try:
         opened(browser, weeks)
-        whole, entries = texts(browser, "h1")[0], browser.execute_script("return history.length")
+        whole = texts(browser, "h1")[0]
         assert (
             f"list read {day(FIRST + (WEEKS - 1) * WEEK)} 04:00 UTC" in texts(browser, "#about")[0]
         )
@@ -544,7 +544,6 @@ def test_a_date_can_be_typed_wherever_the_browser_is(
         field.send_keys("08242026")
         said(browser, "open on 24 Aug 2026")
         assert field.get_attribute("value") == "2026-08-24"
-        assert browser.execute_script("return history.length") == entries + 1
 
         browser.execute_script("arguments[0].blur()", field)
         field.send_keys("12312026", Keys.TAB, Keys.TAB)  # the first goes to its calendar
