@@ -13,9 +13,10 @@ from singer_sdk.singerlib import StateMessage
 from typing_extensions import override
 
 from tap_public_jobs.api.client import AUTH_HEADERS, PublicJobsClient
-from tap_public_jobs.errors import DamagedStateError, RequestError, SetupError, TapError
+from tap_public_jobs.errors import DamagedStateError, SetupError, TapError
 from tap_public_jobs.limit.throttle import Throttle
 from tap_public_jobs.limit.transport import Session
+from tap_public_jobs.limit.verdict import MAX_TRIES
 from tap_public_jobs.lines import quoted
 from tap_public_jobs.singer.catalog import Keys
 from tap_public_jobs.singer.columns import OTHERS
@@ -23,6 +24,7 @@ from tap_public_jobs.singer.naming import fields_of, wrong_names
 from tap_public_jobs.singer.settings import Settings
 from tap_public_jobs.singer.tap import SingerTap
 from tap_public_jobs.streams import ORDER, SCHEMAS, JobDetails, PublicJobsStream, log_left_out
+from tap_public_jobs.sync.listing import first_detail
 from tap_public_jobs.sync.notifications import Log
 from tap_public_jobs.sync.report import Counts, Report
 from tap_public_jobs.sync.run import Run
@@ -53,9 +55,6 @@ NO_STATE = (
     "First run (no state). If there was an earlier one, pass its state, or list `state` under the "
     "plugin's `capabilities` in meltano.yml."
 )
-
-# Jobs whose detail a test of the connection asks for, until one loads.
-MOST_TESTED = 3
 
 NO_DETAIL = (
     "The list can be read, but no detail of its first jobs: {}. Test again; if the API is up, ask "
@@ -270,14 +269,8 @@ class TapPublicJobs(SingerTap):
         page = self.client.page(1)
         published = len(page.items) if page.total is None else page.total
         logger.info("%s", self._services.report.key_works(published, page.size))
-        failed = ""
-        for job in filter(None, map(job_ref, page.items[:MOST_TESTED])):
-            try:
-                self.client.detail(job)
-            except RequestError as error:  # of this job alone, perhaps
-                failed = str(error)
-            else:
-                return True
-        if failed:
-            raise TapError(NO_DETAIL.format(failed))
+        # A job whose detail fails is no reason to refuse a set-up.
+        _, why = first_detail(self.client, filter(None, map(job_ref, page.items)), MAX_TRIES)
+        if why:
+            raise TapError(NO_DETAIL.format(why))
         return True

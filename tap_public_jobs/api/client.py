@@ -1,7 +1,7 @@
 """The two operations of the API: what is requested, and what its answers mean for a run.
 
-`limit/` sends each request until it has an answer or is out of tries. Here, `page` and `detail` say
-by the errors that they raise what it means that there is none.
+`limit/` sends each request until it has an answer or is out of tries. The errors that `page` and
+`detail` raise then say what a missing answer means for the run.
 """
 
 import math
@@ -145,6 +145,8 @@ class PublicJobsClient:
         return self._without_withheld(document)
 
     def _without_withheld(self, document: dict[str, Json]) -> dict[str, Json]:
+        if not self.withheld:
+            return document
         return {name: it for name, it in document.items() if field_of(name) not in self.withheld}
 
     def _check_key(self, since: float) -> None:

@@ -176,7 +176,7 @@ class Session(requests.Session):
             request = self._get(query.url)
             sent = self._throttle.acquire(earliest)
             with self._send(request) as response:
-                verdict = self._judge(response, query)
+                verdict = self._judge(response, where, query.absent)
                 self._learn(sent, verdict, rejected_at)
                 if isinstance(verdict, Absent):
                     raise NotFoundError(verdict.why, verdict.status)
@@ -211,13 +211,13 @@ class Session(requests.Session):
             self._throttle.unanswered()
             raise
 
-    def _judge(self, response: Response, query: Query) -> Verdict:
+    def _judge(self, response: Response, where: str, absent: Collection[int]) -> Verdict:
         status, reason = response.status_code, shortened(response.reason or "", 200)
         return judge(
-            f"{place(query.url)}: the response is {status} {reason}".rstrip(),
+            f"{where}: the response is {status} {reason}".rstrip(),
             status,
             response.headers,
-            absent=query.absent,
+            absent=absent,
             key_has_worked=self.key_has_worked,
         )
 

@@ -1,8 +1,7 @@
 """The published jobs as one run sees them, read from a list that may drift between two pages."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
@@ -214,10 +213,7 @@ class ListReader:
             job = self.state.jobs.get(ref.id)
             return (job.failing_since > 0, job.fetched_at) if job else (False, 0)
 
-        for ref in sorted(listed.values(), key=turn)[:MOST_LISTED_ASKED]:
-            with suppress(RequestError):
-                return {ref: self.api.detail(ref, FEW_TRIES)}
-        return {}
+        return first_detail(self.api, sorted(listed.values(), key=turn), FEW_TRIES)[0]
 
     def _ask(self, ref: JobRef) -> tuple[str, Finding]:
         try:
@@ -227,6 +223,26 @@ class ListReader:
         except RequestError as error:
             return ref.id, Finding("failed", str(error))
         return ref.id, STILL_THERE
+
+
+def first_detail(api: Source, refs: Iterable[JobRef], tries: int) -> tuple[Details, str]:
+    """Fetch the detail of one job, of the first few; also return why, if none of them loads.
+
+    Args:
+        api: Answers requests.
+        refs: The jobs, in the order in which to ask for them.
+        tries: Of each request.
+
+    Raises:
+        TapError: The run cannot continue.
+    """
+    why = ""
+    for ref in islice(refs, MOST_LISTED_ASKED):
+        try:
+            return {ref: api.detail(ref, tries)}, ""
+        except RequestError as error:
+            why = str(error)
+    return {}, why
 
 
 def is_too_many(lost: Collection[object], listed: Collection[object]) -> bool:

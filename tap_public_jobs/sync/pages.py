@@ -124,7 +124,7 @@ def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Swe
         TapError: A page cannot be read.
     """
     sweep = Sweep(ignored_fields)
-    without_new_jobs, is_short, page_size = 0, False, 0
+    page, without_new_jobs = Page([], 0, None), 0
     # If a server ignores the number of the page, the list never ends.
     while without_new_jobs < MAX_PAGES_WITHOUT_NEW_JOBS:
         try:
@@ -134,15 +134,13 @@ def read_pages(api: Source, ignored_fields: frozenset[str] = frozenset()) -> Swe
             # answer that there is no such page, behind a short page or if less than one is to come:
             # a total may be cached, or count more than the list shows.
             if sweep.to_come <= 0 or (
-                error.status in NO_SUCH_PAGE and (is_short or sweep.to_come < page_size)
+                error.status in NO_SUCH_PAGE and (page.is_short or sweep.to_come < page.size)
             ):
                 break
             raise
-        page_size = page.size
-        is_short = len(page.items) < page_size
         without_new_jobs = 0 if sweep.add(page) else without_new_jobs + 1
         # No single number is trusted: a short page ends the list only if the count fits too;
         # otherwise only an empty page does.
-        if not page.items or (sweep.to_come <= 0 and (is_short or without_new_jobs)):
+        if not page.items or (sweep.to_come <= 0 and (page.is_short or without_new_jobs)):
             break
     return sweep

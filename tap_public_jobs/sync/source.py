@@ -55,6 +55,11 @@ class Page(NamedTuple):
     size: int
     total: int | None
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the page has room for further items."""
+        return len(self.items) < self.size
+
 
 class Source(Protocol):
     """An API that lists jobs, and has a detail of each. Methods may be called from any thread."""
