@@ -9,7 +9,7 @@ from typing import Any
 
 from e2e.stores import Row
 from public_jobs_sandbox.postings import Job
-from support.expected import History
+from support.expected import History, monday, stored
 from support.pages import EVERYWHERE, PAGES
 from support.portal import ShownList
 
@@ -111,7 +111,7 @@ class Shown:
 
     def whole_weeks(self) -> int:
         first, *_, last = self.by_day
-        mondays = {week_of(it) for it in self.by_day}
+        mondays = {monday(it) for it in self.by_day}
         return sum(first < it and it + timedelta(days=6) < last for it in mondays)
 
     def opened(self) -> list[Row]:
@@ -120,38 +120,43 @@ class Shown:
     def roles_by_department(self) -> Answer:
         groups = defaultdict(list)
         for job in self.now:
-            groups[text(job, "department")].append(text(job, "location"))
+            groups[stored(job.get("department"))].append(stored(job.get("location")))
         return {(name, len(places), len(set(places) - {None})) for name, places in groups.items()}
 
     def of_a_day(self) -> Answer:
         jobs = self.by_day[date(2026, 11, 4)]
         return {
-            tuple(text(it, name) for name in ("jobTitle", "department", "location")) for it in jobs
+            tuple(stored(it.get(name)) for name in ("jobTitle", "department", "location"))
+            for it in jobs
         }
 
     def each_day(self) -> Answer:
         return {(day, len(jobs)) for day, jobs in self.by_day.items()}
 
     def on_average(self) -> Answer:
-        names = Counter(text(job, "department") for jobs in self.by_day.values() for job in jobs)
+        names = Counter(
+            stored(job.get("department")) for jobs in self.by_day.values() for job in jobs
+        )
         return {(name, number / len(self.by_day)) for name, number in names.items()}
 
     def at_a_moment(self) -> Answer:
         jobs = self._by(datetime(2026, 11, 4)).jobs.values()  # noqa: DTZ001  # as warehouses hold it
-        return {(it["id"], text(it, "jobTitle")) for it in jobs}
+        return {(it["id"], stored(it.get("jobTitle"))) for it in jobs}
 
     def for_certain(self) -> Answer:
         moment = datetime(2026, 11, 3, 14)  # noqa: DTZ001
         before = self._by(moment)
         after = self.listings[self.listings.index(before) + 1]
         return {
-            (key, text(job, "jobTitle")) for key, job in before.jobs.items() if key in after.jobs
+            (key, stored(job.get("jobTitle")))
+            for key, job in before.jobs.items()
+            if key in after.jobs
         }
 
     def each_week(self) -> Answer:
         groups: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
         for it in self.events:
-            groups[week_of(it["happened_on"]), it["department"]].append(it["event"])
+            groups[monday(it["happened_on"]), it["department"]].append(it["event"])
         return {
             (*group, sum(it in {"opened", "reopened"} for it in of), of.count("closed"))
             for group, of in groups.items()
@@ -162,7 +167,7 @@ class Shown:
         of_weeks = [
             it["department"]
             for it in self.opened()
-            if (monday := week_of(it["happened_on"])) > first and monday + timedelta(days=6) < last
+            if (start := monday(it["happened_on"])) > first and start + timedelta(days=6) < last
         ]
         return {(name, number / self.whole_weeks()) for name, number in Counter(of_weeks).items()}
 
@@ -198,7 +203,7 @@ class Shown:
 
     def experienced(self) -> Answer:
         return {
-            (text(it, "jobTitle"),)
+            (stored(it.get("jobTitle")),)
             for it in self.now
             if (it.get("yearsExperience") or 0) > 5 or "design" in it["roleOverview"].lower()
         }
@@ -225,15 +230,6 @@ KNOWN: dict[str, Callable[[Shown], Answer]] = {
 }
 
 
-def text(job: Job, name: str) -> str | None:
-    """A text of a job, as the tables have it."""
-    return str(job.get(name) or "").strip() or None
-
-
 def asked_for(jobs: Iterable[Job]) -> Counter[str]:
     """By how many jobs each skill is."""
     return Counter(it for job in jobs for it in set(job.get("requiredSkills") or ()))
-
-
-def week_of(day: date) -> date:
-    return day - timedelta(days=day.weekday())
