@@ -44,7 +44,7 @@ class Recruiters:
         self._nights_failing = max(0, self._nights_failing - 1)
 
     def work(self) -> Iterator[str]:
-        """Make the changes of a working day, one with each step, and yield what the demo tells."""
+        """Make the changes of a working day, one with each step, and yield what the demo prints."""
         for _ in range(self._random.choice((0, 1, 2, 2, 3, 5))):
             self._open()
             yield ""

@@ -1,6 +1,6 @@
 """Projects of the last release, made as its README says, and upgraded as today's pages say.
 
-Their owner has told git no name. What runs here is installed: nothing else of the template is.
+Git knows no name of their owner. What runs here is installed: nothing else of the template is.
 """
 
 import os
