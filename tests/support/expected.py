@@ -177,7 +177,6 @@ OF_EDIT = (
     "event", "field", "old_value", "new_value", "old_currency", "annual_change", "is_comparable",
     "change_percent", "is_rename",
 )  # fmt: skip
-AT_OPENING = ("pay", "currency", "annual_middle")
 OF_SPELL = (
     "id", "spell_key", "period", "version", "was_open_before", "opened_after", "opened_on",
     "open_since", "shown_from",
@@ -415,14 +414,10 @@ class History:
         for key, found in groupby(sorted(self.job_periods(), key=of_job), key=of_job):
             periods = list(found)
             first, last = periods[0], periods[-1]
-            opening = next(
-                it for it in self._spells if (it["id"], it["period"]) == (key, last["period"])
-            )
             # Of a job that no build saw, nothing is known.
             row = last | (self._versions[key][-1] if self._versions.get(key) else {})
-            names = ("opened_after", "opened_on", "open_since", "shown_from")
+            names = ("opened_after", "opened_on", "shown_from")
             row |= {f"first_{name}": first[name] for name in names}
-            row |= {f"{name}_at_opening": opening[name] for name in AT_OPENING}
             length = sum(it["days_open_at_least"] for it in periods)
             row |= dict.fromkeys({"job_url", "apply_url"} - row.keys())
             rows.append(

@@ -11,19 +11,11 @@ with counted as (
         max(period) as period,
         max(case when period = 1 then opened_after end) as first_opened_after,
         max(case when period = 1 then opened_on end) as first_opened_on,
-        min(open_since) as first_open_since,
         min(shown_from) as first_shown_from,
         sum(days_open_at_least) as days_open_in_all,
         max(updated_at) as updated_at
     from {{ periods }}
     group by job_key
-),
-
--- What the job was when its current or last period began.
-openings as (
-    select job_key, period, pay, currency, annual_middle
-    from {{ ref('public_jobs', 'public_jobs__job_spells') }}
-    where began_as in ('found', 'opened', 'reopened')
 ),
 
 -- By what a job was called when it was opened: an edit does not make another job of it. Computed
@@ -82,12 +74,8 @@ select
     {{- of('periods', of_the_period) }}
     periods.surely_open_until as last_seen_at,
     medians.median_days as department_median_days,
-    openings.pay as pay_at_opening,
-    openings.currency as currency_at_opening,
-    openings.annual_middle as annual_middle_at_opening,
     counted.first_opened_after,
     counted.first_opened_on,
-    counted.first_open_since,
     counted.first_shown_from,
     cast(round(cast(counted.days_open_in_all as numeric(18, 6)), 1) as {{ double() }}) as days_open_in_all,
     reposts.reposted_from,
@@ -99,7 +87,6 @@ select
     {{ of_known('greatest', ['counted.updated_at', 'versions.recorded_at']) }} as updated_at
 from {{ periods }} as periods
 inner join counted on periods.job_key = counted.job_key and periods.period = counted.period
-left join openings on periods.job_key = openings.job_key and periods.period = openings.period
 left join {{ ref('public_jobs', 'public_jobs__stg_job_versions') }} as versions
     on periods.job_key = versions.job_key and versions.in_force_until = {{ end_of_time() }}
 left join medians
