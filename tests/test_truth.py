@@ -5,12 +5,14 @@
 
 import math
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import yaml
 from e2e.pipeline import REPOSITORY
 from public_jobs_pipeline import alerts, digest, meltano, schedule
+from public_jobs_pipeline.load import OLD
 from public_jobs_receiver import app, payload
 from public_jobs_sandbox.weeks import NIGHTS
 from support.pages import EVERYWHERE, README
@@ -82,7 +84,8 @@ AGAIN, GROWS = "What a second run costs", "How the cost grows"
 LOADERS = [
     line.split(" | ") for line in re.findall(r"^\| [\w-]*target-.*", BENCHMARKS, re.MULTILINE)
 ]
-HOURS_OF_OLD_TABLES = yaml.safe_load(
+HOURS_OF_OLD_TABLES = OLD // timedelta(hours=1)
+HOURS_OF_OLD_SOURCES = yaml.safe_load(
     (REPOSITORY / "pipeline/transform/models/staging/sources.yml").read_text("utf-8")
 )["sources"][0]["tables"][2]["config"]["freshness"]["error_after"]["count"]
 
@@ -150,6 +153,8 @@ PROMISED: dict[str, object] = {
     ),
     r"(\d+) hours: look at the nights": HOURS_OF_OLD_TABLES,
     r"completely, and alerts after (\d+) hours": HOURS_OF_OLD_TABLES,
+    r"(\d+) hours, which is when the template's schedules": HOURS_OF_OLD_TABLES,
+    r"fails after (\d+) hours": HOURS_OF_OLD_SOURCES,
     r"within (\d+) seconds, or it is killed": meltano.TIME_TO_STOP,
     r"requests (\d+) MiB of": found(r"memory: (\d+)Mi", f"{TEMPLATE}/*kubernetes*"),
     r"Each kind has (\d+) lines": digest.AT_MOST,

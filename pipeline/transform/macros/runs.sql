@@ -110,7 +110,10 @@
 {% endmacro %}
 
 
-{# One line of how the build ended, because `build` in Meltano prints warnings and errors alone. #}
+{#
+One line of how the build ended, because `build` in Meltano prints warnings and errors alone; and when the list
+was last read whole, from which schedules see that the tables are old. Of several lists, the oldest.
+#}
 {% macro report(results) %}
     {%- set counts = {} -%}
     {%- for it in results if it.node.package_name == 'public_jobs'
@@ -123,7 +126,20 @@
         {%- for name, count in counts.items() | sort -%}
             {%- do parts.append(count ~ ' ' ~ name) -%}
         {%- endfor -%}
-        {%- do print('public_jobs: ' ~ parts | join(', ')) -%}
+        {%- set said = namespace(text='public_jobs: ' ~ parts | join(', ')) -%}
+        {%- for it in results if it.node.name == 'public_jobs__stg_publications' and it.status == 'success' -%}
+            {%- set oldest -%}
+            select organisation, max(listed_at) as listed_at
+            from {{ it.node.relation_name }}
+            group by organisation
+            order by listed_at
+            limit 1
+            {%- endset -%}
+            {%- for organisation, listed_at in run_query(oldest).rows -%}
+                {%- set said.text = said.text ~ '; ' ~ organisation ~ ' was last listed at ' ~ (listed_at | string)[:16] -%}
+            {%- endfor -%}
+        {%- endfor -%}
+        {%- do print(said.text) -%}
     {%- endif -%}
 {% endmacro %}
 

@@ -6,6 +6,7 @@ import socket
 import time
 import types
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +21,41 @@ NO_BUILD = "The build failed: Database Error in model open_jobs no space"
 FAILING = Path(".meltano/failing.json")
 
 
+def listed(hours: int) -> str:
+    """The last line of a build whose list was read so long ago."""
+    at = datetime.now(UTC) - timedelta(hours=hours)
+    return f"public_jobs: 30 models success; acme was last listed at {at:%Y-%m-%d %H:%M}\n"
+
+
 @pytest.mark.parametrize("webhooks", [False, True])
 def test_an_alert_is_a_failed_retry(project: ProjectAtWork, webhooks: bool) -> None:
     """A ping is a success, also of a retry."""
     project.answer(warehouse="postgres", schedule="systemd", webhooks=webhooks)
     project.write("states/prod:tap-public-jobs-to-target-postgres:acme_jobs", "[1]")
-    build, fresh = (f"invoke dbt-postgres:{command}" for command in ("build", "freshness"))
+    build = "invoke dbt-postgres:build"
     load = "changed run" if webhooks else "run"
 
     def run(loads: str, fails: str = "none") -> tuple[int, list[str]]:
         return project.run("sync", "--scheduled", LOADS=loads, FAILS=fails)[:2]
 
-    assert run("done") == (0, [load, build, fresh])
+    project.write("built", listed(hours=71))
+    assert run("done") == (0, [load, build])
     assert project.heard == PING
-    # While nothing is published, no row is new, and that is no reason for an alert.
-    assert run("empty", "freshness") == (0, [load, build])
     assert run("empty", "first build") == (0, [load, build, WAIT, build])
-    assert run("incomplete done") == (0, [load, build, WAIT, load, build, fresh])
+    assert run("incomplete done") == (0, [load, build, WAIT, load, build])
     assert (project.heard, project.errors) == (PING, "")
     # A load that was complete is not repeated for the build.
     for loads, fails, calls, says in (
         ("refused refused", "none", [load, WAIT, load], REFUSED),
         ("done", "build", [load, build, WAIT, build], NO_BUILD),
-        ("done", "freshness", [load, build, fresh, WAIT, build, fresh], "The tables are old: "),
+        (
+            "done",
+            "none",
+            [load, build, WAIT, build],
+            "The tables are old: acme was last listed at ",
+        ),
     ):
+        project.write("built", listed(hours=73 if fails == "none" else 71))
         assert run(loads, fails) == (1, calls)
         ((title, message),) = project.heard
         reason, where = message.splitlines()
@@ -52,6 +64,8 @@ def test_an_alert_is_a_failed_retry(project: ProjectAtWork, webhooks: bool) -> N
         assert where.startswith(f"Host: {socket.gethostname()}, project: acme. Log: journalctl ")
         assert ("acme-jobs-news.service" in where) is webhooks
         assert project.errors == f"{message}\n"
+    # While nothing is published, no row is new, and that is no reason for an alert.
+    assert run("empty") == (0, [load, build])
     # Where runs of --if-news read it.
     assert Path(".meltano/state.json").exists() is webhooks
 

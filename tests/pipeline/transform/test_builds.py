@@ -986,9 +986,10 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
             portal.day(2)
             portal.sync()
             portal.listings[-1].built = True
-        warehouse.build(*schemas)
+        said = warehouse.build(*schemas)
 
         # The one of initech, who was not synced again: no other organisation hides it.
+        assert f"; initech was last listed at {FIRST_DAY:%Y-%m-%d %H:%M}\n" in said
         assert datetime.fromisoformat(warehouse.listed_at(*schemas)) == FIRST_DAY
 
         second_day = globex.listings[0].time.date()
