@@ -4,6 +4,7 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import groupby, pairwise
@@ -31,6 +32,9 @@ SHORT = (
 SENT_PAY = ("min_salary", "max_salary", "currency", "salary_period")
 # Columns that only the builds know.
 UNKNOWN = {"recorded_at", "updated_at", "detail_recorded_at"}
+# What shows nothing at the ends of a text.
+BLANKS = "".join(it for it in map(chr, range(0x3001)) if it.isspace() and not "\x1b" < it < " ")
+BLANKS += "\N{ZERO WIDTH SPACE}\N{WORD JOINER}\N{ZERO WIDTH NO-BREAK SPACE}"
 LONG = 500
 """Characters beyond which the histories alone keep a value."""
 NEVER = datetime(9999, 12, 31)  # noqa: DTZ001
@@ -57,7 +61,7 @@ def stored(value: object) -> object:
     """Numbers are doubles; text has no blanks at its ends, and is null if nothing is left."""
     if isinstance(value, int | float):
         return float(value)
-    return (normalize("NFC", value).strip() or None) if isinstance(value, str) else value
+    return (normalize("NFC", value).strip(BLANKS) or None) if isinstance(value, str) else value
 
 
 def composed(fields: Row) -> Row:
@@ -155,7 +159,7 @@ def in_words(event: Row) -> str | None:
             change = "" if percent is None else f" ({sign}{percent:g} %)"
             words = f"{old or 'no pay'} → {new or 'no pay'}{change}"
         case "moved" | "edited":
-            is_json = any((it or "")[:1] in {"[", "{"} for it in (old, new))
+            is_json = any((it or "")[:1] + (it or "")[-1:] in {"[]", "{}"} for it in (old, new))
             words = event["field"] if event["is_long"] or is_json else f"{event['field']}: {values}"
         case "question reworded":
             words = values
@@ -178,8 +182,8 @@ OF_EDIT = (
     "change_percent", "is_rename",
 )  # fmt: skip
 OF_SPELL = (
-    "id", "spell_key", "period", "version", "was_open_before", "opened_after", "opened_on",
-    "open_since", "shown_from",
+    "id", "public_id", "spell_key", "period", "version", "was_open_before", "opened_after",
+    "opened_on", "open_since", "shown_from",
 )  # fmt: skip
 MODELS_PAY = (
     *SENT_PAY, "has_salary", "salary_low", "salary_middle", "salary_high", "annual_low",
@@ -369,6 +373,7 @@ class History:
                     | {
                         **period,
                         "version": version["version"],
+                        "public_id": version.get("public_id") or period["public_id"],
                         "spell": number,
                         "spell_key": f"{period['job_key']} {number}",
                         "from_at": start,
@@ -420,6 +425,7 @@ class History:
             row |= {f"first_{name}": first[name] for name in names}
             length = sum(it["days_open_at_least"] for it in periods)
             row |= dict.fromkeys({"job_url", "apply_url"} - row.keys())
+            row["public_id"] = last["public_id"]  # a build may not have seen the latest one
             rows.append(
                 row
                 | {
@@ -475,8 +481,8 @@ class History:
                 opened_after = spell["opened_after"]
                 rows.append(
                     row
-                    | {name: spell[name] for name in OF_SPELL}
                     | self._job(job)
+                    | {name: spell[name] for name in OF_SPELL}
                     | {
                         "days_open_at_least": days(end - spell["shown_from"]),
                         "days_open_at_most": opened_after and days(end - opened_after),
@@ -839,7 +845,8 @@ def comparable(rows: list[Row]) -> list[Row]:
         for name, value in values.items():
             may_be_json = name in {*JSON_TEXT, "old_value", "new_value", "value"}
             if may_be_json and isinstance(value, str) and value[:1] in {"[", "{"}:
-                values[name] = json.loads(value)
+                with suppress(ValueError):  # a title may begin so, too
+                    values[name] = json.loads(value)
             elif isinstance(value, int | Decimal) and not isinstance(value, bool):
                 values[name] = float(value)
         found.append(values)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import psycopg
 import pytest
 from e2e.pipeline import REPOSITORY, environment, installed, plugin, program, run, variables
+from e2e.scenario import storable
 from e2e.stores import Database, Row
 from e2e.targets import DUCKDB, DUCKDB_FILE, Target, meltanolabs
 from forked import Program
@@ -281,8 +282,8 @@ class Portal:
         ended = self.warehouse.load(messages, self.schema)
         assert ended.returncode == 0, ended.stderr
         self.state = json.loads(ended.stdout.splitlines()[-1])
-        published = [copy.deepcopy(it.job) for it in self.sandbox.organisation.published()]
-        self.loaded |= {job["id"]: job for job in published}
+        published = [it.job for it in self.sandbox.organisation.published()]
+        self.loaded |= {job["id"]: storable(job) for job in published}
 
     def sync_until(self, stream: str) -> None:
         """Run the tap into a target that dies in the middle of a stream; the state stays."""

@@ -76,7 +76,8 @@ def first_week(portal: Portal, build: Build) -> None:
         team=["Cafe\N{COMBINING ACUTE ACCENT}"],
     )
     edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
-    edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text ")
+    edit(portal, 6, heading="[Bern] Cook", excerpt="cut within an emoji \ud83d")
+    edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text \u200b")
     asked: list[Job] = [
         {"id": name, "question": f"{name}?", "required": name == "a", "type": "boolean"}
         for name in "abcde"
@@ -115,6 +116,7 @@ def first_week(portal: Portal, build: Build) -> None:
     begin(portal, 6)
     publish(portal, make_jobs(1, seed=106))
     edit(portal, 10, department="Moved")
+    edit(portal, 6, heading="[closed] Cook")
     others: list[Job] = [{"required": False}, {"question": "B?", "required": True}, {"id": "z"}]
     asked[:3] = [question | other for question, other in zip(asked, others, strict=False)]
     edit(portal, 3, knockoutQuestions=[*asked[:4], asked[4] | {"id": "y", "question": "Y?"}])
@@ -191,6 +193,7 @@ def a_night_without_most_jobs(portal: Portal, build: Build) -> None:
     portal.sync_short()
     begin(portal, 24)
     publish(portal, missing)
+    edit(portal, 2, publicId="in-another-place")
     portal.sync()
 
     # The day of Berlin begins an hour later now.

@@ -269,7 +269,11 @@ select
             )
         when event = 'question reworded' then coalesce(old_value, 'none') || ' → ' || coalesce(new_value, 'none')
         when event like 'question %' then coalesce(new_value, 'a question without a text')
-        when is_long or left(old_value, 1) in ('[', '{') or left(new_value, 1) in ('[', '{') then field
+        when
+            is_long
+            or left(old_value, 1) || right(old_value, 1) in ('[]', '{}')
+            or left(new_value, 1) || right(new_value, 1) in ('[]', '{}')
+            then field
         when event in ('moved', 'edited')
             then field || ': ' || coalesce(old_value, 'none') || ' → ' || coalesce(new_value, 'none')
     end as in_words,

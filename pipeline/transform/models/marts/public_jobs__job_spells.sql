@@ -12,6 +12,8 @@ spells as (
     select
         periods.*,
         {{- of('versions', short_columns() + pay_columns()) }}
+        -- As all else of a spell, it stays what it was; the period has the latest one.
+        coalesce(versions.public_id, periods.public_id) as public_id_then,
         versions.version,
         versions.updated_at as version_updated_at,
         case when versions.in_force_from > periods.known_by then versions.in_force_from else periods.shown_from end
@@ -48,7 +50,7 @@ select
     compared.job_key || ' ' || cast(spell as {{ dbt.type_string() }}) as spell_key,
     compared.job_key,
     compared.id,
-    compared.public_id,
+    compared.public_id_then as public_id,
     compared.spell,
     {{- of('compared', short_columns() + pay_columns()) }}
     locations.city,
