@@ -111,7 +111,7 @@ class Builds:
         """Run `dbt build`, which must end well; returns what it prints."""
         production = () if "unit_test" in arguments else ("--exclude-resource-type", "unit_test")
         # To write files that nobody reads takes a quarter of a short build.
-        quiet = ("--no-write-json", "--log-level-file", "none")
+        quiet = ("--no-write-json", "--log-level-file", "error")
         status, output = self.dbt("build", *quiet, *arguments, *production)
         assert status == 0, output
         return output
