@@ -35,8 +35,6 @@ DBT_2 = "dbt==2.0.0rc196"  # the last that is a wheel: later ones download thems
 METRICFLOW = "dbt-metricflow==0.15.0"
 LIBRARY = "bareduckdb==0.12.155"  # a package that has DuckDB as a library
 
-WARM = "support.dbt_imported"  # what a process imports that runs of dbt fork from
-
 Ended = subprocess.CompletedProcess[str]
 WITHOUT_TESTS = ("--exclude-resource-type", "test", "unit_test")
 # What can't be built again.
@@ -49,6 +47,12 @@ def dbt_command(name: str) -> Path:
     """Install dbt as Meltano would, or another version of it; returns the path of its command."""
     core, *others = plugin("utilities", name)["pip_url"].split()
     return installed(" ".join([os.environ.get("DBT_CORE", core), *others])) / "dbt"
+
+
+def dbt_program(name: str) -> Program:
+    """The same as a program that has read the package."""
+    script = Path(__file__).with_name("dbt_read.py")
+    return program(script, "support.dbt_read", python=dbt_command(name).with_name("python"))
 
 
 @dataclass
@@ -88,8 +92,7 @@ class Builds:
     def dbt(self, *arguments: str) -> tuple[int, str]:
         """Run dbt; returns its status and what it prints."""
         output = plugin("utilities", self.utility)["config"]["target"]
-        dbt = program(dbt_command(self.utility), WARM)
-        return self.run_dbt(dbt, *arguments, "--target", output)
+        return self.run_dbt(dbt_program(self.utility), *arguments, "--target", output)
 
     def run_dbt(self, dbt: Program, *arguments: str) -> tuple[int, str]:
         """Run this dbt; returns its status and what it prints."""

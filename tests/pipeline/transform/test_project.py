@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.pipeline import Settings, environment, installed, plugin, program, variables
+from e2e.pipeline import Settings, environment, installed, plugin, variables
 from public_jobs_pipeline.warehouse import DRIVERS
-from support.portal import TRANSFORM, WARM, dbt_command
+from support.portal import TRANSFORM, dbt_command, dbt_program
 
 from dev.columns import PAGE, models, written
 
@@ -182,7 +182,7 @@ def test_an_update_that_changes_a_macro_stops_no_build(tmp_path: Path) -> None:
     places = {"project-dir": project, "profiles-dir": project, "target-path": files}
     options = [f"--{name}={it}" for name, it in places.items()]
     shell = {name: it for name, it in environment().items() if name != "DBT_PARTIAL_PARSE"}
-    dbt = program(dbt_command("dbt-duckdb"), WARM)
+    dbt = dbt_program("dbt-duckdb")
     for text in ("", "{# changed #}\n"):
         macros = project / "macros" / "json.sql"
         macros.write_text(macros.read_text("utf-8") + text, "utf-8")
