@@ -752,6 +752,11 @@ UNDER_CHANGED: dict[str, list[Step]] = {
             closes="9",
         ),
     ],
+    "a detail that failed is asked for again, although its summary is as it was before": [
+        run(edit("3", jobTitle="Edited"), fail("3"), asks="list 3", fails="'pub-3'"),
+        run(publish("3"), answer_as_usual, asks="list 3"),
+        run(asks="list"),
+    ],
     # One that is refreshed is asked for once, and so is one that lacks a field.
     "a detail that lacks a change that the list shows is asked for twice": [
         run(
