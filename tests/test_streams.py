@@ -26,6 +26,7 @@ from singer_sdk.testing import SuiteConfig, get_tap_test_class
 
 from tap_public_jobs.errors import PageError, RequestError
 from tap_public_jobs.singer import tap as singer_tap
+from tap_public_jobs.singer.process import WholeMessageWriter
 from tap_public_jobs.streams import ORDER, PublicJobsStream
 from tap_public_jobs.sync import run
 from tap_public_jobs.sync.report import DetailCounts
@@ -118,6 +119,26 @@ def test_a_run_reports_what_the_api_answers_and_knows_that_it_has_answered_befor
 
 
 # The messages.
+
+
+def test_a_record_that_a_signal_keeps_from_being_written_is_left_to_the_next_run(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although its detail has arrived."""
+    pipeline = Pipeline(api)
+    write = WholeMessageWriter.write_message
+
+    def stopped(writer: WholeMessageWriter, message: Any) -> None:
+        if message.to_dict().get("stream") == "job_details" and getattr(message, "record", 0):
+            writer.stop(143)
+        write(writer, message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WholeMessageWriter, "write_message", stopped)
+        pipeline.run()
+    assert pipeline.error == "143"
+    assert pipeline.output.records("job_details") == []
+    assert {*pipeline.run()} - {*LIST} == {f"detail pub-{key}" for key in api.published}
 
 
 def test_messages_come_in_an_order_that_no_crash_makes_wrong(
