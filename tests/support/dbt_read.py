@@ -4,6 +4,7 @@ A build of the package as it is, without variables, takes what was read; all oth
 This file belongs to the Python of dbt.
 """
 
+import gc
 import importlib.util
 import os
 import sys
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from dbt.adapters.factory import cleanup_connections
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
 
@@ -26,7 +28,8 @@ DATABASE, ADDRESS = "postgres", "TARGET_POSTGRES_SQLALCHEMY_URL"
 
 def read() -> Manifest:
     """Read the package."""
-    os.environ |= WITHOUT_THREADS
+    # DuckDB takes its time zone when it is imported: that of all runs.
+    os.environ |= WITHOUT_THREADS | {"TZ": "America/New_York"}
     with tempfile.TemporaryDirectory() as folder:
         places = ["--project-dir", str(PACKAGE), "--profiles-dir", str(PACKAGE)]
         written = ["--target-path", folder, "--log-path", folder, "--no-write-json"]
@@ -53,6 +56,12 @@ def run(arguments: Sequence[str]) -> int:
         database = os.environ.get(ADDRESS, "").partition("?")[0].rpartition("/")[2]
         manifest = in_database(READ, database) if database else READ
     ended = dbtRunner(manifest=manifest).invoke([*arguments])
+    if ADAPTER == "duckdb":  # whose file is whole once the last connection is closed
+        from dbt.adapters.duckdb.connections import DuckDBConnectionManager  # noqa: PLC0415
+
+        cleanup_connections()
+        DuckDBConnectionManager.close_all_connections()
+        gc.collect()
     return 0 if ended.success else 2 if ended.exception else 1
 
 
