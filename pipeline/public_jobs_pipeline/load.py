@@ -17,7 +17,7 @@ WAREHOUSE = Path("output/warehouse.duckdb")
 NOTIFIED = "notified"
 # How the tap says that it has no state, or none that it can read.
 NO_STATE = ("First run (no state)", "The saved state is damaged")
-# How long ago a list may have been read whole, after which a schedule alerts.
+# A schedule alerts if a list was last read whole longer ago than this.
 OLD = timedelta(hours=72)
 # Exists from a load that found no DuckDB file until a load is complete.
 IS_NEW = Path("output/warehouse.is-new")
@@ -158,10 +158,10 @@ def jobs_without_detail(lines: list[Line]) -> Iterator[str]:
 def old_list(lines: list[Line]) -> str:
     """Return whose list is old, if dbt has built from one; with several, the oldest."""
     for line in lines:
-        if found := re.search(r"; (.+) was last listed at (.+)", line.text):
+        if found := re.search(r"; (.+ was last listed at (.+))", line.text):
             listed_at = datetime.fromisoformat(found[2]).replace(tzinfo=UTC)
             if datetime.now(UTC) - listed_at > OLD:
-                return f"The tables are old: {found[0].removeprefix('; ')} UTC."
+                return f"The tables are old: {found[1]} UTC."
     return ""
 
 

@@ -1,7 +1,7 @@
 {{ config(indexes=[{'columns': ['job_key']}] if target.type == 'postgres' else []) }}
 -- The open ones of jobs_ever, with their texts. A view would look for a word in the texts of all versions.
 with versions as {{ materialized() }} (
-    select versions.*
+    select versions.job_key, versions.detail_scd_id, versions.detail_valid_from
     from {{ ref('public_jobs', 'public_jobs__stg_job_versions') }} as versions
     inner join {{ ref('public_jobs', 'public_jobs__jobs_ever') }} as jobs
         on versions.job_key = jobs.job_key and versions.version = jobs.version
