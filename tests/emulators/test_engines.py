@@ -16,7 +16,16 @@ from e2e.pipeline import installed, plugin, program, written
 from e2e.scenario import RUNS, record
 from e2e.stores import FIELDS, properties, utc
 from e2e.targets import as_double, each, load_and_compare
-from emulators.engines import ENGINES, HERE, PROJECT, Emulated, Engine, bigquery, snowflake
+from emulators.engines import (
+    ENGINES,
+    FAKESNOW,
+    HERE,
+    PROJECT,
+    Emulated,
+    Engine,
+    bigquery,
+    snowflake,
+)
 from public_jobs_sandbox.postings import make_jobs
 from queries.answers import ANSWERS, NESTED_VALUES, ROWS, nested_values, query
 from support.expected import TABLES as FINAL_TABLES
@@ -87,7 +96,7 @@ def as_time(value: Any) -> Any:
 
 
 ADAPTERS = {
-    "snowflake": "dbt-snowflake~=1.12.3 fakesnow==0.12.1",
+    "snowflake": f"dbt-snowflake~=1.12.3 {FAKESNOW}",
     "bigquery": "dbt-bigquery~=1.12.1",
 }
 OUTPUTS = {

@@ -15,6 +15,7 @@ from pathlib import Path
 from dbt.adapters.factory import cleanup_connections
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
+from dbt_common.clients.jinja import template_cache
 
 PACKAGE = Path(__file__).parents[2] / "pipeline" / "transform"
 ADAPTER = "duckdb" if importlib.util.find_spec("dbt.adapters.duckdb") else "postgres"
@@ -34,7 +35,10 @@ def read() -> Manifest:
         places = ["--project-dir", str(PACKAGE), "--profiles-dir", str(PACKAGE)]
         written = ["--target-path", folder, "--log-path", folder, "--no-write-json"]
         options = ["--quiet", "--target", ADAPTER]
-        return dbtRunner().invoke(["parse", *places, *written, *options]).result
+        manifest = dbtRunner().invoke(["parse", *places, *written, *options]).result
+    for macro in manifest.macros.values():  # else each fork compiles those that it calls
+        template_cache.get_node_template(macro)
+    return manifest
 
 
 def in_database(manifest: Manifest, database: str) -> Manifest:

@@ -56,12 +56,13 @@ def board(
     warehouse = new_warehouse(request.param, tmp_path_factory.mktemp("weeks"), new_database)
     exports = Exports(warehouse)
     nights = cycle([INCREMENTS, HISTORY_ALONE, HISTORY_ALONE])
+    exported = ("--select", *(f"+public_jobs__{table}" for table in KEYS), *WITHOUT_TESTS)
 
     with opened(warehouse) as portal:
 
         def build() -> None:
             if isinstance(warehouse, DuckDB):
-                portal.build(*WITHOUT_TESTS)
+                portal.build(*exported)
                 exports.take()
             else:
                 portal.build(*next(nights))
