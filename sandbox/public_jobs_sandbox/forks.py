@@ -25,11 +25,8 @@ def target() -> Callable[..., object]:
 def dbt() -> Callable[..., object]:
     """Import dbt and read its project; returns its command, which reads it no more."""
     from dbt.cli.main import dbtRunner  # noqa: PLC0415
-    from dbt_common.clients.jinja import template_cache  # noqa: PLC0415
 
     manifest = dbtRunner().invoke(["--quiet", "parse"]).result
-    for macro in manifest.macros.values():  # else each night compiles those that it calls
-        template_cache.get_node_template(macro)
 
     def run(*arguments: str) -> object:
         return not dbtRunner(manifest=manifest).invoke([*arguments]).success

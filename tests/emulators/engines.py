@@ -29,7 +29,7 @@ from queries.answers import ANSWERS
 
 HERE = Path(__file__).parent
 
-# Both emulators translate SQL, compiled in a fraction of the time.
+# Both emulators translate SQL with sqlglot, which is faster compiled.
 FAKESNOW = "fakesnow==0.12.1 sqlglot[c]"
 BQEMULATOR = (
     "bqemulator==1.4.0 sqlglot[c] numpy duckdb==1.5.5 duckdb-extensions==1.5.5"
