@@ -45,7 +45,8 @@ case "$2 $3" in
 esac
 """,
     "bin/tap-public-jobs": """#!/bin/sh
-trap 'echo the tap stops; exit 143' TERM
+# It takes its time, so that a signal to the target would come before its end.
+trap 'echo the tap stops; /bin/sleep 0.2; exit 143' TERM
 mkfifo .pipe || exit
 echo hanging
 while read -r word < .pipe; do [ "$word" != end ] || exit 0; done

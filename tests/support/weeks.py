@@ -30,8 +30,9 @@ def eight_weeks(portal: Portal, build: Build) -> None:
     first_week(portal, build)
     a_job_that_is_away(portal, build)
     another_system(portal, build)
-    a_night_without_most_jobs(portal, build)
+    closed = a_night_without_most_jobs(portal, build)
     the_end_of_a_quarter(portal, build)
+    the_first_of_a_month(portal, closed)
 
 
 def begin(portal: Portal, night: int, **later: float) -> None:
@@ -78,8 +79,9 @@ def first_week(portal: Portal, build: Build) -> None:
     edit(portal, 6, updatedAt="noon", version="2", **{"a b": "b", "a_b": "c"})
     edit(portal, 6, heading="[Bern] Cook", excerpt="cut within an emoji \ud83d")
     edit(portal, 5, minSalary=14_778.51, maxSalary=0, salaryPeriod="month", remark=" text \u200b")
+    edit(portal, 5, perks={}, tools=[])
     asked: list[Job] = [
-        {"id": name, "question": f"{name}?", "required": name == "a", "type": "boolean"}
+        {"id": name, "question": f"{name}?", "required": name in "ac", "type": "boolean"}
         for name in "abcde"
     ]
     edit(portal, 3, knockoutQuestions=asked)
@@ -117,7 +119,11 @@ def first_week(portal: Portal, build: Build) -> None:
     publish(portal, make_jobs(1, seed=106))
     edit(portal, 10, department="Moved")
     edit(portal, 6, heading="[closed] Cook")
-    others: list[Job] = [{"required": False}, {"question": "B?", "required": True}, {"id": "z"}]
+    others: list[Job] = [
+        {"required": False},
+        {"question": "B?", "required": True},
+        {"id": "z", "required": None},
+    ]
     asked[:3] = [question | other for question, other in zip(asked, others, strict=False)]
     edit(portal, 3, knockoutQuestions=[*asked[:4], asked[4] | {"id": "y", "question": "Y?"}])
     portal.sync()
@@ -165,13 +171,18 @@ def another_system(portal: Portal, build: Build) -> None:
     # The state is lost. A job that closes now has no row that says so.
     begin(portal, 18)
     close(portal, published(portal)[9:10])
+    edit(portal, 2, location=None)
     portal.state = None
     portal.sync()
     build()
 
 
-def a_night_without_most_jobs(portal: Portal, build: Build) -> None:
-    """They are listed again in the next one, in which nobody has moved but those of that night."""
+def a_night_without_most_jobs(portal: Portal, build: Build) -> list[Job]:
+    """They are listed again in the next one, in which nobody has moved but those of that night.
+
+    Returns:
+        The job that closes a week later.
+    """
     begin(portal, 20)
     missing = published(portal)[8:]
     close(portal, missing)
@@ -198,14 +209,38 @@ def a_night_without_most_jobs(portal: Portal, build: Build) -> None:
 
     # The day of Berlin begins an hour later now.
     begin(portal, 27, minutes=30)
-    close(portal, published(portal)[2:3])
+    closed = published(portal)[2:3]
+    close(portal, closed)
+    for number, (before, _) in enumerate(MOVES):
+        edit(portal, number, **before)
     portal.sync()
     build()
+    return closed
+
+
+# What jobs are in one build, and what is other in the next. Only department A is called otherwise:
+# what others leave, they leave alone, or not all of them leave, or another job comes.
+RENAMED = ({"department": "A", "location": "Of three"}, {"department": "B", "location": "Of two"})
+PAY = {"minSalary": 50_000, "maxSalary": 60_000, "currency": "EUR"}
+MOVES: list[tuple[Job, Job]] = [
+    RENAMED,
+    RENAMED,
+    ({"location": "Of three"}, {}),
+    ({"seniorityLevel": "The only one"}, {"seniorityLevel": "Another"}),
+    ({"type": "Left by two"}, {"type": "New"}),
+    ({"type": "Left by two"}, {"type": "New"}),
+    ({"type": "Of one"}, {"type": "Left by two"}),
+    (PAY, {"maxSalary": 0}),
+    (PAY, {"minSalary": 0}),
+    (PAY, {"currency": "CHF"}),
+]
 
 
 def the_end_of_a_quarter(portal: Portal, build: Build) -> None:
     """Two of five jobs close on one day; some are published again under other ids."""
     begin(portal, 35)
+    for number, (_, after) in enumerate(MOVES):
+        edit(portal, number, **after)
     closed = published(portal)[10:18]
     close(portal, closed)
     portal.sync()
@@ -215,11 +250,20 @@ def the_end_of_a_quarter(portal: Portal, build: Build) -> None:
     publish(portal, with_other_ids(closed[:3], "-again"))
     portal.sync()
 
+    # Two return as another one that has closed was: they were published before.
     begin(portal, 42)
-    publish(portal, [job | {"jobTitle": "Returned"} for job in closed[3:5]])
+    other = {name: closed[5][name] for name in ("jobTitle", "location")}
+    publish(portal, [job | other for job in closed[3:5]])
     portal.sync()
     build()
 
-    begin(portal, 56)
+
+def the_first_of_a_month(portal: Portal, closed: list[Job]) -> None:
+    """A job is published again under another id, just thirty days after it closed."""
+    begin(portal, 57, minutes=30)
+    publish(portal, with_other_ids(closed, "-later"))
+    portal.sync()
+
+    begin(portal, 58)
     publish(portal, make_jobs(6, seed=156))
     portal.sync()

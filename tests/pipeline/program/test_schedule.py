@@ -39,8 +39,10 @@ def test_an_alert_is_a_failed_retry(project: ProjectAtWork, webhooks: bool) -> N
         return project.run("sync", "--scheduled", LOADS=loads, FAILS=fails)[:2]
 
     project.write("built", listed(hours=71))
+    FAILING.write_text("[1, 1]", "utf-8")
     assert run("done") == (0, [load, build])
     assert project.heard == PING
+    assert not FAILING.exists()
     assert run("empty", "first build") == (0, [load, build, WAIT, build])
     assert run("incomplete done") == (0, [load, build, WAIT, load, build])
     assert (project.heard, project.errors) == (PING, "")
@@ -262,11 +264,20 @@ def encode_the_answers(_: ProjectAtWork) -> None:
     Path(".copier-answers.yml").write_text("name: für\n", "utf-16")
 
 
+def break_in_another_way(project: ProjectAtWork) -> None:
+    def flock(*_: Any) -> None:
+        message = "https://me:secret@host"
+        raise ValueError(message)
+
+    project.patch.setattr("fcntl.flock", flock)
+
+
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
         (break_env, ".env cannot be read by "),
         (fill_the_disk, "No space left on device"),
+        (break_in_another_way, "The run broke off: ValueError. If"),
         (remove_meltano, "No such file or directory (.venv/bin/meltano)"),
         (
             lose_the_answers,

@@ -965,8 +965,9 @@ SCHEMAS = ["acme", "globex", "initech"]
 def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
     warehouse: Warehouse,
 ) -> None:
-    """The ids are the same in all three. One joins on the second day, when another is not synced.
+    """The ids are the same in all three. One joins on the ninth day, when another is not synced.
 
+    What one closes, another publishes under another id, and one has closings that another has not.
     Freshness is that of the one that was listed least recently.
     """
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
@@ -974,27 +975,40 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         acme, globex, initech = portals = [
             stack.enter_context(opened(warehouse, schema)) for schema in SCHEMAS
         ]
+        initech.edit(2, department=None)
         for portal in (acme, initech):
             portal.sync()
             portal.listings[-1].built = True
         assert "globex is left out" in warehouse.build(*schemas, *WITHOUT_TESTS)
 
-        acme.unpublish(0)
-        initech.unpublish(0)  # not seen before its next sync
-        acme.edit(1, jobTitle="Of one organisation", salaryPeriod="hour")
-        for portal in (acme, globex):
-            portal.day(2)
+        # No build sees the brief one, so its department is not known.
+        (brief,) = make_jobs(1, seed=5)
+        acme.publish(brief)
+        closed = initech.sandbox.organisation.postings[initech.public_ids[0]].job
+        initech.unpublish(0)
+        for portal in (acme, initech):
+            portal.day(5)
             portal.sync()
+
+        acme.sandbox.unpublish(brief["publicId"])
+        acme.unpublish(3)
+        acme.publish(closed | {"id": "again", "publicId": "again"})
+        acme.edit(1, jobTitle="Of one organisation", salaryPeriod="hour")
+        initech.unpublish(1)  # not seen before its next sync
+        for portal in (acme, globex):
+            portal.day(9)
+            portal.sync()
+        for portal in portals:
             portal.listings[-1].built = True
         said = warehouse.build(*schemas)
 
         # The one of initech, who was not synced again: no other organisation hides it.
-        assert f"; initech was last listed at {FIRST_DAY:%Y-%m-%d %H:%M}\n" in said
-        assert datetime.fromisoformat(warehouse.listed_at(*schemas)) == FIRST_DAY
+        assert f"; initech was last listed at {initech.now:%Y-%m-%d %H:%M}\n" in said
+        assert datetime.fromisoformat(warehouse.listed_at(*schemas)) == initech.now
 
-        second_day = globex.listings[0].time.date()
+        last_day = globex.listings[0].time.date()
         histories = [
-            History(portal.listings, portal.schema, (second_day, second_day)) for portal in portals
+            History(portal.listings, portal.schema, (last_day, last_day)) for portal in portals
         ]
     for table in TABLES:
         assert_holds(warehouse, table, *histories)
