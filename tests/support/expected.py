@@ -789,7 +789,7 @@ class History:
     def fields(self) -> list[Row]:
         jobs = [self._job(it) for it in self._latest.jobs.values()]
         found: list[Row] = []
-        for column in set(FIELDS["job_details"].values()) - {"id"}:
+        for column in set(FIELDS["job_details"].values()) - {"id"} if jobs else ():
             empty: list[Any] = [None, [], 0] if "salary" in column else [None, []]
             number = sum(row[column] not in empty for row in jobs)
             found.append({"field": column, "has_column": True, "is_sent": True})
@@ -814,7 +814,8 @@ class History:
             found[-1]["filled_jobs"] = sum(it not in ([], ["{}"]) for it in texts)
         share = {"organisation": self._schema}
         return [
-            it | share | {"share_filled": round(it["filled_jobs"] / len(jobs), 4)} for it in found
+            it | share | {"share_filled": round(it["filled_jobs"] / max(len(jobs), 1), 4)}
+            for it in found
         ]
 
 

@@ -967,7 +967,8 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
 ) -> None:
     """The ids are the same in all three. One joins on the ninth day, when another is not synced.
 
-    What one closes, another publishes under another id, and one has closings that another has not.
+    What one closes, another publishes under another id. That one closes all, and the other has
+    closings that it has not.
     Freshness is that of the one that was listed least recently.
     """
     schemas = ("--vars", json.dumps({"schemas": SCHEMAS}))
@@ -984,17 +985,21 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         # No build sees the brief one, so its department is not known.
         (brief,) = make_jobs(1, seed=5)
         acme.publish(brief)
+        acme.day(5)
+        acme.sync()
         closed = initech.sandbox.organisation.postings[initech.public_ids[0]].job
-        initech.unpublish(0)
-        for portal in (acme, initech):
-            portal.day(5)
-            portal.sync()
+        for number in range(len(initech.public_ids)):
+            initech.unpublish(number)
+        initech.day(4)
+        initech.sync_short()
+        initech.day(5)
+        initech.sync()
 
         acme.sandbox.unpublish(brief["publicId"])
         acme.unpublish(3)
         acme.publish(closed | {"id": "again", "publicId": "again"})
         acme.edit(1, jobTitle="Of one organisation", salaryPeriod="hour")
-        initech.unpublish(1)  # not seen before its next sync
+        initech.publish(1)  # not seen before its next sync
         for portal in (acme, globex):
             portal.day(9)
             portal.sync()
