@@ -225,8 +225,11 @@ PAY = {"minSalary": 50_000, "maxSalary": 60_000, "currency": "EUR"}
 MOVES: list[tuple[Job, Job]] = [
     RENAMED,
     RENAMED,
-    ({"location": "Of three"}, {}),
-    ({"seniorityLevel": "The only one"}, {"seniorityLevel": "Another"}),
+    ({"location": "Of three", **PAY}, {"minSalary": 0, "maxSalary": 0}),
+    (
+        {"seniorityLevel": "The only one", "salaryPeriod": None, **PAY},
+        {"seniorityLevel": "Another", "salaryPeriod": "year"},
+    ),
     ({"type": "Left by two"}, {"type": "New"}),
     ({"type": "Left by two"}, {"type": "New"}),
     ({"type": "Of one"}, {"type": "Left by two"}),
