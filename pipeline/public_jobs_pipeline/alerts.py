@@ -62,7 +62,7 @@ def service_at(name: str) -> tuple[Any, str]:
     try:
         from apprise import Apprise  # noqa: PLC0415  # only a project that sends messages has it
     except ModuleNotFoundError:
-        command = f"uvx copier update --trust --defaults --data {ANSWERS[name]}"
+        command = f"./upgrade --data {ANSWERS[name]}"
         return None, f"This project is not set up to send messages to {name}: run `{command}`."
     url = env.setting(name)
     if "overflow=" not in url:  # a service that takes short messages gets several

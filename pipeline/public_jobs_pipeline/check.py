@@ -8,7 +8,6 @@ from public_jobs_pipeline import alerts, env, meltano, tables, warehouse
 from public_jobs_pipeline.meltano import Line
 from public_jobs_pipeline.project import (
     ELSEWHERE,
-    MELTANO_YML,
     TAP,
     Flaw,
     Project,
@@ -78,16 +77,14 @@ def everything(project: Project) -> str:
         # The machine that runs it may reach what this one does not.
         print(f"From here, the database cannot be used. {remedy}", flush=True)
     status, lines = answer("invoke", "--no-install", TAP, "--test")
-    said = next((line.text for line in reversed(lines) if line.text), "the tap wrote nothing")
     warnings = [it.text for it in lines if it.fields.get("level") == "warning"]
+    if project.alert == "message" and not env.setting("ALERT_URL"):
+        warnings.append("No alert is sent before ALERT_URL in .env has an address.")
     warned = "".join(f"Warning: {it}\n" for it in [*env.replaced(project), *warnings])
     if status:
-        message = (
-            f"{warned}The test failed: {said}\nThe key is in {env.ENV.absolute()}, which setup and "
-            f"the template leave as it is, and base_url in {MELTANO_YML.absolute()}."
-        )
+        message = f"{warned}The test failed: {meltano.reason(lines, TAP)}"
         raise Flaw(message)
-    return f"{warned}{said}"
+    return f"{warned}{next(line.text for line in reversed(lines) if line.text)}"
 
 
 def error_of_database(project: Project) -> str:

@@ -3,10 +3,10 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from public_jobs_pipeline import check, env
-from public_jobs_pipeline.load import left_by_an_update, to_merge
 from public_jobs_pipeline.meltano import MELTANO
 from public_jobs_pipeline.project import ELSEWHERE, Flaw, Project, check_settings
 from public_jobs_pipeline.warehouse import DRIVERS
@@ -14,6 +14,8 @@ from public_jobs_pipeline.warehouse import DRIVERS
 MELTANO_VERSION, APPRISE_VERSION = "~=4.4", "~=2.2"
 # The loaders and dbt of these warehouses need DuckDB 1.0 or drivers without wheels for newer ones.
 LOADER_PYTHON = {"duckdb": "3.11", "bigquery": "3.11"}
+# Folders of a project in which other programs write.
+OF_OTHERS = {".git", ".meltano", ".venv", "output"}
 # The programs of an environment contain the path of the folder where they were installed.
 FOLDER = Path(".venv/folder")
 
@@ -35,14 +37,18 @@ def set_up(project: Project) -> int:
         }
     check_settings()
     for file in left_by_an_update():
-        print(f"Warning: {to_merge(file)}", flush=True)
+        print(
+            f"Warning: {file} has the lines of an update that differ from yours: merge them into "
+            f"{file.with_suffix('')}, and delete it.",
+            flush=True,
+        )
     install(project)
     FOLDER.write_text(f"{here}\n", "utf-8")
     Path("output").mkdir(exist_ok=True)
     if moved := moved_from(project):
         print(
-            f"\nThe files in schedule/ are for {moved}. To run it here, commit, and then:\n"
-            f"  uvx copier update --trust --defaults --data folder='{here}'"
+            f"\nThe files in schedule/ are for {moved}. To run it here:\n"
+            f"  ./upgrade --data folder='{here}'"
         )
     if lacking:
         print("\n".join([f"\n{here}/.env has no place yet for these lines; add them:", *lacking]))
@@ -52,6 +58,15 @@ def set_up(project: Project) -> int:
     said = check.everything(project)
     print(f"\n{said}\nREADME.md has the commands of this project. To load now: {here}/sync")
     return 0
+
+
+def left_by_an_update() -> Iterator[Path]:
+    """Yield the files that an update has left to be merged."""
+    for entry in Path().iterdir():
+        if entry.name not in OF_OTHERS:
+            for file in entry.rglob("*.new") if entry.is_dir() else [entry]:
+                if file.suffix == ".new":
+                    yield file
 
 
 def install(project: Project) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from public_jobs_pipeline import alerts, env, meltano, state
 from public_jobs_pipeline.meltano import Line
-from public_jobs_pipeline.project import TAP, Project
+from public_jobs_pipeline.project import TAP, Flaw, Project
 from public_jobs_pipeline.warehouse import COPY
 
 WAREHOUSE = Path("output/warehouse.duckdb")
@@ -19,10 +19,6 @@ NOTIFIED = "notified"
 NO_STATE = ("First run (no state)", "The saved state is damaged")
 # A schedule alerts if a list was last read whole longer ago than this.
 OLD = timedelta(hours=72)
-# Exists from a load that found no DuckDB file until a load is complete.
-IS_NEW = Path("output/warehouse.is-new")
-# Folders of a project in which other programs write.
-OF_OTHERS = {".git", ".meltano", ".venv", "output"}
 
 
 class Load(NamedTuple):
@@ -33,13 +29,13 @@ class Load(NamedTuple):
         jobs: How many jobs were loaded.
         written: Whether there is something to build; a load that wrote nothing changed nothing,
             and there may be no table yet.
-        warnings: What somebody should look at, although it worked.
+        warning: What somebody should look at, although it worked; or nothing.
     """
 
     failure: str
     jobs: int = 0
     written: bool = True
-    warnings: tuple[str, ...] = ()
+    warning: str = ""
 
 
 class Result(NamedTuple):
@@ -71,7 +67,8 @@ def sync(
         loaded = earlier
     else:
         loaded = load_jobs(project, refresh, is_scheduled=is_scheduled)
-    failure, warnings = loaded.failure, [*env.replaced(project), *loaded.warnings]
+    failure, warnings = loaded.failure, [*env.replaced(project)]
+    warnings += [loaded.warning] if loaded.warning else []
     if loaded.written:
         status, lines = meltano.dbt(project.warehouse, "build")
         if status:
@@ -83,12 +80,7 @@ def sync(
     # writes no row, so the tables only look old.
     if is_scheduled and refresh != NOTIFIED and not failure and loaded.jobs:
         failure = old_list(lines)
-    left = [*left_by_an_update()]
-    warnings += [to_merge(file) for file in left]
     if failure:
-        failure = " ".join(
-            [failure, *(f"{file} is not merged, which may be why." for file in left)]
-        )
         says = [failure, remedy(loaded, failure)]
     else:
         says = [f"{loaded.jobs:,} jobs loaded, tables built.", f"Ask them: {project.ask}"]
@@ -97,12 +89,10 @@ def sync(
 
 def load_jobs(project: Project, refresh: str, *, is_scheduled: bool) -> Load:
     """Run the tap and the target."""
-    if project.warehouse == "duckdb" and not WAREHOUSE.exists():
+    is_first = project.warehouse == "duckdb" and not WAREHOUSE.exists()
+    if is_first:
+        check_that_no_file_is_lost(project)
         WAREHOUSE.parent.mkdir(exist_ok=True)
-        IS_NEW.touch()
-    if IS_NEW.exists():
-        # The state may know details that only an earlier file had: all are fetched again.
-        refresh = "all"
     status, lines = meltano.load(project.target, refresh)
     if project.webhooks:
         state.keep(project)
@@ -110,33 +100,38 @@ def load_jobs(project: Project, refresh: str, *, is_scheduled: bool) -> Load:
         (line for line in lines if line.source == TAP and "records" in line.fields), None
     )
     records = summary.fields["records"] if summary else {}
-    jobs, warnings = records.get("jobs", 0), tuple(without_effect(lines))
-    if lost := lost_state(project, lines):
+    jobs, lost = records.get("jobs", 0), "" if is_first else lost_state(project, lines)
+    if lost:
         print(f"Warning: {lost}", flush=True)
         if is_scheduled:
             alerts.alert(project, lost)
-        warnings += (lost,)
     if not status:
-        IS_NEW.unlink(missing_ok=True)
-        return Load("", jobs, warnings=warnings)
+        return Load("", jobs, warning=lost)
     broken = meltano.target_broke(lines, project.target)
     failure = f"The load failed: {meltano.reason(lines, project.target if broken else TAP)}"
     failure = failure.partition(", or ignore this check")[0]  # by an option of Meltano's
-    return Load(failure, jobs, written=bool(records) and not broken, warnings=warnings)
+    return Load(failure, jobs, written=bool(records) and not broken, warning=lost)
 
 
-def without_effect(lines: list[Line]) -> Iterator[str]:
-    """Yield the warnings of the tap that a setting has no effect."""
-    for line in lines:
-        is_warning = line.source == TAP and line.fields.get("level") == "warning"
-        if is_warning and "no effect" in line.text:
-            yield line.text
+def check_that_no_file_is_lost(project: Project) -> None:
+    """Refuse to begin a file anew while its copy, or the state of its runs, is there.
+
+    Raises:
+        Flaw: It has to be restored first, or the others removed.
+    """
+    if COPY.exists() or meltano.get_state(project.state_id):
+        backup = COPY if COPY.exists() else "BACKUP"
+        message = (
+            f"{WAREHOUSE} is missing, with all history. To restore it: cp {backup} {WAREHOUSE}. "
+            f"To begin anew: rm -f {COPY}; .venv/bin/meltano state clear --force {project.state_id}"
+        )
+        raise Flaw(message)
 
 
 def lost_state(project: Project, lines: list[Line]) -> str:
     """Return what it means if the tap has no state of a warehouse that has history; or nothing."""
     begins = any(line.source == TAP and line.text.startswith(NO_STATE) for line in lines)
-    if not begins or IS_NEW.exists() or not meltano.has_history(project.warehouse):
+    if not begins or not meltano.has_history(project.warehouse):
         return ""
     return (
         "The state of the runs before is lost, so dates in the raw tables begin anew; the "
@@ -163,23 +158,6 @@ def old_list(lines: list[Line]) -> str:
             if datetime.now(UTC) - listed_at > OLD:
                 return f"The tables are old: {found[1]} UTC."
     return ""
-
-
-def left_by_an_update() -> Iterator[Path]:
-    """Yield the files that an update has left to be merged."""
-    for entry in Path().iterdir():
-        if entry.name not in OF_OTHERS:
-            for file in entry.rglob("*.new") if entry.is_dir() else [entry]:
-                if file.suffix == ".new":
-                    yield file
-
-
-def to_merge(file: Path) -> str:
-    """Say what to do with a file that an update has left."""
-    return (
-        f"{file} has the lines of an update that differ from yours: merge them into "
-        f"{file.with_suffix('')}, and delete it."
-    )
 
 
 def remedy(loaded: Load, failure: str) -> str:

@@ -152,8 +152,13 @@ def set_state(state_id: str, state: dict[str, Any]) -> None:
 def reason(lines: list[Line], plugin: str) -> str:
     """Return the last line of the plugin that failed, or else of Meltano."""
     by_plugin = [line for line in lines if line.source == plugin and line.text]
-    critical = [line for line in by_plugin if line.fields.get("level") == "critical"]
     others = [line for line in lines if line.text and "exit_codes" not in line.fields]
+    # `meltano invoke` does not say whose a line is, and writes no critical one itself.
+    critical = [
+        line
+        for line in others
+        if line.fields.get("level") == "critical" and line.source in {plugin, "meltano"}
+    ]
     errors = [line for line in others if line.fields.get("level") == "error"]
     found = critical or (by_plugin if plugin != TAP else []) or errors or others
     # A database may write several lines, and quote all rows of its statement.

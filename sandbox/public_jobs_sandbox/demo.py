@@ -45,7 +45,7 @@ QUESTIONS = (
         """,
     ),
     Question(
-        "How long do roles stay open? (Open ones count, so quick closings do not mislead.)",
+        "How long do roles stay open? (Those opened since the first sync, closed or not.)",
         """
         select value as seniority, max(closed_jobs) as closed, max(jobs) as roles,
                coalesce(cast(max(median_days) as text), 'most are open') as median_days

@@ -638,9 +638,9 @@ class History:
 
     def _event(self, row: Row) -> Row:
         """With its key, its likely day and what it says."""
-        after, by = row["happened_after"] or row["happened_by"], row["happened_by"]
-        middle = after + timedelta(seconds=(by - after) // timedelta(seconds=2))
-        is_known = by - after <= timedelta(hours=36)
+        after, by = row["happened_after"], row["happened_by"]
+        middle = after and after + timedelta(seconds=(by - after) // timedelta(seconds=2))
+        is_known = middle and by - after <= timedelta(hours=36)
         return row | {
             "event_key": f"{row['job_key']} {row['event']} {row['nth']}",
             "likely_on": self._local_day(middle) if is_known else None,

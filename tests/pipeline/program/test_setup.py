@@ -1,5 +1,6 @@
 """`setup` and `check`: the file .env, and what has to be corrected first."""
 
+import re
 import stat
 import time
 from pathlib import Path
@@ -77,20 +78,44 @@ def test_setup_and_check_show_the_warnings_of_the_tap(project: ProjectAtWork) ->
         assert "Warning: PAGESIZE has no effect\nThe key works.\n" in project.output
 
 
-def test_a_key_that_is_refused_is_said_to_be_where_it_is(project: ProjectAtWork) -> None:
-    """A second answer to the template does not reach a file .env that is there."""
-    log = '{"event": "The API refused the key (401).", "level": "critical"}'
-    project.write(
-        ".venv/bin/meltano",
-        f"#!/bin/sh\necho '{log}'\nexit 1\n",
-    )
+@pytest.mark.parametrize("level", ["critical", "error"])
+def test_check_names_why_the_tap_failed_or_could_not_start(
+    project: ProjectAtWork, level: str
+) -> None:
+    lines = [
+        f'{{"event": "The key was refused.", "level": "{level}"}}',
+        '{"event": "Need help fixing this problem?", "level": "info"}',
+    ]
+    project.write("refused", "\n".join(lines))
+    project.write(".venv/bin/meltano", "#!/bin/sh\ncat refused\nexit 1\n")
 
     assert project.run("check")[0] == 1
-    assert project.errors == (
-        f"The test failed: The API refused the key (401).\nThe key is in {project.folder}/.env, "
-        "which setup and the template leave as it is, and base_url in "
-        f"{project.folder}/meltano.yml.\n"
-    )
+    assert project.errors == "The test failed: The key was refused.\n"
+
+
+def test_setup_and_check_warn_of_alerts_that_have_no_address(project: ProjectAtWork) -> None:
+    """Which stop no load."""
+    project.answer(alert="message")
+    project.write(".venv/bin/meltano", ANSWERS)
+    del project.variables["ALERT_URL"]
+
+    for command in ("setup", "check"):
+        assert project.run(command, UV="true")[0] == 0
+        says = "Warning: No alert is sent before ALERT_URL in .env has an address.\n"
+        assert says in project.output
+
+
+def test_setup_names_what_an_update_left_to_be_merged(project: ProjectAtWork) -> None:
+    """Definitions that only half belong together install, and their builds fail."""
+    project.write(".venv/bin/meltano", ANSWERS)
+    for name in ("plugins.yml.new", "schedule/crontab.new"):
+        project.write(name, "")
+    for name in ("output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
+        project.write(name, "")
+
+    assert project.run("setup", UV="true")[0] == 0
+    found = re.findall(r"Warning: (.+)\.new has the lines of an update that", project.output)
+    assert sorted(found) == ["plugins.yml", "schedule/crontab"]
 
 
 def test_what_has_to_be_done_first_is_named(project: ProjectAtWork) -> None:
@@ -354,9 +379,7 @@ def test_setup_says_which_folder_the_schedule_is_for_and_what_is_missing(
         project.output.removeprefix("\n").split("\n\n")[0],
         *project.output.splitlines()[-2:],
     )
-    assert moved.startswith(
-        "The files in schedule/ are for /old. To run it here, commit, and then:"
-    )
+    assert moved.startswith("The files in schedule/ are for /old. To run it here:\n  ./upgrade")
     assert moved.endswith(f"--data folder='{project.folder}'")
     assert write == f"Write TAP_PUBLIC_JOBS_API_KEY into {project.folder}/.env"
     assert then == f"Then run: {project.folder}/setup"

@@ -1,5 +1,6 @@
 """`sync`: what is loaded and built, and what the last lines say."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,51 +54,41 @@ public_jobs: 25 models success, 1 tests warn
 """
 
 
-def warnings(project: ProjectAtWork, load: str) -> list[str]:
-    project.run("sync", LOADS=load)
-    return [it for it in project.output.splitlines() if it.startswith("Warning: ")]
+def test_it_warns_of_open_jobs_without_a_detail(project: ProjectAtWork) -> None:
+    def warnings() -> list[str]:
+        project.run("sync", LOADS="done")
+        return [it for it in project.output.splitlines() if it.startswith("Warning: ")]
 
-
-def test_it_warns_of_what_worked_and_was_not_meant(project: ProjectAtWork) -> None:
-    """Details that are missing, a setting without effect, and lines of an update."""
-    assert warnings(project, "done") == []
-
+    assert warnings() == []
     project.write("built", NO_DETAIL)
-    project.write("meltano.yml.new", "")
-    project.write("schedule/crontab.new", "")
-    for name in ("output/warehouse-copy.new", ".venv/lib/a.new"):  # of the program
-        project.write(name, "")
-    setting, details, *files = warnings(project, "warned")
-
-    assert setting.startswith("Warning: TAP_PUBLIC_JOBS_PAGESIZE has no effect: did you mean ")
+    (details,) = warnings()
     assert details.startswith("Warning: 1,040 open jobs have no detail. ")
     assert "TAP_PUBLIC_JOBS_DETAIL_REFRESH=all ./sync" in details
-    assert sorted(it.split()[1] for it in files) == ["meltano.yml.new", "schedule/crontab.new"]
 
 
-def test_what_an_update_left_is_named_by_the_failure_and_at_set_up(project: ProjectAtWork) -> None:
-    """Definitions that only half belong together install, and their builds fail."""
-    project.write("plugins.yml.new", "")
-
-    said = project.run("sync", LOADS="done", FAILS="build")[2]
-
-    left = "no space plugins.yml.new is not merged, which may be why."
-    assert said.startswith(f"The build failed: Database Error in model open_jobs {left}\n")
-    project.run("setup", UV="true")
-    assert project.output.startswith("Warning: plugins.yml.new has the lines of an update that ")
+FILE, COPY = Path("output/warehouse.duckdb"), Path("output/warehouse-copy.duckdb")
 
 
-def test_it_fills_a_database_anew(project: ProjectAtWork) -> None:
-    """With all details, until a load is complete: the state knows those of the lost database."""
-    for file in Path("output").iterdir():
-        file.unlink()
-    Path("output").rmdir()
-    assert project.run("sync", LOADS="incomplete")[:2] == (1, [f"all {LOAD}", BUILD])
-    project.write("output/warehouse.duckdb", "some rows")
-    assert project.run("sync", LOADS="refused")[:2] == (1, [f"all {LOAD}"])
-    assert project.run("sync", LOADS="done")[:2] == (0, [f"all {LOAD}", BUILD])
-    assert project.run("sync", LOADS="done")[:2] == (0, [LOAD, BUILD])
-
-    Path("output/warehouse.duckdb").unlink()
+def test_it_begins_no_file_anew_while_the_copy_or_the_state_is_there(
+    project: ProjectAtWork,
+) -> None:
+    """Whose next build would replace the copy, and its details would be those of the lost file."""
+    shutil.rmtree("output")
     copy, _ = project.run("sync", LOADS="done")[2].splitlines()  # the stand-in makes no database
-    assert copy == "output/warehouse-copy.duckdb could not be written: No such file or directory"
+    assert copy == f"{COPY} could not be written: No such file or directory"
+
+    state = "prod:tap-public-jobs-to-target-duckdb:acme_jobs"
+    anew = f"To begin anew: rm -f {COPY}; .venv/bin/meltano state clear --force {state}"
+    restore = f"{FILE} is missing, with all history. To restore it: cp "
+    project.write(f"states/{state}", "[1]")
+    project.write(str(COPY), "rows")
+    for backup in (str(COPY), "BACKUP"):
+        assert project.run("sync", LOADS="done")[:2] == (1, [])
+        assert project.errors == f"{restore}{backup} {FILE}. {anew}\n"
+        assert project.run("sync", "--scheduled", LOADS="done")[:2] == (1, [])
+        assert project.heard[0][1].startswith(restore)
+        assert COPY.exists() is (backup != "BACKUP")
+        COPY.unlink(missing_ok=True)
+
+    Path("states", state).unlink()
+    assert project.run("sync", LOADS="done")[1] == [LOAD, BUILD]

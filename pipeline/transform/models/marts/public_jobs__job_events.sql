@@ -228,8 +228,7 @@ renames as (
     having count(places.place) = 0
 ),
 
-{% set since = 'coalesce(events.happened_after, events.happened_by)' -%}
-{% set seconds = dbt.datediff(since, 'events.happened_by', 'second') -%}
+{% set seconds = dbt.datediff('events.happened_after', 'events.happened_by', 'second') -%}
 {% set half = 'cast(floor(' ~ seconds ~ ' / 2) as bigint)' -%}
 dated as (
     select
@@ -237,7 +236,7 @@ dated as (
         -- With one sync a night, the middle of the time in which it happened is on the day before.
         case
             when {{ seconds }} <= 36 * 3600
-                then {{ local_day(dbt.dateadd('second', half, since)) }}
+                then {{ local_day(dbt.dateadd('second', half, 'events.happened_after')) }}
         end as likely_on,
         renames.changed_by is not null as is_rename
     from events
