@@ -123,8 +123,9 @@ def first_week(portal: Portal, build: Build) -> None:
         {"required": False},
         {"question": "B?", "required": True},
         {"id": "z", "required": None},
+        {"question": None},
     ]
-    asked[:3] = [question | other for question, other in zip(asked, others, strict=False)]
+    asked[:4] = [question | other for question, other in zip(asked, others, strict=False)]
     edit(portal, 3, knockoutQuestions=[*asked[:4], asked[4] | {"id": "y", "question": "Y?"}])
     portal.sync()
     build()
@@ -232,7 +233,7 @@ MOVES: list[tuple[Job, Job]] = [
     ),
     ({"type": "Left by two"}, {"type": "New"}),
     ({"type": "Left by two"}, {"type": "New"}),
-    ({"type": "Of one"}, {"type": "Left by two"}),
+    ({"type": "Of one", "remark": "-" * 501}, {"type": "Left by two", "remark": "+" * 501}),
     (PAY, {"maxSalary": 0}),
     (PAY, {"minSalary": 0}),
     (PAY, {"currency": "CHF"}),
