@@ -77,7 +77,7 @@ class ProjectAtWork:
         self.folder, self.patch, self.capture = folder, patch, capture
         self.heard: list[tuple[str, str]] = []  # by whom, and what
         self.refuses = False  # whether the service of messages does
-        self.body_format = ""  # of the last message
+        self.address = self.body_format = ""  # of the last message
         self.output = self.errors = ""  # of the last command
         for name, text in PROGRAMS.items():
             self.write(name, text).chmod(0o755)

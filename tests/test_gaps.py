@@ -544,6 +544,10 @@ UNDER_ALL: dict[str, list[Step]] = {
         run(later=-30 * DAY, fails="'pub-3'"),
         run(later=HOUR, warns="'pub-3'"),
     ],
+    "of two gaps, the later one says until when runs fail": [
+        run(fail("3"), fails="'pub-3'", says="exits with 1 until 09:02 UTC"),
+        run(hide("5"), later=30 * 60, fails="'pub-5'", says="exits with 1 until 09:32 UTC"),
+    ],
     "an incomplete list closes and opens nothing, and writes no times": [
         run(
             *(publish("new", "passing"), edit("3", id="")),

@@ -143,7 +143,7 @@ def test_a_wrong_setting_gets_one_clear_error(
 def test_a_secret_is_hidden_as_a_url_and_json_write_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of a job, or what a gateway answers, may have it so."""
     monkeypatch.setattr(lines, "_secrets", [])
-    lines.hide([r"pj+a/b\c"])
+    lines.hide(["pj", r"pj+a/b\c"])
 
     assert one_line(r"pj+a/b\c, jobs/pj%2Ba%2Fb%5Cc, 'pj+a/b\\c'") == "…, jobs/…, '…'"
 

@@ -166,7 +166,7 @@ class ListReader:
         Before the first complete list, all known jobs count as listed.
         """
         known, listed_at = self.state.jobs, self.state.listed_at
-        listed = [job_id for job_id, job in known.items() if listed_at in {None, job.last_seen}]
+        listed = [job_id for job_id, job in known.items() if job.last_seen == listed_at]
         since = [known[it].missing_since or self.now for it in listed if it not in jobs]
         lost = [at for at in since if is_new(at, self.now)]
         why = f"{len(lost):,} of {len(listed):,} published jobs disappeared from the list at once"

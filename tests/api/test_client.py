@@ -251,6 +251,16 @@ def test_a_refused_detail_whose_list_is_answered_is_this_one_job(
     assert server.targets == [page, *["/jobs/job-1"] * tries, page]
 
 
+def test_a_key_that_is_refused_after_a_job_was_ends_the_run(answered: Answered) -> None:
+    refused = [refusal("401")] * FEW_TRIES
+    api, _ = answered(*refused, PAGE, *refused, refusal("401"), throttle=Throttle(1000, 0.001))
+
+    with pytest.raises(RequestError, match="the response is 401"):
+        api.detail(JOB)
+    with pytest.raises(TapError, match="The API refused the key"):
+        api.detail(JOB)
+
+
 @pytest.mark.parametrize(("key_has_worked", "lessons"), [(True, 1), (False, 0)])
 def test_a_403_may_be_the_limit_if_the_key_has_worked_in_an_earlier_run(
     answered: Answered, key_has_worked: bool, lessons: int

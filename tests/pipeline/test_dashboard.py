@@ -27,6 +27,7 @@ AFAR: Row = {"location": "From afar"}
 LONG, SHORTENED = "é" * 141, f"{'é' * 140}…"
 NEW = KEY | {"job_key": "acme/2", "id": "2", "public_id": "new"}
 OLD = KEY | {"job_key": "acme/3", "id": "3"}
+WINTER = KEY | {"job_key": "acme/4", "id": "4"}
 LATER: Row = {"spell": 2, "from_day": "2026-11-05", "from_at": "2026-11-05 04:00"}
 # Leukaemia patients who were given 6-MP (Freireich and others, 1963): weeks, those who were still
 # observed, and those of them whose remission ended.
@@ -47,8 +48,8 @@ def curve() -> list[Row]:
     return [group | of_all | row for row in rows] + [group | {"dimension": "quarter"} | rows[0]]
 
 
-# Two roles of acme, one of them open no longer, a third that closed two years ago, and another
-# organisation without any.
+# Two roles of acme, one of them open no longer, others that closed last winter and two years ago,
+# and another organisation without any.
 ROWS: Tables = {
     "job_spells": [
         KEY | OF_FIRST | ENDS | SALARY | BERN | {"spell": 1, "job_title": "Cook"},
@@ -62,6 +63,7 @@ ROWS: Tables = {
         | {"from_day": "2026-11-06", "began_as": "edited"},
         NEW | OF_FIRST | {"spell": 1, "began_as": "found"},
         OLD | OF_FIRST | AFAR | {"spell": 1, "from_day": "2024-10-31", "began_as": "opened"},
+        WINTER | OF_FIRST | {"spell": 1, "from_day": "2026-01-01", "began_as": "opened"},
     ],
     "job_periods": [
         KEY
@@ -71,11 +73,13 @@ ROWS: Tables = {
         | {"period": 1, "is_open": False, "open_since": "2026-10-31", "closed_on": "2026-11-02"}
         | {"closed_after": "2026-11-01 04:00", "closed_by": "2026-11-02 04:00"},
         OLD | {"period": 1, "is_open": False, "closed_on": "2024-11-02"},
+        WINTER | {"period": 1, "is_open": False, "closed_on": "2026-01-02"},
     ],
     "jobs_ever": [
         KEY | {"job_url": "https://a.example/1", "is_open": True, "reposted_after": "2026-10-01"},
         NEW | {"job_url": "https://a.example/2", "is_open": False},
         OLD | {"is_open": False},
+        WINTER | {"is_open": False},
     ],
     "job_events": [
         event | {"happened_on": str(event["happened_by"])[:10], "event_key": str(place)}
@@ -164,12 +168,13 @@ SHOWN: Tables = {
         # A role that is closed has no page any more.
         {"job_title": "new", "began_as": "found", "ended_as": "closed", "job_url": None, "id": "2"}
         | {"until_day": days("2026-11-02"), "place": None, "closed_after": None},
+        {"id": "4", "ended_as": "closed", "until_day": days("2026-01-02")},
     ],
     # A long text ends with dots, so that nobody takes its beginning for the whole.
     "events": [
         *[{"event": "moved", "happened_after": None}] * 2,
         {"event": "edited", "in_words": SHORTENED, "place": "Bern, Switzerland"},
-        {"event": "closed", "in_words": None, "place": None},
+        {"event": "closed", "in_words": None, "place": None, "job_url": None},
         {"event": "repriced", "in_words": "more", "place": "From afar"}
         | {"happened_after": "2026-10-30 00"},
     ],

@@ -297,8 +297,15 @@ def test_what_waits_too_long_is_answered_and_not_written(
         slow.answer.set()
         assert (first.result(), health(url)) == (NOTED, WELL)
 
-    assert answers == [FAILED] * 3
-    assert slow.read()[1:] == (1, ["designer-paris-1a2b3c"])
+        assert slow.read()[1:] == (1, ["designer-paris-1a2b3c"])
+        # Also one whose own commit lasts too long, after which others are noted.
+        slow.answer.clear()
+        with mock.patch.object(writer, "PATIENCE", 0.1):
+            answers.append(post(hook))
+        slow.answer.set()
+        assert (post(hook), health(url)) == (NOTED, WELL)
+
+    assert answers == [FAILED] * 4
     assert {record.getMessage() for record in caplog.records} == {
         "The notification log did not respond in time: make sure that its database is up."
     }

@@ -148,13 +148,16 @@ def test_a_page_that_is_refused_ends_a_list_with_a_wrong_total(
     assert api.pages == [1, 2, 3] * (3 if total else 2)
 
 
-@pytest.mark.parametrize(("jobs", "status"), [(4, 404), (3, 500), (3, 403), (3, None)])
+@pytest.mark.parametrize(
+    ("jobs", "total", "status"),
+    [(4, 12, 404), (4, 6, 404), (3, 12, 500), (3, 12, 403), (3, 12, None)],
+)
 def test_any_other_error_before_the_total_is_reached_stops_the_run(
-    jobs: int, status: int | None
+    jobs: int, total: int, status: int | None
 ) -> None:
     """Behind a full page, there may be another; and other errors may pass."""
     api = api_with(*range(jobs))
-    api.total = 12
+    api.total = total
     api.answers[3] = PageError("page 3", status)
 
     with pytest.raises(PageError):

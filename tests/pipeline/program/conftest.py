@@ -6,7 +6,6 @@ import types
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from stand_ins import ProjectAtWork
@@ -31,6 +30,7 @@ def project(
         """Takes addresses, and sends messages, as the package does."""
 
         def add(self, url: str) -> bool:
+            found.address = url
             return "://" in url
 
         def notify(self, text: str, title: str, body_format: str = "") -> bool:
@@ -42,7 +42,8 @@ def project(
     class Response:
         def close(self) -> None: ...
 
-    def open_url(url: str, **_: Any) -> Response:
+    def open_url(url: str, *, timeout: float) -> Response:
+        assert timeout < 60  # seconds, while the run holds the lock
         found.heard.append(("GET", url))
         return Response()
 

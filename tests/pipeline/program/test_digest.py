@@ -63,6 +63,7 @@ def night(
     with duckdb.connect("output/warehouse.duckdb") as connection:
         connection.begin()  # one write instead of one for each table
         make(connection.execute, rows, SCHEMA)
+        make(connection.execute, {}, f"{SCHEMA}2")  # of another project
         connection.commit()
     assert project.run("sync", "--scheduled", LOADS="done")[0] == 0
     assert len(project.heard) < 2
@@ -110,14 +111,17 @@ def test_a_digest_counts_first_and_then_names_what_is_new(daily: ProjectAtWork) 
         "- remotePolicy (string)",
     ]
     assert daily.body_format == "text"
+    assert daily.address == "json://secret?overflow=split"
 
 
 def test_a_long_digest_counts_the_rest(daily: ProjectAtWork) -> None:
     jobs = [{"job_key": f"acme/{number:02}", "is_open": True} for number in range(25)]
     events = [event("opened", 2, f"{number:02}") for number in range(25)]
 
+    daily.variables["DIGEST_URL"] = "json://secret?tags=a"
     lines = night(daily, listed(1, 2), events, jobs_ever=jobs)
 
+    assert daily.address == "json://secret?tags=a&overflow=split"
     assert lines[2:] == ["Opened (25)", *(f"- {it:02}" for it in range(20)), "- and 5 more"]
 
 
@@ -127,7 +131,7 @@ def test_no_event_is_in_two_digests_and_none_is_left_out(daily: ProjectAtWork) -
         event("opened", 2),
         event("closed", 3),
         event("reopened", 4),
-        event("opened", 4, organisation="globex", job_key="globex/Cook"),
+        event("opened", 3, organisation="globex", job_key="globex/Cook"),
     ]
     globex = listed(1, organisation="globex")
 
@@ -142,7 +146,7 @@ def test_no_event_is_in_two_digests_and_none_is_left_out(daily: ProjectAtWork) -
     assert json.loads(NOTE.read_text("utf-8")) == {
         "singer_state": {"digest": {"acme": "2026-11-03T04:00:00", "globex": "2026-11-01T04:00:00"}}
     }
-    both = listed(1, 2, 3, 4) + globex + listed(4, organisation="globex")
+    both = listed(1, 2, 3, 4) + globex + listed(3, organisation="globex")
     assert kinds(both) == ["Opened (1)", "Reopened (1)"]
     assert daily.heard[0][1].splitlines()[3] == "- Cook (globex)"
     # A day on which nothing happened has none, and is over.

@@ -1,5 +1,6 @@
 """Schedules: the retry, alerts and pings, signals, the lock, and whatever breaks."""
 
+import errno
 import json
 import signal
 import socket
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from public_jobs_pipeline import schedule
+from public_jobs_pipeline.meltano import Interrupted
 from stand_ins import CASES, PROGRAMS, ProjectAtWork, lines_until
 
 MINUTE = 60
@@ -143,6 +146,14 @@ def test_a_frequent_schedule_alerts_although_the_clock_was_ahead(
     assert [alerts(it) for it in (ahead, 0, 11, 13)] == [0, 0, 0, 1]
 
 
+def test_a_note_of_failures_that_cannot_be_written_breaks_no_run(project: ProjectAtWork) -> None:
+    """It is another user's, or the disk is full. The nightly run alerts."""
+    FAILING.mkdir()
+    status, _, said = project.run("sync", "--if-news", LOADS="refused")
+    assert (status, said.partition("\n")[0]) == (1, REFUSED)
+    assert project.heard == []
+
+
 def test_a_variable_of_the_environment_comes_before_that_of_env(project: ProjectAtWork) -> None:
     """Also one of alerts and pings, which no other program reads."""
     project.write(".env", "TAP_PUBLIC_JOBS_API_KEY=key\nPING_URL=https://another\n")
@@ -229,6 +240,14 @@ def test_a_signal_stops_the_tap_and_nothing_is_built(
     assert errors.partition("\n")[0] == alerts
 
 
+@pytest.mark.usefixtures("project")
+def test_the_time_limit_does_not_break_off_what_a_signal_stops() -> None:
+    signal.alarm(schedule.TIME_LIMIT)
+    with pytest.raises(Interrupted):
+        schedule.interrupt(signal.SIGTERM, None)
+    assert signal.alarm(0) == 0
+
+
 def test_a_frequent_run_leaves_a_running_one_alone_and_others_wait_even_if_its_sync_was_killed(
     project: ProjectAtWork,
 ) -> None:
@@ -248,8 +267,13 @@ def break_env(_: ProjectAtWork) -> None:
     Path(".env").mkdir()
 
 
-def fill_the_disk(_: ProjectAtWork) -> None:
+def fill_the_disk(project: ProjectAtWork) -> None:
     Path(".meltano/state.new").symlink_to("/dev/full")
+
+    def write(_: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    project.patch.setattr("sys.stderr", types.SimpleNamespace(write=write))
 
 
 def remove_meltano(_: ProjectAtWork) -> None:
