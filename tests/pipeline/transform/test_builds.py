@@ -1000,8 +1000,8 @@ def test_each_organisation_has_its_own_jobs_and_its_own_latest_listing(
         acme.publish(closed | {"id": "again", "publicId": "again"})
         acme.edit(1, jobTitle="Of one organisation", salaryPeriod="hour")
         initech.publish(1)  # not seen before its next sync
-        for portal in (acme, globex):
-            portal.day(9)
+        for hour, portal in enumerate((acme, globex), 4):
+            portal.day(9, hour)
             portal.sync()
         for portal in portals:
             portal.listings[-1].built = True
