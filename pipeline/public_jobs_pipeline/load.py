@@ -67,8 +67,7 @@ def sync(
         loaded = earlier
     else:
         loaded = load_jobs(project, refresh, is_scheduled=is_scheduled)
-    failure, warnings = loaded.failure, [*env.replaced(project)]
-    warnings += [loaded.warning] if loaded.warning else []
+    failure, warnings = loaded.failure, [*env.replaced(project), loaded.warning]
     if loaded.written:
         status, lines = meltano.dbt(project.warehouse, "build")
         if status:
@@ -84,7 +83,7 @@ def sync(
         says = [failure, remedy(loaded, failure)]
     else:
         says = [f"{loaded.jobs:,} jobs loaded, tables built.", f"Ask them: {project.ask}"]
-    return Result(loaded, failure, "\n".join([*(f"Warning: {it}" for it in warnings), *says]))
+    return Result(loaded, failure, "\n".join([*(f"Warning: {it}" for it in warnings if it), *says]))
 
 
 def load_jobs(project: Project, refresh: str, *, is_scheduled: bool) -> Load:

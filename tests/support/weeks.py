@@ -30,7 +30,8 @@ def eight_weeks(portal: Portal, build: Build) -> None:
     first_week(portal, build)
     a_job_that_is_away(portal, build)
     another_system(portal, build)
-    closed = a_night_without_most_jobs(portal, build)
+    a_night_without_most_jobs(portal, build)
+    closed = the_end_of_summer_time(portal, build)
     the_end_of_a_quarter(portal, build)
     the_first_of_a_month(portal, closed)
 
@@ -178,12 +179,8 @@ def another_system(portal: Portal, build: Build) -> None:
     build()
 
 
-def a_night_without_most_jobs(portal: Portal, build: Build) -> list[Job]:
-    """They are listed again in the next one, in which nobody has moved but those of that night.
-
-    Returns:
-        The job that closes a week later.
-    """
+def a_night_without_most_jobs(portal: Portal, build: Build) -> None:
+    """They are listed again in the next one, in which nobody has moved but those of that night."""
     begin(portal, 20)
     missing = published(portal)[8:]
     close(portal, missing)
@@ -208,16 +205,6 @@ def a_night_without_most_jobs(portal: Portal, build: Build) -> list[Job]:
     edit(portal, 2, publicId="in-another-place")
     portal.sync()
 
-    # The day of Berlin begins an hour later now.
-    begin(portal, 27, minutes=30)
-    closed = published(portal)[2:3]
-    close(portal, closed)
-    for number, (before, _) in enumerate(MOVES):
-        edit(portal, number, **before)
-    portal.sync()
-    build()
-    return closed
-
 
 # What jobs are in one build, and what is other in the next. Only department A is called otherwise:
 # what others leave, they leave alone, or not all of them leave, or another job comes.
@@ -238,6 +225,22 @@ MOVES: list[tuple[Job, Job]] = [
     (PAY, {"minSalary": 0}),
     (PAY, {"currency": "CHF"}),
 ]
+
+
+def the_end_of_summer_time(portal: Portal, build: Build) -> list[Job]:
+    """The day of Berlin begins an hour later from now on.
+
+    Returns:
+        The job that closes.
+    """
+    begin(portal, 27, minutes=30)
+    closed = published(portal)[2:3]
+    close(portal, closed)
+    for number, (before, _) in enumerate(MOVES):
+        edit(portal, number, **before)
+    portal.sync()
+    build()
+    return closed
 
 
 def the_end_of_a_quarter(portal: Portal, build: Build) -> None:
