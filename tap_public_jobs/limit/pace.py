@@ -12,8 +12,11 @@ FEW_IN = 16
 # The part of the shortest round trip by which a request goes out earlier.
 EARLY = 0.9
 
-# How many lessons there are. After the last one, only a pause helps.
+# How many lessons there are about the server. Further ones are about other clients of the key.
 LESSONS = 3
+
+# By how much of the interval each of those slows down, and how many do.
+SLOWER, MOST_SLOWER = 0.25, 8
 
 
 @dataclass
@@ -32,9 +35,13 @@ class Pace:
        of the shortest round trip.
     3. After one more rejection, nothing is taken off, which is right whatever the network.
 
+    What is rejected after that, is so because another client of the key takes a part of the limit.
+    Each such rejection adds a quarter to the interval, until it is three times as long.
+
     The first response that may be a rejection or a fault counts as a rejection. Later ones count
     only once there are more than `FEW`, and more than one per `FEW_IN` answers.
-    Several in a row count as one, because a server that is down is no limit.
+    Several in a row count as one, because a server that is down is no limit. They teach nothing
+    about other clients, because jobs that are always refused would slow down the rest.
 
     Attributes:
         limit: Requests per period.
@@ -59,7 +66,8 @@ class Pace:
     def interval(self) -> float:
         """The seconds between two requests now."""
         # Under a limit of 1, a server that estimates its window needs an empty one in between.
-        return self.period / max(self.limit - 1, 0.5) if self.lessons else 0.0
+        shortest = self.period / max(self.limit - 1, 0.5) if self.lessons else 0.0
+        return shortest * (1 + SLOWER * min(max(self.lessons - LESSONS, 0), MOST_SLOWER))
 
     @property
     def after_response(self) -> float:
@@ -97,7 +105,8 @@ class Pace:
         self._doubts += self._is_up
         self._is_up = False
         is_limit = self._doubts > max(FEW, self._answers / FEW_IN)
-        return (is_limit or not self.lessons) and self.note_rejection(sent, now)
+        is_news = self.lessons < LESSONS and (is_limit or not self.lessons)
+        return is_news and self.note_rejection(sent, now)
 
     def note_rejection(self, sent: float, now: float) -> bool:
         """Note a rejection; returns whether it is a lesson.
@@ -106,7 +115,8 @@ class Pace:
         """
         if self.has_learned_since(sent):
             return False
-        self.lessons += 1
+        # Nor does one that is rejected again, with none answered in between, show what others take.
+        self.lessons += self.has_helped or self.lessons < LESSONS
         self._last_lesson_at = now
         self.has_helped = False
         return True

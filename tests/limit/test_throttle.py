@@ -134,6 +134,19 @@ def test_whatever_a_server_rejects_and_how_no_request_fails_and_the_guarantee_ho
     assert is_within_limit(api)
 
 
+@pytest.mark.parametrize("others", [10, 20, 30, 40])
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_what_another_client_leaves_is_found_in_few_rejections(algorithm: str, others: int) -> None:
+    """Such as the tap of another project with the same key."""
+    api = Api(algorithm, others=others)
+
+    api.send(600)
+
+    assert len(api.counted) == 600
+    assert len(api.rejected) <= 30
+    assert api.time.now < 1.4 * 600 / (api.limit - others) * api.period
+
+
 @given(limit=st.integers(2, 60), period=st.integers(1, 60), requests=st.integers(1, 300))
 @settings(max_examples=50)
 def test_without_latency_it_takes_the_least_time_that_the_limit_allows(
