@@ -158,8 +158,7 @@ class DemoWarehouse:
             "DBT_PROJECT_DIR": str(transform),
             "DBT_PROFILES_DIR": str(transform),
             "DBT_TARGET": "duckdb",
-            # Where Meltano has dbt look for what it has parsed.
-            "DBT_TARGET_PATH": str(REPOSITORY / ".meltano" / "dbt" / "duckdb"),
+            "DBT_TARGET_PATH": variables["DBT_DUCKDB_TARGET_PATH"],
             "DBT_LOG_PATH": str(folder),
             # Nobody reads them.
             "DBT_LOG_LEVEL_FILE": "none",

@@ -18,10 +18,13 @@ RENDER = """
 import json, sys, yaml
 from dbt.config.renderer import ProfileRenderer
 from dbt_common.context import set_invocation_context
-set_invocation_context(json.loads(sys.argv[2]))
 with open(sys.argv[1], encoding="utf-8") as file:
-    outputs = yaml.safe_load(file)["public_jobs"]["outputs"]
-print(json.dumps(ProfileRenderer({}).render_data(outputs["postgres"])))
+    output = yaml.safe_load(file)["public_jobs"]["outputs"]["postgres"]
+found = []
+for variables in json.loads(sys.argv[2]):
+    set_invocation_context(variables)
+    found.append(ProfileRenderer({}).render_data(output))
+print(json.dumps(found))
 """
 
 
@@ -152,28 +155,24 @@ SOCKET = "postgresql+psycopg://me:0123@/jobs?host=/run/socket"
 PARTS = {"host": "localhost", "port": 5433, "user": "me", "password": "100%25", "database": "jobs"}
 
 
+DATABASES: list[tuple[Settings, tuple[str | int, ...]]] = [
+    ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
+    ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
+    ({"sqlalchemy_url": RAW}, ("db.example.com", 5432, "me", "100%zz%", "jobs", "prefer")),
+    ({"sqlalchemy_url": IPV6}, ("2001:db8::1", 6543, "me", "x", "jobs", "prefer")),
+    (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
+]
+
+
 @pytest.mark.e2e
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"sqlalchemy_url": URL}, ("db.example.com", 6543, "mé", "p@ü/++w%:1", "jobs", "require")),
-        ({"sqlalchemy_url": SOCKET}, ("/run/socket", 5432, "me", "0123", "jobs", "prefer")),
-        ({"sqlalchemy_url": RAW}, ("db.example.com", 5432, "me", "100%zz%", "jobs", "prefer")),
-        ({"sqlalchemy_url": IPV6}, ("2001:db8::1", 6543, "me", "x", "jobs", "prefer")),
-        (PARTS, ("localhost", 5433, "me", "100%25", "jobs", "prefer")),
-    ],
-    ids=["URL", "URL of a socket", "URL with a %", "IPv6", "parts"],
-)
-def test_dbt_finds_the_database_of_the_loader(
-    settings: Settings, expected: tuple[str | int, ...]
-) -> None:
+def test_dbt_finds_the_database_of_the_loader() -> None:
     python = dbt_command("dbt-postgres").with_name("python")
-    profiles = TRANSFORM / "profiles.yml"
-    given = json.dumps(variables("target-postgres", settings))
-    text = subprocess.check_output([python, "-c", RENDER, profiles, given], text=True)
-    found = json.loads(text)
+    given = json.dumps([variables("target-postgres", settings) for settings, _ in DATABASES])
+    command = [python, "-c", RENDER, TRANSFORM / "profiles.yml", given]
+    found = json.loads(subprocess.check_output(command, text=True))
     names = ("host", "port", "user", "password", "dbname", "sslmode")
-    assert tuple(found[name] for name in names) == expected
+    shown = [tuple(profile[name] for name in names) for profile in found]
+    assert shown == [expected for _, expected in DATABASES]
 
 
 def test_an_update_that_changes_a_macro_stops_no_build(tmp_path: Path) -> None:
