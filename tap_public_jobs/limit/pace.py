@@ -15,8 +15,8 @@ EARLY = 0.9
 # How many lessons there are about the server. Further ones are about other clients of the key.
 LESSONS = 3
 
-# By how much of the interval each of those slows down, and how many do.
-SLOWER, MOST_SLOWER = 0.25, 8
+# By how much of the interval each of those slows down, and how many count with those three.
+SLOWER, MOST_LESSONS = 0.25, 11
 
 
 @dataclass
@@ -36,7 +36,9 @@ class Pace:
     3. After one more rejection, nothing is taken off, which is right whatever the network.
 
     What is rejected after that, is so because another client of the key takes a part of the limit.
-    Each such rejection adds a quarter to the interval, until it is three times as long.
+    Each such rejection adds a quarter to the interval, until it is three times as long, and each
+    period without one takes a quarter away. Each is also followed by a pause of two intervals, and
+    of twice as many after each further one in a row, up to a period.
 
     The first response that may be a rejection or a fault counts as a rejection. Later ones count
     only once there are more than `FEW`, and more than one per `FEW_IN` answers.
@@ -46,15 +48,15 @@ class Pace:
     Attributes:
         limit: Requests per period.
         period: Seconds.
-        lessons: How many rejections taught something.
-        has_helped: Whether a request that was sent after the last lesson was answered.
+        lessons: How many rejections taught something, but for those whose time is over.
+        in_a_row: How many rejections have taught something since a later request was answered.
         last_answered: When the last request was sent of those that were answered.
     """
 
     limit: int
     period: float
     lessons: int = 0
-    has_helped: bool = True
+    in_a_row: int = 0
     last_answered: float = -math.inf
     _answers: int = 0
     _doubts: int = 0  # responses that may be rejections, one for each row of them
@@ -67,7 +69,12 @@ class Pace:
         """The seconds between two requests now."""
         # Under a limit of 1, a server that estimates its window needs an empty one in between.
         shortest = self.period / max(self.limit - 1, 0.5) if self.lessons else 0.0
-        return shortest * (1 + SLOWER * min(max(self.lessons - LESSONS, 0), MOST_SLOWER))
+        return shortest * (1 + SLOWER * max(0, self.lessons - LESSONS))
+
+    @property
+    def pause(self) -> float:
+        """The seconds of the pause after the third lesson or a further one."""
+        return min(self.period, math.ldexp(self.interval, min(self.in_a_row, 60)))
 
     @property
     def after_response(self) -> float:
@@ -98,7 +105,11 @@ class Pace:
         self._answers += 1
         self.last_answered = max(self.last_answered, sent)
         self._is_up = True
-        self.has_helped |= not self.has_learned_since(sent)
+        if not self.has_learned_since(sent):
+            self.in_a_row = 0
+        if self.lessons > LESSONS and sent > self._last_lesson_at + self.period:
+            self.lessons -= 1  # the others may have gone
+            self._last_lesson_at = sent
 
     def note_doubt(self, sent: float, now: float) -> bool:
         """Note a response that may be a rejection; returns whether it is a lesson."""
@@ -115,10 +126,11 @@ class Pace:
         """
         if self.has_learned_since(sent):
             return False
-        # Nor does one that is rejected again, with none answered in between, show what others take.
-        self.lessons += self.has_helped or self.lessons < LESSONS
+        # One more in a row does not show what others take.
+        if self.lessons < (LESSONS if self.in_a_row else MOST_LESSONS):
+            self.lessons += 1
+        self.in_a_row += 1
         self._last_lesson_at = now
-        self.has_helped = False
         return True
 
     def has_learned_since(self, sent: float) -> bool:

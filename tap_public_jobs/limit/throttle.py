@@ -175,11 +175,12 @@ class Throttle:
                 # An interval is enough, if the limit allows no bursts. If it is not, the next pause
                 # is a whole period.
                 retry_after = 0.0
-            was_enough = self._pace.has_helped  # what the server asked for
+            was_enough = not self._pace.in_a_row  # what the server asked for
             is_lesson = self._pace.note_rejection(sent, now)
-            was_enough &= retry_after is not None and self._pace.lessons < LESSONS
             pause = max(retry_after or 0.0, self._pace.interval)
-            if is_lesson and not was_enough:
+            if is_lesson and self._pace.lessons >= LESSONS:
+                pause = max(pause, self._pace.pause)
+            elif is_lesson and not (was_enough and retry_after is not None):
                 pause = max(pause, self.period)
             is_much_longer = now + pause > self._not_before + self.period
             self._not_before = max(self._not_before, now + pause)
