@@ -112,7 +112,7 @@ def _show_weeks(database: Path) -> None:
         transform = copy_transform(folder / "transform")
         variables = meltano.environment(sandbox, base_url, database, folder) | {
             "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "changed",
-            # Meltano's names of them
+            # Meltano's names of dbt's folders.
             "DBT_DUCKDB_PROJECT_DIR": str(transform),
             "DBT_DUCKDB_TARGET_PATH": str(folder / "dbt"),
             # The last build takes what those of the nights have parsed, which no update changes.

@@ -205,6 +205,7 @@ PAGE_1 = "jobs?page=1&pageSize=100"
 # Statuses of rejections, and headers, in which `{}` is the whole seconds until the next one.
 BARE: tuple[int, dict[str, str]] = (403, {})
 REJECTIONS = [
+    BARE,
     (403, {"X-RateLimit-Remaining": "0"}),
     (429, {}),
     (429, {"Retry-After": "{}"}),
@@ -217,8 +218,8 @@ tenths = st.integers(0, 20).map(lambda it: it / 10)
 def limited(limit: int) -> st.SearchStrategy[Api]:
     """An API that counts in any way, and allows what the run expects or half of it.
 
-    Not half of it with a bare 403. That may be about the job, which has eight tries, and by chance
-    all those of a healthy job are rejected, so that it fails until the next run.
+    Not half of it with a bare 403, which may be about the job, so that a job has eight tries: by
+    chance, all those of a healthy job may be rejected, and it fails until the next run.
     """
     names = st.sampled_from([f"job-{it}" for it in range(JOBS)])
     return st.builds(
