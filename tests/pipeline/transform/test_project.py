@@ -168,8 +168,9 @@ DATABASES: list[tuple[Settings, tuple[str | int, ...]]] = [
 def test_dbt_finds_the_database_of_the_loader() -> None:
     python = dbt_command("dbt-postgres").with_name("python")
     given = json.dumps([variables("target-postgres", settings) for settings, _ in DATABASES])
-    command = [python, "-c", RENDER, TRANSFORM / "profiles.yml", given]
-    found = json.loads(subprocess.check_output(command, text=True))
+    profiles = TRANSFORM / "profiles.yml"
+    text = subprocess.check_output([python, "-c", RENDER, profiles, given], text=True)
+    found = json.loads(text)
     names = ("host", "port", "user", "password", "dbname", "sslmode")
     shown = [tuple(profile[name] for name in names) for profile in found]
     assert shown == [expected for _, expected in DATABASES]
