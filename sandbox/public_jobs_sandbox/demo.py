@@ -109,11 +109,10 @@ def _show_weeks(database: Path) -> None:
     sandbox = Sandbox.demo(JOBS, options=options, clock=clock.now)
     with tempfile.TemporaryDirectory() as name, serving(sandbox) as base_url:
         folder = Path(name)
-        transform = copy_transform(folder / "transform")
         variables = meltano.environment(sandbox, base_url, database, folder) | {
             "TAP_PUBLIC_JOBS_DETAIL_REFRESH": "changed",
             # Meltano's names of dbt's folders.
-            "DBT_DUCKDB_PROJECT_DIR": str(transform),
+            "DBT_DUCKDB_PROJECT_DIR": str(copy_transform(folder / "transform")),
             "DBT_DUCKDB_TARGET_PATH": str(folder / "dbt"),
             # The last build takes what those of the nights have parsed, which no update changes.
             "DBT_PARTIAL_PARSE": "true",
@@ -134,7 +133,7 @@ def _show_weeks(database: Path) -> None:
             "detail_refresh": "changed",
             "column_naming": "snake_case",
         }
-        with DemoWarehouse(variables, transform, folder) as warehouse:
+        with DemoWarehouse(variables, folder) as warehouse:
             state = play(sandbox, clock, config, warehouse, folder)
         variables["TAP_PUBLIC_JOBS__STATE"] = str(state)
         click.echo(f"\nThe last night is now, and runs as yours would:\n\n{COMMAND} {BUILD}")

@@ -148,15 +148,15 @@ class DemoWarehouse:
     """The DuckDB file of the demo: what loads it, and what builds in it.
 
     Args:
-        variables: The environment.
-        transform: The dbt project.
+        variables: The environment, with Meltano's names of the folders of dbt.
         folder: For logs and settings.
     """
 
-    def __init__(self, variables: dict[str, str], transform: Path, folder: Path) -> None:
+    def __init__(self, variables: dict[str, str], folder: Path) -> None:
+        project = variables["DBT_DUCKDB_PROJECT_DIR"]
         shell = variables | {
-            "DBT_PROJECT_DIR": str(transform),
-            "DBT_PROFILES_DIR": str(transform),
+            "DBT_PROJECT_DIR": project,
+            "DBT_PROFILES_DIR": project,
             "DBT_TARGET": "duckdb",
             "DBT_TARGET_PATH": variables["DBT_DUCKDB_TARGET_PATH"],
             "DBT_LOG_PATH": str(folder),
