@@ -94,7 +94,7 @@ class Schedule(NamedTuple):
 
 SCHEDULES = (
     Schedule("nightly all", DAY, "all", "all", 8),
-    Schedule("hourly changed", HOUR, "changed", "changed", 8, most_surplus=11),
+    Schedule("hourly changed", HOUR, "changed", "changed", 8),
     Schedule("notified every 15 minutes", 15 * MINUTE, "notified", "changed", 30),
     # Each run looks again at what is missing for less than an hour.
     Schedule("notified every 2 minutes", 2 * MINUTE, "notified", "changed", 16, most_surplus=70),

@@ -7,7 +7,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from random import Random
+from random import Random, seed
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ from typing_extensions import override
 from tap_public_jobs.errors import TapError
 from tap_public_jobs.limit import transport
 from tap_public_jobs.limit.throttle import Throttle
-from tap_public_jobs.limit.verdict import FEW_TRIES
+from tap_public_jobs.limit.verdict import FEW_TRIES, MAX_TRIES
 from tap_public_jobs.sync.source import JobRef
 
 # Connections, and what they carry.
@@ -243,6 +243,21 @@ def test_whatever_a_limit_rejects_with_only_the_jobs_that_are_always_refused_fai
 
     assert sorted(api.refused) == sorted(api.bad)
     assert sorted(api.fetched + api.refused) == sorted(f"job-{it}" for it in range(JOBS))
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_a_bare_403_beside_another_client_fails_hardly_a_job_and_none_before_eight_tries(
+    algorithm: str,
+) -> None:
+    """As `limited` says, which leaves that to chance; here, the waits are always the same."""
+    seed(0)
+    api = Api(algorithm, others=30, threads=6, reject_with=BARE)
+
+    api.read(300)
+
+    assert len(api.refused) <= 1
+    assert [it for it in api.refused if api.seen.count((it, 403)) != MAX_TRIES] == []
+    assert sorted(api.fetched + api.refused) == sorted(f"job-{it}" for it in range(300))
 
 
 @pytest.mark.parametrize("number", [0, 59, 150, 299])
