@@ -76,7 +76,7 @@ file, turn, is_killed = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "killed"
 database = duckdb.connect(file)
 if turn:
     query = "select number, length(long), first from seen order by number"
-    print(database.execute(query).fetchall())
+    print(database.execute(query).fetchall(), flush=True)  # a kill would lose it
 database.execute(f"""
     create schema if not exists analytics;
     create table if not exists texts (number bigint, long varchar, short varchar);
