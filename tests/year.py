@@ -95,9 +95,9 @@ class Schedule(NamedTuple):
 SCHEDULES = (
     Schedule("nightly all", DAY, "all", "all", 8),
     # A detail that is refused for a month costs each run three tries and a look at the list.
-    Schedule("hourly changed", HOUR, "changed", "changed", 8, most_surplus=12),
+    Schedule("hourly changed", HOUR, "changed", "changed", 8, most_surplus=11),
     # A run looks again at what is missing for less than an hour, and at details behind a cache.
-    Schedule("notified every 15 minutes", 15 * MINUTE, "notified", "changed", 30, most_surplus=25),
+    Schedule("notified every 15 minutes", 15 * MINUTE, "notified", "changed", 30, most_surplus=20),
     Schedule("notified every 2 minutes", 2 * MINUTE, "notified", "changed", 16, most_surplus=70),
 )
 

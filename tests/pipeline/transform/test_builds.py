@@ -361,15 +361,6 @@ def test_a_build_waits_long_neither_for_a_lock_nor_for_a_join(finished: Portal) 
     )
 
 
-@pytest.mark.parametrize("finished", KINDS[:2], indirect=True)
-def test_an_empty_build_is_refused(finished: Portal) -> None:
-    history = finished.warehouse.rows("analytics_history.job_history")
-    status, output = finished.warehouse.dbt("build", "--empty")
-    assert status != 0
-    assert "--empty would close all jobs in the history" in output
-    assert finished.warehouse.rows("analytics_history.job_history") == history
-
-
 def as_shown(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M}"
@@ -897,6 +888,14 @@ def assert_misspelt_variables_are_named(warehouse: Warehouse) -> None:
     settings.write_text(json.dumps(PROJECT), "utf-8")
 
 
+def assert_an_empty_build_is_refused(warehouse: Warehouse) -> None:
+    history = warehouse.rows("analytics_kept.job_history")
+    status, output = warehouse.dbt("build", "--empty")
+    assert status != 0
+    assert "--empty would close all jobs in the history" in output
+    assert warehouse.rows("analytics_kept.job_history") == history
+
+
 def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path: Path) -> None:
     """With a schema, variables and a grant of the user's own, and models of the same names.
 
@@ -956,6 +955,7 @@ def test_the_project_of_a_user_takes_the_package(warehouse: Warehouse, tmp_path:
     # Where the project's own is too, so that queries need not know whose it is.
     assert [it["location"] for it in warehouse.rows("analytics.locations")] == ["Somewhere"]
     assert warehouse.listed_at().startswith("2026-11-02")
+    assert_an_empty_build_is_refused(warehouse)
     if not isinstance(warehouse, DuckDB):
         may = f"has_table_privilege('{READER}', 'analytics_recruiting.open_jobs', 'select')"
         assert warehouse.rows(f"(select {may} as it) as found") == [{"it": True}]
