@@ -3,6 +3,7 @@
 import os
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,15 +43,25 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folders, and begin with the longest ones."""
+    """Mark tests by their folders, and begin with the longest ones.
+
+    These share a folder, a server or what a process has read; those of few tests install projects,
+    which takes minutes.
+    """
     for item in items:
         folder = item.path.parent.name
         if folder in {"api", "limit", "receiver", "records", "sync"}:
             item.add_marker(pytest.mark.timeout(120))  # nothing takes long there
         if folder == "e2e":
             item.add_marker(pytest.mark.e2e)
-    # Those that share a folder or a server.
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    sizes = Counter(map(group_of, items))
+    items.sort(key=lambda item: sizes[group] if (group := group_of(item)) else len(items))
+
+
+def group_of(item: pytest.Item) -> str:
+    """What a test shares with others; nothing if it is empty."""
+    marker = item.get_closest_marker("xdist_group")
+    return str(marker.args[0]) if marker else ""
 
 
 @pytest.fixture(scope="session", name="postgresql")

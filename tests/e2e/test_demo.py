@@ -235,7 +235,6 @@ def test_the_users_key_warehouse_and_state_are_left_alone(shown: str, shell: She
     assert [*Path(shell["TARGET_DUCKDB_FILEPATH"]).parent.iterdir()] == []
 
 
-@pytest.mark.xdist_group("demo of webhooks")  # beside the others, which take a minute
 def test_two_webhooks_cost_the_list_and_one_request_each(clone: Path, shell: Shell) -> None:
     """The list has two pages; the detail of the unpublished job confirms that it is gone.
 

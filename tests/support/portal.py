@@ -194,6 +194,12 @@ class WithDbt2(DuckDB):
 
 
 Warehouse = DuckDB | Postgres
+# Each in one worker, where a process has read the package.
+IN_DUCKDB, IN_POSTGRESQL = map(pytest.mark.xdist_group, ("DuckDB", "PostgreSQL"))
+KINDS = [
+    pytest.param("DuckDB", marks=IN_DUCKDB),
+    pytest.param("PostgreSQL", marks=IN_POSTGRESQL),
+]
 
 
 def new_warehouse(kind: str, folder: Path, new_database: Callable[[], str]) -> Warehouse:

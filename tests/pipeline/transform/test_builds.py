@@ -33,7 +33,10 @@ from support.expected import MODELS, TABLES, History, assert_holds, assert_same
 from support.portal import (
     FIRST_DAY,
     HISTORY_ALONE,
+    IN_DUCKDB,
+    IN_POSTGRESQL,
     INCREMENTS,
+    KINDS,
     TRANSFORM,
     WITHOUT_TESTS,
     Builds,
@@ -145,13 +148,6 @@ def three_mondays(portal: Portal) -> None:
     portal.sync()
 
 
-# Each in one worker: another one would need its own nine days. dbt 2 builds in a copy of a file.
-KINDS = [
-    pytest.param(it, marks=pytest.mark.xdist_group(it.replace("dbt 2", "DuckDB")))
-    for it in ("DuckDB", "PostgreSQL", "dbt 2")
-]
-
-
 def played(warehouse: Warehouse) -> Iterator[Portal]:
     """An organisation up to the last load."""
     with opened(warehouse) as portal:
@@ -172,7 +168,7 @@ def in_postgresql(
     yield from played(Postgres(tmp_path_factory.mktemp("played"), new_database()))
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[*KINDS, pytest.param("dbt 2", marks=IN_DUCKDB)])
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Portal:
     """The same after the last build."""
     if request.param == "PostgreSQL":
@@ -217,7 +213,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("finished", KINDS[:2], indirect=True)
+@pytest.mark.parametrize("finished", KINDS, indirect=True)
 def test_the_page_on_archives_writes_each_version_and_keeps_it(
     finished: Portal, tmp_path: Path
 ) -> None:
@@ -341,7 +337,7 @@ def rounded(value: Any) -> Any:
     return round(float(value), 9) if isinstance(value, float | Decimal) else value
 
 
-@pytest.mark.parametrize("finished", KINDS[1:2], indirect=True)
+@pytest.mark.parametrize("finished", KINDS[1:], indirect=True)
 def test_a_build_waits_long_neither_for_a_lock_nor_for_a_join(finished: Portal) -> None:
     """Others who read the table would wait behind it."""
     options = ("--select", "public_jobs__open_jobs", *WITHOUT_TESTS)
@@ -402,7 +398,7 @@ def test_a_second_build_grants_again_and_changes_nothing(finished: Portal) -> No
         assert granted >= {(reader, "analytics", table) for reader in readers}
 
 
-@pytest.fixture(params=["DuckDB", "PostgreSQL"])
+@pytest.fixture(params=KINDS)
 def warehouse(
     request: pytest.FixtureRequest, tmp_path: Path, new_database: Callable[[], str]
 ) -> Warehouse:
@@ -604,8 +600,6 @@ CHANGES = ("--select", *(f"+public_jobs__{it}" for it in CHANGED), *WITHOUT_TEST
 OF_A_HALF = ("version", "version_key", "event_key")
 
 
-# Among the longest, so they begin early.
-@pytest.mark.xdist_group("stopped loads")
 def test_a_target_that_died_in_any_stream_leaves_half_an_edit_at_most(
     portal: Portal, warehouse: Warehouse
 ) -> None:
@@ -677,8 +671,6 @@ COLUMNS = {
 IGNORED = ("--vars", json.dumps({"ignored_fields": ["viewCount", "jobUrl"]}))
 
 
-# Among the longest, so they begin early.
-@pytest.mark.xdist_group("declared fields")
 def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Warehouse) -> None:
     """Salaries of different periods stay apart, and a field does not seem to vanish.
 
@@ -726,6 +718,7 @@ def test_a_column_of_its_own_changes_no_answer(portal: Portal, warehouse: Wareho
         assert_holds(warehouse, table, history)
 
 
+@IN_DUCKDB
 def test_texts_of_real_lengths_fit_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -819,6 +812,7 @@ def taking_the_package(folder: Path) -> Path:
     return project
 
 
+@IN_POSTGRESQL
 def test_a_setting_has_its_effect_in_the_next_build_and_back(
     tmp_path: Path, new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

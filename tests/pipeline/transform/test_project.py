@@ -10,7 +10,7 @@ import pytest
 import yaml
 from e2e.pipeline import Settings, environment, installed, plugin, variables
 from public_jobs_pipeline.warehouse import DRIVERS
-from support.portal import TRANSFORM, dbt_command, dbt_program
+from support.portal import IN_DUCKDB, TRANSFORM, dbt_command, dbt_program
 
 from dev.columns import PAGE, models, written
 
@@ -176,6 +176,7 @@ def test_dbt_finds_the_database_of_the_loader() -> None:
     assert shown == [expected for _, expected in DATABASES]
 
 
+@IN_DUCKDB
 def test_an_update_that_changes_a_macro_stops_no_build(tmp_path: Path) -> None:
     """Dbt keeps what it parsed; the update changes what that is made of."""
     project, files = shutil.copytree(TRANSFORM, tmp_path / "transform"), tmp_path / "files"
