@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder == "e2e":
             item.add_marker(pytest.mark.e2e)
     sizes = Counter(map(group_of, items))
-    items.sort(key=lambda item: sizes[group] if (group := group_of(item)) else len(items))
+    items.sort(key=lambda item: (not group_of(item), sizes[group_of(item)]))
 
 
 def group_of(item: pytest.Item) -> str:

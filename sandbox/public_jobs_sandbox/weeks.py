@@ -66,10 +66,10 @@ class Clock:
 
 
 class Plugin:
-    """A plugin that Meltano has installed, run by `forks.py`.
+    """A plugin that Meltano has installed, run by `plugins.py`.
 
     Args:
-        kind: What `forks.py` calls it.
+        kind: What `plugins.py` calls it.
         folder: Where Meltano has installed it.
         variables: Its environment.
         log: Where its log goes.
@@ -80,7 +80,7 @@ class Plugin:
         self._name, self._log = Path(folder).name, log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603  # no user input
-                [python, Path(__file__).with_name("forks.py"), kind],
+                [python, Path(__file__).with_name("plugins.py"), kind],
                 env=variables,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -272,7 +272,7 @@ def test_postgresql_with_webhooks_upgraded_beside_another_organisation(
         owner.make(**postgres, **given, schedule="cron", webhooks="true")
         crontab = (project / "schedule/crontab").read_text("utf-8")
         build_without_tests(project)
-        owner.shell("my-pipeline/sync --scheduled").succeeded()
+        owner.shell("my-pipeline/sync").succeeded()
         store, analytics = store_of(target, project, database), "my_pipeline_analytics"
         before, kept = dates(store), history(store, analytics)
 

@@ -1,14 +1,15 @@
-"""A plugin that runs night after night, in processes that fork from one that has imported it.
+"""A plugin that runs night after night in one process, which has imported it.
 
 The plugin's own Python runs this file, which so imports nothing of this project. dbt takes some
 seconds to start and to read its project, and less than one to record a night.
 """
 
+import contextlib
 import gc
 import json
-import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 
 def target() -> Callable[..., object]:
@@ -24,32 +25,34 @@ def target() -> Callable[..., object]:
 
 def dbt() -> Callable[..., object]:
     """Import dbt and read its project; returns its command, which reads it no more."""
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager  # noqa: PLC0415
+    from dbt.adapters.factory import cleanup_connections  # noqa: PLC0415
     from dbt.cli.main import dbtRunner  # noqa: PLC0415
 
     manifest = dbtRunner().invoke(["--quiet", "parse"]).result
 
     def run(*arguments: str) -> object:
-        return not dbtRunner(manifest=manifest).invoke([*arguments]).success
+        ended = dbtRunner(manifest=manifest).invoke([*arguments])
+        cleanup_connections()
+        DuckDBConnectionManager.close_all_connections()
+        return not ended.success
 
     return run
 
 
 def main(plugin: str) -> None:
-    """For each line, run the plugin in a fork with these arguments and input; answer its status."""
+    """For each line, run the plugin with these arguments and this input; answer its status."""
     run = {"target": target, "dbt": dbt}[plugin]()
-    gc.freeze()  # else the end of each fork takes long, over what was imported
-    for line in sys.stdin:
+    questions, answers = sys.stdin, sys.stdout
+    for line in questions:
         given, *arguments = json.loads(line)
-        child = os.fork()
-        if not child:
-            with open(given, "rb") as file:  # noqa: PTH123  # in the Python of a plugin
-                os.dup2(file.fileno(), 0)
-            os.dup2(2, 1)  # answers alone go to stdout
+        with (
+            Path(given).open(encoding="utf-8") as sys.stdin,
+            contextlib.redirect_stdout(sys.stderr),
+        ):
             failed = bool(run(*arguments))
-            sys.stdout.flush()
-            os._exit(failed)  # DuckDB's threads, which a fork lacks, would end it with an abort
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201
+        gc.collect()  # a file of DuckDB is free for others once the last connection is
+        print(int(failed), file=answers, flush=True)
 
 
 if __name__ == "__main__":
