@@ -88,21 +88,21 @@ def everything(project: Project) -> str:
 
 
 def error_of_database(project: Project) -> str:
-    """Connect to the warehouse; returns why that failed, and nothing if it worked."""
+    """Connect to the warehouse as dbt does; returns why that failed, and nothing if it worked."""
     if project.warehouse == "duckdb":  # a file, which a connection would make
         return ""
-    if project.warehouse == "postgres":
-        return error_of_server(warehouse.address(project))
     plugin = f"dbt-{project.warehouse}"
     status, lines = answer("invoke", "--no-install", plugin, "debug", "--connection")
-    found = " ".join(error_in(lines)) or meltano.reason_of_dbt(lines) if status else ""
-    return " ".join(found.split())[:1000]
+    if status:
+        found = " ".join(error_in(lines)) or meltano.reason_of_dbt(lines)
+        return " ".join(found.split())[:1000]
+    return error_of_encoding(project) if project.warehouse == "postgres" else ""
 
 
-def error_of_server(address: str) -> str:
-    """Return why a database of PostgreSQL cannot store every title; empty if it can."""
+def error_of_encoding(project: Project) -> str:
+    """Return why the database could not store every title; empty if it can."""
     try:
-        with tables.opened(address) as run:
+        with tables.opened(warehouse.address(project)) as run:
             ((is_utf8,),) = run("select getdatabaseencoding() = 'UTF8'").fetchall()
     except tables.WarehouseError as error:
         return str(error)
