@@ -5,7 +5,6 @@ seconds to start and to read its project, and less than one to record a night.
 """
 
 import contextlib
-import gc
 import json
 import sys
 from collections.abc import Callable
@@ -26,14 +25,12 @@ def target() -> Callable[..., object]:
 def dbt() -> Callable[..., object]:
     """Import dbt and read its project; returns its command, which reads it no more."""
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager  # noqa: PLC0415
-    from dbt.adapters.factory import cleanup_connections  # noqa: PLC0415
     from dbt.cli.main import dbtRunner  # noqa: PLC0415
 
     manifest = dbtRunner().invoke(["--quiet", "parse"]).result
 
     def run(*arguments: str) -> object:
         ended = dbtRunner(manifest=manifest).invoke([*arguments])
-        cleanup_connections()
         DuckDBConnectionManager.close_all_connections()
         return not ended.success
 
@@ -51,7 +48,6 @@ def main(plugin: str) -> None:
             contextlib.redirect_stdout(sys.stderr),
         ):
             failed = bool(run(*arguments))
-        gc.collect()  # a file of DuckDB is free for others once the last connection is
         print(int(failed), file=answers, flush=True)
 
 
