@@ -3,7 +3,6 @@
 import os
 import sys
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,25 +42,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folders, and begin with the longest ones.
-
-    These share a folder, a server or what a process has read; those of few tests install projects,
-    which takes minutes.
-    """
+    """Mark tests by their folders, and begin with the longest ones."""
     for item in items:
         folder = item.path.parent.name
         if folder in {"api", "limit", "receiver", "records", "sync"}:
             item.add_marker(pytest.mark.timeout(120))  # nothing takes long there
         if folder == "e2e":
             item.add_marker(pytest.mark.e2e)
-    sizes = Counter(map(group_of, items))
-    items.sort(key=lambda item: (not group_of(item), sizes[group_of(item)]))
-
-
-def group_of(item: pytest.Item) -> str:
-    """What a test shares with others; nothing if it is empty."""
-    marker = item.get_closest_marker("xdist_group")
-    return str(marker.args[0]) if marker else ""
+    # Those that share a folder or a server.
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.fixture(scope="session", name="postgresql")
