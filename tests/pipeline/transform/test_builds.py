@@ -29,7 +29,7 @@ from public_jobs_pipeline import digest
 from public_jobs_pipeline.tables import opened as opened_for_reading
 from public_jobs_sandbox.postings import make_jobs
 from queries.pages import KNOWN, MONDAY, ON_PAGES, QUESTION, Asked, Shown
-from support.expected import MODELS, TABLES, History, assert_holds, assert_same, make
+from support.expected import MODELS, TABLES, History, assert_holds, assert_same
 from support.portal import (
     FIRST_DAY,
     HISTORY_ALONE,
@@ -305,21 +305,6 @@ def test_the_database_has_the_descriptions_as_comments(finished: Portal, table: 
     assert comments == {
         column["name"]: column["description"] for column in MODELS[table]["columns"]
     }
-
-
-def test_each_table_has_the_columns_that_are_described(finished: Portal) -> None:
-    """And of these types."""
-    statements: list[str] = []
-    make(statements.append, {}, "described")
-    assert isinstance(finished.warehouse, Warehouse)
-    finished.warehouse.run("; ".join(statements))
-    found: dict[str, set[tuple[str, ...]]] = {"described": set(), "analytics": set()}
-    for row in finished.warehouse.rows("information_schema.columns"):
-        if row["table_schema"] in found and row["table_name"] in MODELS:
-            names = ("table_name", "column_name", "data_type")
-            found[row["table_schema"]].add(tuple(row[name] for name in names))
-    assert found["described"]
-    assert found["analytics"] == found["described"]
 
 
 @pytest.mark.parametrize("asked", ON_PAGES, ids=str)
